@@ -32,7 +32,7 @@ BOUNDS = {"score, 6 words": 1.0, "score, 20 words": 1.0, "a step": 0.7, BATCHES:
 
 
 def _sentences(text: str, words: int) -> list[str]:
-    """Sentences of this number of words, in the order of the text."""
+    """Sentences of this number of words each, in the order of the text."""
     with open(text, encoding="utf-8") as lines:
         flow = (word for line in lines for word in line.split())
         return [" ".join(islice(flow, words)) for _ in range(SENTENCES)]

@@ -25,6 +25,7 @@ NEEDS = {
     "lmgauge.api.train": "transformers",
     "lmgauge.explore.door": "starlette",
     "lmgauge.tasks.metrics.labels": "sklearn",
+    "lmgauge.tasks.public_sets": "sacrebleu",
 }
 """Libraries of extras that examples need and their modules do not import."""
 

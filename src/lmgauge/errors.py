@@ -3,7 +3,7 @@
 LmgaugeError
 ├── InputError         a text, table or number given is not what it should be
 ├── UsageError         options that contradict each other or are out of range
-├── ModelFileError     a model directory or ARPA file cannot be trusted
+├── ModelFileError     a model directory, ARPA or KenLM file cannot be trusted
 ├── MissingExtraError  an optional library is needed: says which extra brings it
 └── CheckFailedError   the work was done and the check it stands for failed (exit code 1)
 

@@ -63,7 +63,7 @@ def test_mix_eval_info_sample(folder: Path, tmp_path: Path) -> None:
     assert described["bytes"] == sum(file.stat().st_size for file in mixed.rglob("*") if file.is_file())
     assert [part["label"] for part in described["components"]] == ["mkn3", "wb3"]
     assert len(ok("sample", "-m", mixed, "-n", 3).stdout.splitlines()) == 3
-    assert "only n-gram models can be converted to ARPA" in refused("convert", mixed, tmp_path / "mixed.arpa")
+    assert "mix --static makes one of a mixture" in refused("convert", mixed, tmp_path / "mixed.arpa")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mixed"]
 
 
@@ -184,7 +184,7 @@ def test_mix_refuses(folder: Path, tmp_path: Path) -> None:
     assert "sum to 0.9" in refused(*both, "--weights", "0.5,0.4", *output)
     assert "1 weights for 2 models" in refused(*both, "--weights", "1", *output)
     assert "not a list of numbers" in refused(*both, "--weights", "half,half", *output)
-    for name in ("m.arpa", "m.arpa.gz"):
+    for name in ("m.arpa", "m.arpa.gz", "m.binary"):
         assert "a mixture is a folder" in refused(*both, text, "-o", tmp_path / name)
     (tmp_path / "empty.txt").touch()
     assert "no events" in refused(*both, tmp_path / "empty.txt", *output)

@@ -66,3 +66,16 @@ def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("typed", "count"), [("1M", 10**6), ("500k", 500_000), ("1.5M", 1_500_000), ("12,345", 12345)])
 def test_numbers_as_people_write_them(typed: str, count: int) -> None:
     assert NgramCount()(typed) == count
+
+
+def test_a_trie_of_kenlm_is_pruned_and_merged_and_a_probing_file_is_not(folder: Path, tmp_path: Path) -> None:
+    ok("convert", folder / "kn3.arpa", tmp_path / "kn3.binary", "--trie")
+    ok("convert", folder / "kn3.arpa", tmp_path / "probing.binary")
+    ok("prune", tmp_path / "kn3.binary", "--to-size", "2k", "-o", tmp_path / "small.binary")
+    assert lmgauge.load_model(tmp_path / "small.binary").label == "kenlm3"
+    both = ["mix", "-m", tmp_path / "kn3.binary", "-m", folder / "kn3.arpa", "--weights", "0.5,0.5", "--static", "-o"]
+    ok(*both, tmp_path / "same")
+    one, other = (lmgauge.evaluate(path, folder / "test.txt") for path in (tmp_path / "same", folder / "kn3.arpa"))
+    assert one.perplexity == pytest.approx(other.perplexity, rel=1e-4)
+    assert "probing" in refused("prune", tmp_path / "probing.binary", "--to-size", "2k", "-o", tmp_path / "never")
+    assert "probing" in refused(*both[:4], tmp_path / "probing.binary", *both[5:], tmp_path / "never")

@@ -77,6 +77,7 @@ def test_characters_and_normalization(folder: Path) -> None:
         (("--weights", "kn=1", "--document", "ref.txt"), "--document is for the test"),
         (("--weights", "kn=1", "--significance", "none"), "--significance is for the test"),
         (("--weights", "kn=1", "-o", "lists.jsonl"), "would replace what this command reads"),
+        (("li*.jsonl", "--weights", "kn=1", "-o", "lists.jsonl"), "would replace what this command reads"),
         (("--weights", "kn=1", "-o", "x.txt", "--write-scores", "x.txt"), "would replace each other"),
         (("--weights", "kn=1", "-o", "-", "--write-scores", "-"), "would both be standard output"),
         (("--tune", "-", "--ref", "-"), "standard input (-) is named twice"),

@@ -160,7 +160,7 @@ FLIPS = textwrap.dedent(
 
 @pytest.mark.parametrize(
     "region",
-    ["header", "unigrams", "ngrams.2", "ngrams.3", "vocabulary.offsets", "vocabulary.bytes", "config"],
+    ["header", "unigrams", "ngrams.2", "ngrams.3", "vocabulary.slots", "vocabulary.offsets", "vocabulary.bytes", "config"],
 )
 def test_a_flipped_bit_is_an_error_or_changes_no_number(saved: Path, region: str) -> None:
     """In a process of its own, so that a crash is a failure of this test and not the end of all tests."""

@@ -121,13 +121,18 @@ void bind_kenlm(nb::module_& m) {
         nb::gil_scoped_release release;
         for (std::size_t i = 0; i < keys.size(); ++i) longer.data()[i] = combine_kenlm(keys.data()[i], words.data()[i]);
     });
-    m.def("fill_probing", [](MutableArray<std::uint8_t> table, Array<std::uint64_t> keys, Array<std::uint32_t> values) {
-        require(keys.size() > 0 ? values.size() % keys.size() == 0 : values.size() == 0, "values");
-        if (keys.size() == 0) return;
-        const std::size_t width = values.size() / keys.size();
-        require(width > 0 && width < 3 && table.size() % (8 + 4 * width) == 0 && keys.size() < table.size() / (8 + 4 * width), "table");
-        nb::gil_scoped_release release;
-        fill_probing(view(table), view(keys), view(values), width);
+    m.def("fill_probing", [](MutableArray<std::uint8_t> table, Array<std::uint64_t> keys, Array<std::uint32_t> values, std::size_t width,
+                             std::tuple<std::uint64_t, std::uint64_t> range) {
+        require(1 <= width && width <= 2 && values.size() == keys.size() * width, "values");
+        const std::size_t buckets = table.size() / (8 + 4 * width);
+        require(table.size() % (8 + 4 * width) == 0 && keys.size() < buckets, "table");
+        check_range(std::get<0>(range), std::get<1>(range), buckets);
+        std::vector<std::uint32_t> left;
+        {
+            nb::gil_scoped_release release;
+            left = fill_probing(view(table), view(keys), view(values), width, std::get<0>(range), std::get<1>(range));
+        }
+        return to_numpy(std::move(left));
     });
     m.def("sort_extensions", [](Array<std::uint32_t> suffixes, Array<std::uint32_t> words, MutableArray<std::uint64_t> ends,
                                 MutableArray<std::uint32_t> places) {

@@ -25,8 +25,8 @@ void Masks::assign(Symbols pattern, std::uint32_t symbols, bool backwards) {
         for (std::size_t i = 0; i < size; ++i) words_[at(i) * blocks_ + i / 64] |= 1ull << i % 64;
         return;
     }
-    words_.assign(blocks_, 0);
-    filled_.clear();
+    words_.assign(kRowsAtOnce * blocks_, 0);
+    for (std::vector<std::size_t>& filled : filled_) filled.clear();
     offsets_.assign(symbols + 1, 0);
     for (const std::uint32_t symbol : pattern) ++offsets_[symbol + 1];
     for (std::uint32_t s = 0; s < symbols; ++s) offsets_[s + 1] += offsets_[s];
@@ -39,19 +39,38 @@ void Masks::assign(Symbols pattern, std::uint32_t symbols, bool backwards) {
         if (!begun) entries_[ends_[symbol]++] = {i / 64, 0};
         entries_[ends_[symbol] - 1].bits |= 1ull << i % 64;
     }
+    lay_out_frequent(symbols);
 }
 
-const std::uint64_t* Masks::spread(std::uint32_t symbol, std::size_t first, std::size_t last) {
-    for (const std::size_t block : filled_) words_[block] = 0;
-    filled_.clear();
+// Few symbols have most of the entries; there are no more than 4 * 64 that are in a quarter of the blocks.
+void Masks::lay_out_frequent(std::uint32_t symbols) {
+    constexpr std::size_t kShare = 4;
+    const auto count = [this](std::uint32_t symbol) { return ends_[symbol] - offsets_[symbol]; };
+    rows_.assign(symbols, kNone);
+    std::size_t frequent = 0;
+    for (std::uint32_t s = 0; s < symbols; ++s) {
+        if (kShare * count(s) > blocks_) rows_[s] = frequent++ * blocks_;
+    }
+    frequent_.assign(frequent * blocks_, 0);
+    for (std::uint32_t s = 0; s < symbols; ++s) {
+        if (rows_[s] == kNone) continue;
+        for (std::size_t i = offsets_[s]; i < ends_[s]; ++i) frequent_[rows_[s] + entries_[i].block] = entries_[i].bits;
+    }
+}
+
+const std::uint64_t* Masks::spread(std::uint32_t symbol, std::size_t first, std::size_t last, std::size_t row) {
+    if (rows_[symbol] != kNone) return frequent_.data() + rows_[symbol];
+    std::uint64_t* const words = words_.data() + row * blocks_;
+    for (const std::size_t block : filled_[row]) words[block] = 0;
+    filled_[row].clear();
     const Word* const end = entries_.data() + ends_[symbol];
     const auto before = [](const Word& word, std::size_t block) { return word.block < block; };
     const Word* entry = std::lower_bound<const Word*>(entries_.data() + offsets_[symbol], end, first, before);
     for (; entry != end && entry->block <= last; ++entry) {
-        words_[entry->block] = entry->bits;
-        filled_.push_back(entry->block);
+        words[entry->block] = entry->bits;
+        filled_[row].push_back(entry->block);
     }
-    return words_.data();
+    return words;
 }
 
 // A path from diagonal 0 to diagonal d by way of diagonal x costs at least |x| + |d - x|.
@@ -263,8 +282,7 @@ Aligner::Cut Aligner::cheapest_cut(Symbols reference, Symbols hypothesis, std::s
     const auto cells = [&](std::size_t rows, bool backwards, std::vector<std::int64_t>& scores) {
         masks_.assign(reference, symbols_, backwards);
         const auto text = [&](std::size_t i) { return hypothesis[backwards ? hypothesis.size() - 1 - i : i]; };
-        const std::size_t score = compute_rows(masks_, length, text, rows, band, blocks_, pause_,
-                                               [](std::size_t, std::size_t, std::size_t) {});
+        const std::size_t score = compute_last_row(masks_, length, text, rows, band, blocks_, pause_);
         const std::size_t begin = 64 * band.first(rows - 1);
         cells_of_row(blocks_, begin, std::min(length, 64 * (band.last(rows - 1) + 1)), score, scores);
         return begin;

@@ -158,8 +158,10 @@ std::uint64_t checksum_bytes(View<std::uint8_t> data);
 void write_kenlm_header(const KenlmShape& shape, MutableView<std::uint8_t> header);
 // log10 of linear values: -99 for 0, the sign of others left out.
 void log10_of(View<float> linear, MutableView<float> log10);
-// Fills a zeroed table of entries (key, values): `values` has `width` numbers of 32 bits for each key.
-void fill_probing(MutableView<std::uint8_t> table, View<std::uint64_t> keys, View<std::uint32_t> values, std::size_t width);
+// Puts entries (key, values) into the buckets [first, last) of a table, those whose search begins there: `values` has `width`
+// numbers of 32 bits for each key. Returns which found no place before `last`, and are to be put in when the rest is there.
+std::vector<std::uint32_t> fill_probing(MutableView<std::uint8_t> table, View<std::uint64_t> keys, View<std::uint32_t> values,
+                                        std::size_t width, std::uint64_t first, std::uint64_t last);
 
 // The n-grams of one order in the order of a trie: by the place of their suffix in the order below, then by first word.
 // ends[s] is where the extensions of suffix s end; places[i] which n-gram comes i-th.

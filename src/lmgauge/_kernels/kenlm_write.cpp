@@ -61,19 +61,37 @@ void log10_of(View<float> linear, MutableView<float> log10) {
     }
 }
 
-void fill_probing(MutableView<std::uint8_t> table, View<std::uint64_t> keys, View<std::uint32_t> values, std::size_t width) {
+std::vector<std::uint32_t> fill_probing(MutableView<std::uint8_t> table, View<std::uint64_t> keys, View<std::uint32_t> values,
+                                        std::size_t width, std::uint64_t first, std::uint64_t last) {
     constexpr std::size_t kAhead = 32;
     const std::size_t size = 8 + 4 * width;
     const std::uint64_t buckets = table.size() / size, inverse = inverse_of(buckets);
-    const auto home = [&](std::uint64_t key) { return modulo(key, buckets, inverse); };
+    const bool whole = first == 0 && last == buckets;
+    std::array<std::uint64_t, kAhead> homes{};    // of the keys to come, by the place of the key
+    const auto look = [&](std::size_t i) {
+        const std::uint64_t home = modulo(keys[i], buckets, inverse);
+        homes[i % kAhead] = home;
+        if (home >= first && home < last) prefetch_for_write(table.data() + home * size);
+    };
+    for (std::size_t i = 0; i < std::min(kAhead, keys.size()); ++i) look(i);
+    std::vector<std::uint32_t> left;
     for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (i + kAhead < keys.size()) prefetch_for_write(table.data() + home(keys[i + kAhead]) * size);
-        std::uint64_t bucket = home(keys[i]);
-        while (load_as<std::uint64_t>(table.data() + bucket * size) != 0) bucket = bucket + 1 == buckets ? 0 : bucket + 1;
+        std::uint64_t bucket = homes[i % kAhead];
+        if (i + kAhead < keys.size()) look(i + kAhead);
+        if (bucket < first || bucket >= last) continue;
+        while (bucket < last && load_as<std::uint64_t>(table.data() + bucket * size) != 0) {
+            ++bucket;
+            if (whole && bucket == buckets) bucket = 0;
+        }
+        if (bucket == last) {
+            left.push_back(static_cast<std::uint32_t>(i));
+            continue;
+        }
         std::uint8_t* const entry = table.data() + bucket * size;
         store_as(entry, keys[i]);
         std::memcpy(entry + 8, values.data() + i * width, 4 * width);
     }
+    return left;
 }
 
 void sort_extensions(View<std::uint32_t> suffixes, View<std::uint32_t> words, MutableView<std::uint64_t> ends,

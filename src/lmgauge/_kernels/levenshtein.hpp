@@ -52,15 +52,21 @@ struct Pause {
     }
 };
 
+constexpr std::size_t kRowsAtOnce = 8;
+
+// Moves blocks first to last (excluded) down by kRowsAtOnce rows. words[r][block]: where in the pattern the symbol of row r
+// is; carries[r]: of the cell before block `first`, becomes that of the last cell of block `last` - 1.
+void advance_rows(const std::uint64_t* const* words, Block* blocks, std::size_t first, std::size_t last, Carry* carries);
+
 // Where in the pattern each symbol is, 64 places to a word.
 class Masks {
   public:
     // All symbols are below `symbols`. `backwards`: of the pattern read from its end.
     void assign(Symbols pattern, std::uint32_t symbols, bool backwards = false);
     std::size_t blocks() const { return blocks_; }
-    // The words of blocks first to last, at [first] to [last]; until the next call.
-    const std::uint64_t* of(std::uint32_t symbol, std::size_t first, std::size_t last) {
-        return dense_ ? words_.data() + symbol * blocks_ : spread(symbol, first, last);
+    // The words of blocks first to last, at [first] to [last]; until the next call for the same row (of kRowsAtOnce).
+    const std::uint64_t* of(std::uint32_t symbol, std::size_t first, std::size_t last, std::size_t row = 0) {
+        return dense_ ? words_.data() + symbol * blocks_ : spread(symbol, first, last, row);
     }
 
   private:
@@ -68,13 +74,18 @@ class Masks {
         std::size_t block;
         std::uint64_t bits;
     };
-    const std::uint64_t* spread(std::uint32_t symbol, std::size_t first, std::size_t last);
+    void lay_out_frequent(std::uint32_t symbols);
+    const std::uint64_t* spread(std::uint32_t symbol, std::size_t first, std::size_t last, std::size_t row);
     std::size_t blocks_ = 0;
     bool dense_ = true;
-    std::vector<std::uint64_t> words_;  // dense: [symbol][block]; otherwise of one symbol, [block]
+    std::vector<std::uint64_t> words_;  // dense: [symbol][block]; otherwise of one symbol a row, [row][block]
     // Otherwise: entries offsets_[s] to ends_[s] are the words of symbol s that are not zero.
-    std::vector<std::size_t> offsets_, ends_, filled_;
+    std::vector<std::size_t> offsets_, ends_, filled_[kRowsAtOnce];
     std::vector<Word> entries_;
+    // The words of frequent symbols, [block]; rows_[s]: where those of symbol s begin, kNone if it is not one of them.
+    static constexpr std::size_t kNone = ~std::size_t{0};
+    std::vector<std::uint64_t> frequent_;
+    std::vector<std::size_t> rows_;
 };
 
 // The blocks that paths of cost `bound` or less can reach, row by row (rows count from 0). `bound` is at least the
@@ -119,6 +130,43 @@ std::size_t compute_rows(Masks& masks, std::size_t length, Text&& text, std::siz
         score = static_cast<std::size_t>(static_cast<std::int64_t>(score) + carry.value());
         pause.after(last - first + 1);
         done(row, first, last);
+    }
+    return score;
+}
+
+// The same for the last row alone, and faster: several rows at a time, all with the blocks that one of them can reach.
+template <class Text>
+std::size_t compute_last_row(Masks& masks, std::size_t length, Text&& text, std::size_t rows, const Band& band,
+                             std::vector<Block>& blocks, Pause& pause) {
+    blocks.assign(masks.blocks(), Block{});
+    const std::size_t final_block = masks.blocks() - 1;
+    const auto end_of = [&](std::size_t block) { return std::min(length, 64 * (block + 1)); };
+    std::size_t last = band.last(0), score = end_of(last);
+    const std::uint64_t* words[kRowsAtOnce];
+    Carry carries[kRowsAtOnce];
+    for (std::size_t row = 0; row < rows;) {
+        const std::size_t together = rows - row < kRowsAtOnce ? 1 : kRowsAtOnce;
+        const std::size_t first = band.first(row), before = last;
+        last = band.last(row + together - 1);
+        score += end_of(last) - end_of(before);
+        for (std::size_t r = 0; r < together; ++r) {
+            words[r] = masks.of(text(row + r), first, last, r);
+            carries[r] = {};
+        }
+        if (together > 1) {
+            advance_rows(words, blocks.data(), first, last, carries);
+        } else {
+            for (std::size_t b = first; b < last; ++b) advance(blocks[b], words[0][b], carries[0], 63);
+        }
+        const unsigned last_bit = last == final_block ? (length - 1) % 64 : 63;
+        std::int64_t change = 0;
+        for (std::size_t r = 0; r < together; ++r) {
+            advance(blocks[last], words[r][last], carries[r], last_bit);
+            change += carries[r].value();
+        }
+        score = static_cast<std::size_t>(static_cast<std::int64_t>(score) + change);
+        pause.after(together * (last - first + 1));
+        row += together;
     }
     return score;
 }

@@ -93,10 +93,10 @@ struct Place {
     std::uint32_t key;
 };
 
-// One line, whose layout is known when compiled: kWidth is 5, or 7 for the highest order.
-template <std::uint32_t kWidth>
+// One line, whose layout is known when compiled: 5 places, or 7 for the highest order.
+template <std::uint32_t kPlaces>
 struct LineOf {
-    static constexpr std::uint32_t kProbability = kWidth + 1, kWeight = 2 * kWidth + 1;
+    static constexpr std::uint32_t kWidth = kPlaces, kProbability = kWidth + 1, kWeight = 2 * kWidth + 1;
 
     // A bit for each place that holds the key. Eight words are compared, the keys first.
     static unsigned hits(const Line& line, std::uint32_t key) {
@@ -131,8 +131,8 @@ struct TableView {
     TableView() = default;
     // `rows` counts all lines, at least one of them a home. Slots of parents are below `parents`, words below `words`.
     TableView(const Line* lines_, std::uint64_t rows, std::uint64_t parents, std::uint64_t words, bool last_)
-        : lines(lines_), homes(rows - kSpareLines), step(homes > 1 ? ~std::uint64_t{0} / homes : ~std::uint64_t{0}),
-          scatter(parents, words), last(last_), width(last_ ? 7 : 5) {}
+        : lines(lines_), homes(rows - kSpareLines), step(~std::uint64_t{0} / homes), scatter(parents, words), last(last_),
+          width(last_ ? LastLine::kWidth : MiddleLine::kWidth) {}
 
     // Whether the keys of a table of this size tell its n-grams apart.
     static bool fits(std::uint64_t rows, std::uint64_t parents, std::uint64_t words) {

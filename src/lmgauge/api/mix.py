@@ -119,7 +119,8 @@ def mix(
         static: make one n-gram model with the n-grams of all, each as probable as in the mixture, and new back-off weights
             (Stolcke 2002). For n-gram models that back off; or for one mixture of such, whose weights stay.
         threads: how many; no weight depends on it.
-        output: a folder to save the mixture to; with `static` also a file that ends in .arpa or .arpa.gz.
+        output: a folder to save the mixture to; with `static` also an ARPA file or a binary file of KenLM, by its ending
+            (.arpa, .arpa.gz, .binary).
         scoring: how models named by a path score.
 
     Returns:

@@ -85,7 +85,8 @@ def prune(
         threshold: n-grams whose loss would raise the perplexity by less than this share, such as 1e-8, are dropped.
         to_size: or how many n-grams of all orders may stay; exactly as many do, if there are more.
         text: on which the perplexity is measured before and after: a path, several, or a `Corpus`.
-        output: where to save the smaller model: a folder, or a file that ends in .arpa or .arpa.gz.
+        output: where to save the smaller model: a folder, or by its ending (.arpa, .arpa.gz, .binary) an ARPA file or a
+            binary file of KenLM.
         threads: how many score the text; no number depends on it.
 
     Returns:

@@ -42,7 +42,7 @@ class _Named:
 
 @click.command(cls=Command, name="audit")
 @click.argument("what", nargs=-1, type=click.Path(allow_dash=True), metavar="TEXT... | RUN")
-@click.option("-m", "--model", type=click.Path(), help="Model folder, or ARPA file; without it a RUN is audited.")
+@click.option("-m", "--model", type=click.Path(), help="Model folder, ARPA or KenLM file; without it a RUN is audited.")
 @settings(
     "named",
     _Named,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.cli.command import CommaList, Command, under
+from lmgauge.cli.command import CommaList, Command, settings, under
 from lmgauge.cli.options import (
     json_option,
     read_texts,
@@ -24,6 +25,21 @@ if TYPE_CHECKING:
     from lmgauge.models.mixture.model import MixtureModel
 
 
+@dataclass(frozen=True)
+class Mixing:
+    """How to mix, as the options say it.
+
+    Attributes:
+        weights: of the models; None estimates them.
+        static: make one n-gram model.
+        threads: how many.
+    """
+
+    weights: tuple[float, ...] | None = None
+    static: bool = False
+    threads: int | None = None
+
+
 @click.command(cls=Command)
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
@@ -32,28 +48,33 @@ if TYPE_CHECKING:
     "models",
     multiple=True,
     type=click.Path(),
-    help="Model folder, or ARPA file; two or more.",
+    help="Model folder, ARPA or KenLM file; two or more.",
 )
 @click.option(
     "-o",
     "--output",
     required=True,
     type=click.Path(),
-    help="Folder to write; with --static also an ARPA file.",
+    help="Folder to write; with --static also an ARPA or KenLM file.",
 )
-@click.option(
-    "--weights",
-    metavar="W,W...",
-    type=CommaList(float, "0.7,0.3"),
-    help="One a model, summing to 1, instead of estimating them; TEXTS, if named, then only measure them.",
+@settings(
+    "mixing",
+    Mixing,
+    "Options",
+    click.option(
+        "--weights",
+        metavar="W,W...",
+        type=CommaList(float, "0.7,0.3"),
+        help="One a model, summing to 1, instead of estimating them; TEXTS, if named, then only measure them.",
+    ),
+    click.option(
+        "--static",
+        is_flag=True,
+        help="Make one n-gram model of n-gram models, or of one mixture of such: the n-grams of all, each as probable as in "
+        "the mixture, and new back-off weights.",
+    ),
+    threads_option,
 )
-@click.option(
-    "--static",
-    is_flag=True,
-    help="Make one n-gram model of n-gram models, or of one mixture of such: the n-grams of all, each as probable as in the "
-    "mixture, and new back-off weights.",
-)
-@threads_option
 @under("Output", json_option)
 @reading_settings()
 @scoring_settings(reserved_option)
@@ -61,9 +82,7 @@ def mix(
     texts: tuple[str, ...],
     models: tuple[str, ...],
     output: str,
-    weights: tuple[float, ...] | None,
-    static: bool,
-    threads: int | None,
+    mixing: Mixing,
     reading: ReadingOptions,
     scoring: ScoringOptions,
     as_json: bool,
@@ -77,18 +96,19 @@ def mix(
     \b
     lmgauge mix -m kn3/ -m wb3/ valid.txt -o mixed/
     lmgauge mix -m kn3/ -m wb3/ --weights 0.7,0.3 -o mixed/
-    lmgauge mix -m theirs.arpa -m kn3/ valid.txt --static -o mixed.arpa
+    lmgauge mix -m theirs.arpa -m kn3/ --reserved unk valid.txt --static -o mixed.arpa
     """
     from lmgauge.api.mix import mix as run
 
-    held_out = read_texts(texts, reading) if texts or (weights is None and len(models) > 1) else None
-    how: dict[str, Any] = {"weights": weights, "threads": threads, "output": output, "scoring": scoring}
+    held_out = read_texts(texts, reading) if texts or (mixing.weights is None and len(models) > 1) else None
     with showing_progress():
-        if static:
-            merged = run(models, held_out, static=True, **how)
+        if mixing.static:
+            merged = run(
+                models, held_out, weights=mixing.weights, static=True, threads=mixing.threads, output=output, scoring=scoring
+            )
         else:
-            mixture = run(models, held_out, **how)
-    if static:
+            mixture = run(models, held_out, weights=mixing.weights, threads=mixing.threads, output=output, scoring=scoring)
+    if mixing.static:
         print_static(merged, models, output, as_json=as_json)
     else:
         print_mixture(mixture, models, output, as_json=as_json)

@@ -37,7 +37,7 @@ class NgramCount(click.ParamType[int]):
 
 @click.command(cls=Command)
 @click.argument("model", type=click.Path())
-@click.option("-o", "--output", required=True, type=click.Path(), help="Folder or ARPA file to write.")
+@click.option("-o", "--output", required=True, type=click.Path(), help="Folder, ARPA file or KenLM file (.binary) to write.")
 @click.option(
     "--threshold",
     type=float,

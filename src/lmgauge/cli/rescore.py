@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from glob import glob
 from typing import TYPE_CHECKING
 
 import click
@@ -170,7 +171,8 @@ def _check(files: _Files, document: str | None) -> None:
         raise click.UsageError("standard input (-) is named twice, but can be read only once")
     if files.output == files.write_scores == "-":
         raise click.UsageError("-o - and --write-scores - would both be standard output")
-    inputs = [path for path in (*files.nbest, *files.tune, files.ref, files.test_ref, document, *files.models) if path]
+    named = [path for path in (*files.nbest, *files.tune, files.ref, files.test_ref, document, *files.models) if path]
+    inputs = [*named, *(match for path in named for match in glob(path))]
     refuse_replacing({"-o": files.output, "--write-scores": files.write_scores}, inputs)
 
 

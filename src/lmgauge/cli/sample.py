@@ -24,7 +24,7 @@ class _Choices:
 
 
 @click.command(cls=Command)
-@click.option("-m", "--model", "model", required=True, type=click.Path(), help="Model folder, or ARPA file.")
+@click.option("-m", "--model", "model", required=True, type=click.Path(), help="Model folder, ARPA or KenLM file.")
 @settings(
     "choices",
     _Choices,

@@ -8,8 +8,8 @@ fills it. `PlainSum` is the slow and obvious way, which an audit holds the fast 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,13 +41,9 @@ def exact_sum(values: Floats) -> float:
         >>> exact_sum(np.array([1e16, 1.0, -1e16]))
         1.0
     """
-    return math.fsum(_python_floats(values)) + 0.0
-
-
-def _python_floats(values: Floats) -> Iterator[float]:
     # tolist() of a block is several times faster than iterating over NumPy scalars and bounds the memory.
-    for start in range(0, values.size, _BLOCK):
-        yield from values[start : start + _BLOCK].tolist()
+    blocks = (values[start : start + _BLOCK].tolist() for start in range(0, values.size, _BLOCK))
+    return math.fsum(chain.from_iterable(blocks)) + 0.0
 
 
 @dataclass

@@ -63,7 +63,7 @@ def find_public_set(name: str | None, language_pair: str | None) -> PublicSet:
 
     Example:
         >>> import lmgauge
-        >>> lmgauge.tasks.find_public_set("wmt22", "de-fi")
+        >>> lmgauge.tasks.find_public_set("wmt22", "de-fi")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         lmgauge.errors.UsageError: test set wmt22 is not in de-fi; it has cs-en, cs-uk, de-en, de-fr, ...
     """

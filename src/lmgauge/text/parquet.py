@@ -151,6 +151,6 @@ def _segments(
         yield Segments(data, offsets[:-1], offsets[1:], source.name, int(numbers[0]), gaps(numbers), groups, documents, ids)
         return
     bounds = offsets.tolist()
-    records = (whole[start:end] for start, end in pairwise(bounds))
+    records = [whole[start:end] for start, end in pairwise(bounds)]
     listed = {label: _listed(values, source) for label, values in labels.items()}
     yield from read_records(records, numbers.tolist(), listed, source.name, reading)

@@ -7,7 +7,7 @@ text that comes out does not depend on the block size.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -272,7 +272,7 @@ def utf8(text: str) -> bytes:
 
 
 def read_records(
-    records: Iterable[bytes], numbers: Sequence[int], labels: Labels, name: str, reading: ReadingPass
+    records: Sequence[bytes], numbers: Sequence[int], labels: Labels, name: str, reading: ReadingPass
 ) -> Iterator[Segments]:
     """Yield raw records as one batch of segments (none if all are skipped), cleaned as the text of a file would be.
 
@@ -286,8 +286,14 @@ def read_records(
     Raises:
         InputError: a record is not valid text, unless such text is to be replaced or skipped.
     """
-    names = {label: values for label, values in labels.items() if label != GIVEN}
     before = labels.get(GIVEN)
+    if before is None:
+        # A newline between them: no two records make something valid, or something to be cleaned, together.
+        problem, characters = find_problem(whole := b"\n".join(records))
+        if problem < 0 and records and b"\r" not in whole:  # most batches: as fast as one record
+            yield pack_records(records, numbers, labels, name, reading, characters - (len(records) - 1))
+            return
+    names = {label: values for label, values in labels.items() if label != GIVEN}
     texts: list[bytes] = []
     given_texts: list[bytes] | None = None if before is None else []
     valid: list[int] = []
@@ -332,7 +338,7 @@ def _with_given(segments: Segments, texts: list[bytes], given_texts: list[bytes]
 
 
 def pack_records(
-    records: list[bytes], numbers: list[int], labels: Labels, name: str, reading: ReadingPass, characters: int
+    records: Sequence[bytes], numbers: Sequence[int], labels: Labels, name: str, reading: ReadingPass, characters: int
 ) -> Segments:
     """Return clean records as segments that share one array; `characters` of them are added to the report."""
     reading.report.characters += characters

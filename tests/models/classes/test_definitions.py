@@ -18,13 +18,14 @@ def read(folder: Path, content: bytes | str) -> ClassDefinitions:
 
 
 def test_probabilities_may_be_left_out_and_words_look_like_numbers(tmp_path: Path) -> None:
-    text = "\ufeffDAY 0.75 Monday\r\n\n  DAY\t2.5e-1\tSunday \nONE word\nNUMBER 7\nNUMBER .5 .5"
+    text = "\ufeffDAY 0.75 Monday\r\n\n  DAY\t2.5e-1\tSunday \nONE word\nNUMBER 7\nNUMBER .5 .5\nA a\u00a0b"
     assert read(tmp_path, text).expansions == (
         ("DAY", 0.75, "Monday"),
         ("DAY", 0.25, "Sunday"),
         ("ONE", 1.0, "word"),
         ("NUMBER", 1.0, "7"),
         ("NUMBER", 0.5, ".5"),
+        ("A", 1.0, "a\u00a0b"),
     )
     assert read(tmp_path, read(tmp_path, text).to_text()).expansions == read(tmp_path, text).expansions
 

@@ -17,6 +17,7 @@ import lmgauge
 from lmgauge import Corpus, NgramModel, UsageError
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.static import static_mixture
+from lmgauge.models.ngram.pruning import prune_model
 from lmgauge.text.vocabulary import BOS
 
 KINDS = ["modified-kneser-ney", "witten-bell", "absolute-discounting", "good-turing"]
@@ -107,3 +108,16 @@ def test_what_has_no_ngrams_to_merge() -> None:
     with pytest.raises(UsageError, match="n-gram models alone"):
         static_mixture(lmgauge.cache(backs_off, weight=0.5))
     assert static_mixture(MixtureModel([backs_off, model(["a b"], "laplace", 1)], [0.5, 0.5])).order == 3
+
+
+def test_kenlm_reads_what_is_merged_and_pruned(data: Path, tmp_path: Path) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    text = (data / "tinyshakespeare.txt").read_text(encoding="utf-8").split("\n")
+    parts = [model(text[:400], "modified-kneser-ney"), model(text[350:700], order=2)]
+    merged = static_mixture(MixtureModel(parts, [0.6, 0.4]))
+    for name, one in (("merged", merged), ("pruned", prune_model(merged, size=sum(merged.types) // 2))):
+        lmgauge.write_arpa(one, tmp_path / f"{name}.arpa")
+        theirs = kenlm.Model(str(tmp_path / f"{name}.arpa"))
+        for line in text[700:740]:
+            ours = sum(one.score_text(line).logprobs) / np.log(10)
+            assert theirs.score(line) == pytest.approx(ours, abs=1e-4)

@@ -150,7 +150,24 @@ def test_a_probing_file_does_not_list_them(write: Callable[[str], Path], tmp_pat
     probing = read_kenlm(write("probing"))
     with pytest.raises(UsageError, match="holds hashes only"):
         probing.save(tmp_path / "probing.arpa")
+    with pytest.raises(UsageError, match="holds hashes only"):
+        lmgauge.write_arpa(probing, tmp_path / "probing.arpa")
+    with pytest.raises(UsageError, match="holds hashes only"):
+        lmgauge.prune(probing, threshold=1e-6)
+    with pytest.raises(UsageError, match="holds hashes only"):
+        lmgauge.mix([probing, probing], weights=[0.5, 0.5], static=True)
     assert not (tmp_path / "probing.arpa").exists()
+
+
+def test_tries_are_pruned_and_merged(model: lmgauge.NgramModel, write: Callable[[str], Path], tmp_path: Path) -> None:
+    trie = read_kenlm(write("trie"))
+    assert lmgauge.prune(trie, to_size=400).model.types == lmgauge.prune(model, to_size=400).model.types
+    merged = lmgauge.mix([trie, model.with_reserved("unk")], weights=[0.5, 0.5], static=True)
+    merged.model.save(tmp_path / "merged.binary")
+    texts = sentences(15, 30)
+    assert np.allclose(
+        scored(read_kenlm(tmp_path / "merged.binary"), texts).logprob, scored(model, texts).logprob, atol=1e-4
+    )
 
 
 def test_a_mixture_keeps_a_copy(model: lmgauge.NgramModel, write: Callable[[str], Path], tmp_path: Path) -> None:
@@ -244,3 +261,31 @@ def test_the_twin_hashes_as_the_kernel_does() -> None:
     hashes = np.empty(len(words), np.uint64)
     _native.hash_kenlm_words(offsets, np.frombuffer(b"".join(words) + bytes(8), np.uint8), hashes)
     assert hashes.tolist() == [murmur(word) for word in words]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_steps_and_short_texts_are_those_of_kenlm(write: Callable[[str], Path], form: str) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    from lmgauge.compat import kenlm as ours
+
+    one, other = ours.Model(str(write(form))), kenlm.Model(str(write(form)))
+    for text in [*sentences(13, 60), "w3 unseen w4"]:
+        assert one.score(text) == other.score(text)
+        assert list(one.full_scores(text)) == list(other.full_scores(text))
+        states, theirs = [ours.State(), ours.State()], [kenlm.State(), kenlm.State()]
+        one.BeginSentenceWrite(states[0])
+        other.BeginSentenceWrite(theirs[0])
+        for word in text.split():
+            assert one.BaseScore(states[0], word, states[1]) == other.BaseScore(theirs[0], word, theirs[1])
+            states.reverse()
+            theirs.reverse()
+
+
+def test_a_text_scored_at_once_is_the_sum_of_its_steps(write: Callable[[str], Path]) -> None:
+    binary = read_kenlm(write("array trie"))
+    for text in sentences(14, 20):
+        state, total = binary.begin(), []
+        for word in [*text.split(), "</s>"]:
+            logprob, state = binary.step(state, word)
+            total.append(logprob)
+        assert total == scored(binary, [text]).logprob.tolist()

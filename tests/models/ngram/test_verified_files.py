@@ -112,6 +112,22 @@ def test_another_file_and_another_config_are_checked(saved: Path, checks: list[s
     assert not any(replace(state, **{name: value}).is_known() for name, value in changes.items())
 
 
+def test_a_hash_table_of_another_version_is_made_anew(saved: Path, checks: list[str]) -> None:
+    """The strings count; a table that is not what this version makes of them is not used, and the file not remembered."""
+    right = load(saved)
+    file = saved / "model.safetensors"
+    whole = bytearray(file.read_bytes())
+    length = int.from_bytes(whole[:8], "little")
+    begin, end = json.loads(whole[8 : 8 + length])["vocabulary.slots"]["data_offsets"]
+    whole[8 + length + begin : 8 + length + end] = bytes(end - begin)
+    file.write_bytes(whole)
+    for _ in range(2):
+        changed = load(saved)
+        assert changed.fingerprint == right.fingerprint
+        assert [changed.vocabulary.id(token) for token in right.vocabulary.tokens] == list(range(len(right.vocabulary)))
+    assert len(checks) == 6
+
+
 def test_a_damaged_or_foreign_record_is_ignored(saved: Path, checks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     load(saved)
     (record,) = records_folder().iterdir()

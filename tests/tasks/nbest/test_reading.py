@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -193,7 +194,17 @@ SEEDS = [
     b"NBestList2.0\n(-8) a ( st: 0.00 et: 0.11 g: -93 a: -1204 ) b ( st: 0.12 et: 0.2 g: -3 a: -4 )\n",
     b"-5120.3 -12.41 3 a dog barks\n-5130.25 -2e3 2 a dog\n",
     b"u1-1 a dog\nu1-2 a dock\nu2-1 x\n",
+    b"u1 a dog\nu2 a dock\nu3\n",
 ]
+FOLDERS = {
+    4: ("kaldi/text", "kaldi/ac_cost", b"u1-1 3.5\nu1-2 4\nu2-1 1e3\n"),
+    5: (
+        "espnet/1best_recog/text",
+        "espnet/1best_recog/score",
+        b"u1 tensor(-3.5)\nu2 -4\nu3 tensor(-1e3, device='cuda:0')\n",
+    ),
+}
+"""Of the seeds that are lists in folders: file of texts, file of scores, and these."""
 
 SIGNS = b'\0\n \t"{}[]():,.-0189enE\xff\xc3<'
 
@@ -221,22 +232,23 @@ def mutated(generator: random.Random, seed: bytes) -> bytes:
     return bytes(text)
 
 
-def fuzz(folder: Path, count: int, seed: int = 1) -> tuple[int, int]:
+def fuzz(folder: Path, count: int, seed: int = 1, seeds: Sequence[int] = range(len(SEEDS))) -> tuple[int, int]:
     """Read mutated lists; how many were read, and how many refused in words. Anything else is an error of ours."""
     generator, read, refused = random.Random(seed), 0, 0
-    path, kaldi = folder / "lists", folder / "kaldi"
-    kaldi.mkdir()
+    for texts, _, _ in FOLDERS.values():
+        (folder / texts).parent.mkdir(parents=True)
     for i in range(count):
-        which = i % len(SEEDS)
-        text = mutated(generator, SEEDS[which])
+        which = seeds[i % len(seeds)]
+        path = folder / "lists"
+        if which in FOLDERS:
+            texts, scores, own = FOLDERS[which]
+            path = folder / texts.partition("/")[0]
+            (folder / texts).write_bytes(mutated(generator, SEEDS[which]))
+            (folder / scores).write_bytes(mutated(generator, own) if generator.random() < 0.7 else own)
+        else:
+            path.write_bytes(mutated(generator, SEEDS[which]))
         try:
-            if which == 4:
-                (kaldi / "text").write_bytes(text)
-                (kaldi / "ac_cost").write_bytes(mutated(generator, b"u1-1 3.5\nu1-2 4\nu2-1 1e3\n"))
-                lists = read_nbest(kaldi, READING)
-            else:
-                path.write_bytes(text)
-                lists = read_nbest(path, READING)
+            lists = read_nbest(path, READING)
         except LmgaugeError:
             refused += 1
         else:

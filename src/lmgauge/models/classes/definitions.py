@@ -7,12 +7,14 @@ A line for each word of each class; p is the probability of the word given the c
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmgauge.errors import ModelFileError
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 
+_FIELD = re.compile("[^ \\t\\r\\v\\f\ufeff]+")  # a no-break space is a letter of a word, as in texts
 _TOLERANCE = 1e-3  # of the probabilities of a class: files have few digits
 
 
@@ -55,13 +57,15 @@ def read_classes(path: str | Path) -> ClassDefinitions:
         ModelFileError: it cannot be read, is not UTF-8, has no class, or a line is not a class with one word.
     """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        text = Path(path).read_bytes().decode()
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ModelFileError(f"{path}: byte {error.start} is not valid UTF-8; a classes file is UTF-8 text") from error
     expansions = tuple(
-        _expansion(f"{path}, line {i}", fields) for i, line in enumerate(text.split("\n"), 1) if (fields := line.split())
+        _expansion(f"{path}, line {i}", fields)
+        for i, line in enumerate(text.split("\n"), 1)
+        if (fields := _FIELD.findall(line))
     )
     if not expansions:
         raise ModelFileError(f"{path}: no class is defined; a line is a class, a probability and a word: DAY 0.2 Monday")

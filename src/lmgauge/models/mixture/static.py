@@ -46,7 +46,7 @@ def static_mixture(mixture: MixtureModel) -> NgramModel:
         >>> [round(float(np.exp(model.log_distribution(context))[4]), 4) for model in (mixture, static)]  # cat
         [0.3697, 0.3697]
     """
-    weighted = [(model.listed(), weight) for model, weight in _components(mixture) if weight > 0]
+    weighted = [(model, weight) for model, weight in _components(mixture) if weight > 0]
     vocabulary = mixture.vocabulary
     parts = [_Part(model, weight, vocabulary) for model, weight in weighted]
     unigrams = np.stack((_mean(parts, "probabilities"), _mean(parts, "weights")), axis=1).astype(np.float32)
@@ -72,6 +72,7 @@ def _components(mixture: MixtureModel) -> list[tuple[NgramModel, float]]:
             continue
         if not isinstance(model, NgramModel):
             raise UsageError(f"{model.label}: a static mixture is made of n-gram models alone")
+        model = model.listed()
         if model.tables.full_context and model.order > 1:
             raise UsageError(f"{model.label} does not back off to shorter n-grams, as the n-grams of a static mixture do")
         if model.settings.context == "stream":

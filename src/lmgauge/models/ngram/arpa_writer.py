@@ -45,7 +45,7 @@ def write_arpa(model: NgramModel, path: str | Path) -> None:
         ...     print(Path(folder, "wb2.arpa").read_text().splitlines()[1:3])
         ['ngram 1=7', 'ngram 2=6']
     """
-    path = Path(path)
+    path, model = Path(path), model.listed()
     check_arpa_form(model)
     with writing(path) as raw:
         if path.name.endswith(".gz"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -23,11 +24,13 @@ from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.packed_tables import PackedTable
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import UNK
+from lmgauge.threads import run_ranges, thread_count
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
 
 _PROBING, _TRIE, _QUANTIZED, _ARRAY = 0, 2, 1, 2  # a trie's number grows by what it has
+_PARTS = 4  # of a table, that threads may fill at the same time
 _NO_UNK = -100.0  # log10, as build_binary has it where there is no <unk>
 _SIGN = np.uint32(0x80000000)
 _Shape = tuple[int, list[int], int, int, int]
@@ -54,6 +57,7 @@ def write_kenlm(model: NgramModel, path: str | Path, form: KenlmForm | None = No
         ...     Path(folder, "wb2.binary").read_bytes()[:51].decode()
         'mmap lm http://kheafield.com/code format version 5\\n'
     """
+    model = model.listed()
     check_arpa_form(model)
     if model.order < 2:
         raise UsageError("a KenLM file holds n-grams of two words or more; train with --order 2 or higher")
@@ -128,7 +132,7 @@ def _orders(tables: NgramTables) -> Iterator[_Order]:
     for k, table in enumerate(tables.tables, 2):
         entries = table.entries()
         parents, last = entries.parents, entries.words
-        suffixes = last if k == 2 else tables.tables[k - 3].find(suffix_by_slot[parents], last)
+        suffixes = last if k == 2 else _find(tables.tables[k - 3], suffix_by_slot, parents, last)
         first = first_by_slot[parents]
         backoff = np.zeros(0, np.float32) if k == tables.order else _log10(entries.weights)
         order = _Order(entries.slots, parents, suffixes, first, _log10(entries.probabilities), backoff, table.slots)
@@ -137,9 +141,17 @@ def _orders(tables: NgramTables) -> Iterator[_Order]:
             first_by_slot, suffix_by_slot = order.by_slot(first), order.by_slot(suffixes)
 
 
+def _find(
+    table: PackedTable, suffixes: NDArray[np.uint32], parents: NDArray[np.uint32], last: NDArray[np.uint32]
+) -> NDArray[np.uint32]:
+    """Return slots of n-grams, uint32 [n], from their parents' suffixes, by slot, and last words."""
+    shares = run_ranges(lambda a, b: table.find(suffixes[parents[a:b]], last[a:b]), len(last), thread_count())
+    return np.concatenate(shares)
+
+
 def _log10(linear: NDArray[np.float32]) -> NDArray[np.float32]:
-    log10 = np.empty(len(linear), np.float32)
-    _native.log10_of(np.ascontiguousarray(linear), log10)
+    linear, log10 = np.ascontiguousarray(linear), np.empty(len(linear), np.float32)
+    run_ranges(lambda a, b: _native.log10_of(linear[a:b], log10[a:b]), len(linear), thread_count())
     return log10
 
 
@@ -176,7 +188,8 @@ def _write_probing(tables: NgramTables, words: _Words, form: KenlmForm, file: IO
     file.write(_header(shape).data)
     file.write(np.array([0, len(words)], np.uint32).data)
     lookup = np.zeros(12 * vocabulary_buckets, np.uint8)
-    _native.fill_probing(lookup, words.hashes()[1:], np.arange(1, len(words), dtype=np.uint32))
+    ids = np.arange(1, len(words), dtype=np.uint32)
+    _fill(lookup, words.hashes()[1:], ids[:, None], vocabulary_buckets)
     file.write(lookup.data)
     probability, backoff = words.unigrams(tables)
     key_by_slot = np.arange(len(words), dtype=np.uint64)
@@ -185,27 +198,49 @@ def _write_probing(tables: NgramTables, words: _Words, form: KenlmForm, file: IO
     for k, order in enumerate(_orders(tables), 2):
         begins, ends = _flags(size, order.parents)[slots], _flags(size, order.suffixes)[slots]
         values = np.stack((_probability_bits(probability, ends), _backoff_bits(backoff, begins)), axis=1)
-        _write_table(file, keys, values, 16 * levels[k - 3][1])
+        _write_table(file, keys, values, levels[k - 3][1])
         if keys is not None:
             key_by_slot = np.zeros(size, np.uint64)
             key_by_slot[slots] = keys
-        keys = np.empty(len(order.slots), np.uint64)
-        _native.combine_kenlm(key_by_slot[order.suffixes], order.first, keys)
+        keys = _combined(key_by_slot, order)
         probability, backoff, slots, size = order.probability, order.backoff, order.slots, order.size
     values = _probability_bits(probability, np.zeros(len(probability), np.bool_))[:, None]
-    _write_table(file, keys, values, 12 * levels[-1][1])
+    _write_table(file, keys, values, levels[-1][1])
     file.write(words.listed(np.arange(len(words), dtype=np.uint32)))
 
 
-def _write_table(file: IO[bytes], keys: NDArray[np.uint64] | None, values: NDArray[np.uint32], size: int) -> None:
-    """Write a table of `size` bytes; unigrams, which have no keys, follow each other, and one more could."""
+def _combined(key_by_slot: NDArray[np.uint64], order: _Order) -> NDArray[np.uint64]:
+    """Return the keys of n-grams, uint64 [n], from those of their suffixes by slot."""
+    keys = np.empty(len(order.slots), np.uint64)
+
+    def share(begin: int, end: int) -> None:
+        _native.combine_kenlm(key_by_slot[order.suffixes[begin:end]], order.first[begin:end], keys[begin:end])
+
+    run_ranges(share, len(keys), thread_count())
+    return keys
+
+
+def _write_table(file: IO[bytes], keys: NDArray[np.uint64] | None, values: NDArray[np.uint32], buckets: int) -> None:
+    """Write a table; unigrams, which have no keys, follow each other, and one more could."""
     if keys is None:
         file.write(np.ascontiguousarray(values).data)
         file.write(bytes(8))
         return
-    table = np.zeros(size, np.uint8)
-    _native.fill_probing(table, keys, values.reshape(-1))
+    table = np.zeros((8 + 4 * values.shape[1]) * buckets, np.uint8)
+    _fill(table, keys, values, buckets)
     file.write(table.data)
+
+
+def _fill(table: NDArray[np.uint8], keys: NDArray[np.uint64], values: NDArray[np.uint32], buckets: int) -> None:
+    """Fill a table in parts of its own, whatever the number of threads, so that its bytes are always the same."""
+    width = values.shape[1]
+
+    def part(begin: int, end: int) -> list[NDArray[np.uint32]]:
+        bounds = [buckets * i // _PARTS for i in range(begin, end + 1)]
+        return [_native.fill_probing(table, keys, values.reshape(-1), width, pair) for pair in pairwise(bounds)]
+
+    left = np.concatenate([rows for rows_of in run_ranges(part, _PARTS, thread_count()) for rows in rows_of])
+    _native.fill_probing(table, keys[left], values[left].reshape(-1), width, (0, buckets))
 
 
 def _write_trie(tables: NgramTables, words: _Words, form: KenlmForm, file: IO[bytes]) -> None:

@@ -156,13 +156,15 @@ def read_model(path: Path) -> StoredModel:
         _check_header(file)
     try:
         arrays = _arrays(file, mapped)
-        if not trusted:
-            _check_vocabulary(path, arrays)
-        stored = _assemble(path, config, arrays, mapped)
         if trusted:
-            return replace(stored, trusted=True)
+            return replace(_assemble(path, config, arrays, mapped), trusted=True)
+        _check_vocabulary(path, arrays)
+        slots = hash_slots(arrays["vocabulary.offsets"], arrays["vocabulary.bytes"])
+        as_stored = np.array_equal(slots, arrays["vocabulary.slots"])
+        # Another version may hash otherwise: the strings count, and only what is used as it lies there is remembered.
+        stored = _assemble(path, config, arrays | {"vocabulary.slots": slots}, mapped)
         _check_tables(path, stored)
-        return replace(stored, remember=lambda: state.remember(file, now))
+        return replace(stored, remember=lambda: state.remember(file, now)) if as_stored else stored
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, LmgaugeError):
             raise
@@ -235,7 +237,6 @@ def _check_vocabulary(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
         and int(offsets[-1]) + 8 <= len(data)
         and data[: int(offsets[3])].tobytes() == "".join(SPECIAL_TOKENS).encode()
         and np.diff(offsets[:4]).tolist() == [len(token) for token in SPECIAL_TOKENS]
-        and np.array_equal(arrays["vocabulary.slots"], hash_slots(offsets, data))
     )  # fmt: skip
     if not sound:
         raise ModelFileError(f"{path}: the vocabulary is damaged")

@@ -60,11 +60,13 @@ class LoadedTables:
         source: the file or folder they were read from, for messages; empty if none.
         mapped: the file behind the arrays, where they are mapped into memory.
         closed_forms: whether sums over whole distributions follow from the words seen after a context.
+        full_context: no back-off: after a context, an unseen word has the probability that the context holds for it.
     """
 
     source: str
     mapped: mmap.mmap | None
     closed_forms: ClassVar[bool] = True
+    full_context: bool = False
 
     def check_file(self) -> None:
         """Refuse a mapped file that became shorter: reading behind its end would end the process.

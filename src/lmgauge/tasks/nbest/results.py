@@ -223,6 +223,8 @@ class Rescored(Shown):
     def write_scores(self, path: str | os.PathLike[str]) -> None:
         """Write all hypotheses with the scores of the models added, as JSONL that `lmgauge.rescore` reads.
 
+        The score of a text that a model rules out is written as "-inf", and such a hypothesis is refused when it is read.
+
         Args:
             path: of the file; "-" is standard output.
 
