@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
@@ -13,6 +14,7 @@ from lmgauge.errors import UsageError
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 _pools: dict[int, ThreadPoolExecutor] = {}
+_this_thread = threading.local()
 
 
 def thread_count(threads: int | None = None) -> int:
@@ -37,19 +39,30 @@ def thread_count(threads: int | None = None) -> int:
 def pool(threads: int) -> ThreadPoolExecutor:
     """Return the shared executor with `threads` workers."""
     if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="lmgauge")
+        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="lmgauge", initializer=_begin_worker)
     return _pools[threads]
+
+
+def _begin_worker() -> None:
+    _this_thread.is_worker = True
+
+
+def _alone(threads: int) -> bool:
+    """Return whether the work is done in this thread: a worker that waited for other workers could wait forever."""
+    return threads == 1 or getattr(_this_thread, "is_worker", False)
 
 
 def run_workers(work: Callable[[int], _Out], threads: int) -> list[_Out]:
     """Return `[work(0), ..., work(threads - 1)]`, each made in a thread of its own; raises what `work` raises.
 
+    Where one of such threads calls it, it does all the work itself.
+
     Example:
         >>> run_workers(lambda i: 10 * i, threads=2)
         [0, 10]
     """
-    if threads == 1:
-        return [work(0)]
+    if _alone(threads):
+        return [work(i) for i in range(threads)]
     return list(pool(threads).map(work, range(threads)))
 
 
@@ -73,7 +86,7 @@ def map_in_order(work: Callable[[_In], _Out], items: Iterable[_In], threads: int
         >>> list(map_in_order(abs, [-1, 2, -3], threads=2))
         [1, 2, 3]
     """
-    yield from map(work, items) if threads == 1 else _in_flight(pool(threads), work, items, 2 * threads)
+    yield from map(work, items) if _alone(threads) else _in_flight(pool(threads), work, items, 2 * threads)
 
 
 def map_beside(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
@@ -85,7 +98,7 @@ def map_beside(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) 
         >>> list(map_beside(abs, [-1, 2, -3], threads=2))
         [1, 2, 3]
     """
-    yield from map(work, items) if threads == 1 else _in_flight(pool(1), work, items, 2)
+    yield from map(work, items) if _alone(threads) else _in_flight(pool(1), work, items, 2)
 
 
 def _in_flight(workers: ThreadPoolExecutor, work: Callable[[_In], _Out], items: Iterable[_In], most: int) -> Iterator[_Out]:

@@ -1,0 +1,42 @@
+"""The shared pool: order, errors, and work that asks for workers itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from lmgauge.threads import map_beside, map_in_order, run_ranges, run_workers
+
+NESTED = """
+from lmgauge.threads import map_in_order, run_ranges, run_workers
+
+def work(i):
+    return sum(run_workers(lambda j: 10 * i + j, 2)), list(map_in_order(abs, [-i], 2)), run_ranges(lambda a, b: b - a, 5, 2)
+
+print(run_workers(work, 2), list(map_in_order(work, range(3), 2)))
+"""
+
+
+def test_workers_that_ask_for_workers_do_not_wait_for_each_other() -> None:
+    # A program of its own: where they wait, they wait forever.
+    done = subprocess.run([sys.executable, "-c", NESTED], capture_output=True, text=True, timeout=60, check=True)
+    each = [(1, [0], [2, 3]), (21, [1], [2, 3]), (41, [2], [2, 3])]
+    assert done.stdout == f"{each[:2]} {each}\n"
+
+
+def test_order_does_not_depend_on_threads() -> None:
+    for threads in (1, 2, 3):
+        assert run_workers(lambda i: 10 * i, threads) == [0, 10, 20][:threads]
+        assert sum(run_ranges(lambda begin, end: end - begin, 7, threads)) == 7
+        assert list(map_in_order(abs, [-3, 1, -2], threads)) == [3, 1, 2]
+        assert list(map_beside(abs, [-3, 1, -2], threads)) == [3, 1, 2]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_errors_of_workers_are_raised(threads: int) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_workers(lambda i: 1 // i, threads)
+    with pytest.raises(ZeroDivisionError):
+        list(map_in_order(lambda i: 1 // i, [1, 0], threads))
