@@ -86,6 +86,8 @@ Window window(std::uint64_t first, const MutableSums& sums) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+    // Models that a module or a notebook still holds when Python ends are no fault.
+    nb::set_leak_warnings(false);
     m.doc() = "Compiled hot loops of lmgauge: flat functions over arrays. See the headers for what each expects.";
 
     // ---- text

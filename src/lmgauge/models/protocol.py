@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -153,3 +154,40 @@ def read_config(path: Path) -> dict[str, object]:
     if not isinstance(config, dict):
         raise ModelFileError(f"{file}: not a JSON object; the file is damaged")
     return config
+
+
+def check_format(path: Path, config: Mapping[str, object], version: int, what_to_do: str = "") -> None:
+    """Refuse a model folder of another version of the format.
+
+    Args:
+        path: the folder.
+        config: its config.json.
+        version: the one that is read.
+        what_to_do: where there is something to do about it.
+
+    Raises:
+        ModelFileError: the versions differ.
+    """
+    written = config.get("format_version")
+    if written != version:
+        end = f": {what_to_do}" if what_to_do else ""
+        raise ModelFileError(f"{path}: written in format {written!r}; this lmgauge reads format {version}{end}")
+
+
+def is_folder_of(model_type: str, *names: str) -> Callable[[Path], bool]:
+    """Return the question whether a folder is a model of this type and holds nothing but its files: it may be replaced.
+
+    Args:
+        model_type: as config.json has it.
+        names: of its files, or patterns of them (`component-*`).
+    """
+
+    def is_ours(path: Path) -> bool:
+        if not all(any(fnmatchcase(file.name, name) for name in names) for file in path.iterdir()):
+            return False
+        try:
+            return read_config(path).get("model_type") == model_type
+        except ModelFileError:
+            return False
+
+    return is_ours

@@ -22,7 +22,7 @@ from lmgauge.models.cache.counts import CacheCounts, CacheSettings
 from lmgauge.models.custom import score_segments
 from lmgauge.models.given import alone
 from lmgauge.models.mixture.agreement import reserved_policy
-from lmgauge.models.protocol import CACHE_MODEL_TYPE, LanguageModel, check_context, read_config
+from lmgauge.models.protocol import CACHE_MODEL_TYPE, LanguageModel, check_context, check_format, is_folder_of, read_config
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy
@@ -228,7 +228,7 @@ class CacheModel(ScoresStrings):
         """
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
         tokens = self.vocabulary.tokens[len(SPECIAL_TOKENS) :]
-        with writing_directory(path, is_ours=_is_cache_folder) as folder:
+        with writing_directory(path, is_ours=is_folder_of(CACHE_MODEL_TYPE, _CONFIG, _VOCABULARY, TOKENIZER_FILE)) as folder:
             for name, content in self.tokenizer.files().items():
                 (folder / name).write_bytes(content)
             (folder / _VOCABULARY).write_text(json.dumps(tokens, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -275,15 +275,6 @@ class _Walk(BlockDistributions):
         return rows_of(self._batch, self._rows)
 
 
-def _is_cache_folder(path: Path) -> bool:
-    try:
-        names = {file.name for file in path.iterdir()}
-        ours = names <= {_CONFIG, _VOCABULARY, TOKENIZER_FILE}
-        return ours and read_config(path).get("model_type") == CACHE_MODEL_TYPE
-    except ModelFileError:
-        return False
-
-
 def load_cache(path: str | Path) -> CacheModel:
     """Load the folder of a cache.
 
@@ -295,10 +286,7 @@ def load_cache(path: str | Path) -> CacheModel:
     """
     path = Path(path)
     config: Any = read_config(path)
-    if config.get("format_version") != FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
-        )
+    check_format(path, config, FORMAT_VERSION)
     try:
         tokens = json.loads((path / _VOCABULARY).read_bytes())
         vocabulary = Vocabulary.from_tokens(tokens, closed=config["vocabulary"] == "closed")

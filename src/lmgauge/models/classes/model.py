@@ -29,7 +29,7 @@ from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
 from lmgauge.models.custom import rows_of_block
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.states import NgramStates
-from lmgauge.models.protocol import CLASS_MODEL_TYPE, check_context, read_config
+from lmgauge.models.protocol import CLASS_MODEL_TYPE, check_context, check_format, is_folder_of, read_config
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
@@ -239,7 +239,7 @@ class ClassModel(ScoresStrings):
             OutputError: it cannot be written; nothing is left behind.
         """
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
-        with writing_directory(path, is_ours=_is_class_folder) as folder:
+        with writing_directory(path, is_ours=is_folder_of(CLASS_MODEL_TYPE, _CONFIG, _CLASSES, _NGRAM)) as folder:
             self.ngram.listed().save(folder / _NGRAM)
             (folder / _CLASSES).write_text(self.classes.to_text(), encoding="utf-8", newline="\n")
             (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
@@ -342,14 +342,6 @@ def read_class_model(model: str | Path | NgramModel, classes: str | Path) -> Cla
     return ClassModel(read_arpa(model), definitions)
 
 
-def _is_class_folder(path: Path) -> bool:
-    try:
-        names = {file.name for file in path.iterdir()}
-        return names <= {_CONFIG, _CLASSES, _NGRAM} and read_config(path).get("model_type") == CLASS_MODEL_TYPE
-    except ModelFileError:
-        return False
-
-
 def load_class_model(path: str | Path) -> ClassModel:
     """Load the folder of a class-based model.
 
@@ -361,10 +353,7 @@ def load_class_model(path: str | Path) -> ClassModel:
     """
     path = Path(path)
     config = read_config(path)
-    if config.get("format_version") != FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
-        )
+    check_format(path, config, FORMAT_VERSION)
     try:
         model = ClassModel(load_ngram_model(path / _NGRAM), read_classes(path / _CLASSES))
     except (UsageError, InputError) as error:

@@ -29,7 +29,7 @@ from lmgauge.files import writing_directory
 from lmgauge.models.mixture.agreement import agreeing, reserved_policy, with_reserved
 from lmgauge.models.mixture.mixed_distributions import MixedDistributions, mixed
 from lmgauge.models.mixture.union import beside, known_to_some
-from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
+from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, check_format, is_folder_of, read_config
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import score_together
@@ -281,7 +281,7 @@ class MixtureModel(Shown, ScoresStrings):
                 )
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
         config["sha256"] = _digest(config)
-        with writing_directory(path, is_ours=_is_mixture_folder) as folder:
+        with writing_directory(path, is_ours=is_folder_of(MIXTURE_MODEL_TYPE, _CONFIG, "component-*")) as folder:
             for part, component in zip(config["components"], self.components, strict=True):
                 component.save(folder / part["folder"])  # type: ignore[attr-defined]  # looked at above
             (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
@@ -328,15 +328,6 @@ def _digest(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _is_mixture_folder(path: Path) -> bool:
-    try:
-        names = {file.name for file in path.iterdir()}
-        ours = all(name == _CONFIG or name.startswith("component-") for name in names)
-        return ours and read_config(path).get("model_type") == MIXTURE_MODEL_TYPE
-    except ModelFileError:
-        return False
-
-
 def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> MixtureModel:
     """Load the folder of a mixture.
 
@@ -349,10 +340,7 @@ def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> Mix
     """
     path = Path(path)
     config = read_config(path)
-    if config.get("format_version") != FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
-        )
+    check_format(path, config, FORMAT_VERSION)
     if config.get("sha256") != _digest(config):
         raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not match; mix or copy it again")
     try:

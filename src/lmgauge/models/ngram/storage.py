@@ -26,7 +26,7 @@ from lmgauge.models.ngram.config import check_config
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import NGRAM_MODEL_TYPE, read_config
+from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_format, is_folder_of, read_config
 from lmgauge.text.tokens import TOKENIZER_FILE
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
 
@@ -86,20 +86,12 @@ def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) 
         "checksums": [f"{value:016x}" for value in stored.checksums],
     }
     config["sha256"] = _config_digest(config)
-    with writing_directory(path, is_ours=_is_model_folder) as folder:
+    with writing_directory(path, is_ours=is_folder_of(NGRAM_MODEL_TYPE, *_FILES)) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
         with (folder / "model.safetensors").open("wb", buffering=0) as file:
             _write_arrays(file, arrays)
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-
-
-def _is_model_folder(path: Path) -> bool:
-    try:
-        ours = {file.name for file in path.iterdir()} <= _FILES
-        return ours and read_config(path).get("model_type") == NGRAM_MODEL_TYPE
-    except ModelFileError:
-        return False
 
 
 def _config_digest(config: dict[str, Any]) -> str:
@@ -140,11 +132,7 @@ def read_model(path: Path) -> StoredModel:
     config = read_config(path)
     if config.get("model_type") != NGRAM_MODEL_TYPE:
         raise ModelFileError(f"{path}: model_type is {config.get('model_type')!r}, not {NGRAM_MODEL_TYPE!r}")
-    if config.get("format_version") != FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}: "
-            "train the model again, or convert its ARPA file"
-        )
+    check_format(path, config, FORMAT_VERSION, "train the model again, or convert its ARPA file")
     if config.get("sha256") != _config_digest(config):
         raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not fit; train or copy it again")
     check_config(path, config)
