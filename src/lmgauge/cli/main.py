@@ -71,7 +71,7 @@ SECTIONS = {
     "Tools": {
         "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
         "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
-        "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files and model folders."),
+        "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files, binary files of KenLM, and model folders."),
         "calc": (
             "lmgauge.cli.calc:calc",
             "Compute perplexity, cross-entropy and bits from the probabilities of events.",

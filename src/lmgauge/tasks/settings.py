@@ -21,11 +21,11 @@ from lmgauge.choices import (
     WhisperNormalizer,
 )
 from lmgauge.errors import UsageError
+from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.tasks.metrics.error_rates import EditRate
-    from lmgauge.tasks.substitutions import Substitutions
 
 MOST_STARTS = 10_000
 

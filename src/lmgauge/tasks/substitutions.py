@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.text.documents import Corpus
 
 _COMMENT = ";;"
 _GLM_CONTEXT = re.compile(r"\s/\s*\[\s*\]\s*__\s*\[\s*\]\s*\Z")
@@ -68,6 +67,8 @@ class Substitutions:
 
     @classmethod
     def _of_file(cls, path: str) -> Substitutions:
+        from lmgauge.text.documents import Corpus  # only with a file: settings are made for help pages too
+
         corpus = Corpus.from_files(path, group=None, format="text")
         name, known = corpus.sources[0].name, dict[Phrase, Phrase]()
         for lines in corpus:

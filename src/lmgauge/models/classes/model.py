@@ -54,9 +54,11 @@ class ClassModel(ScoresStrings):
 
     Example:
         >>> import lmgauge
+        >>> import numpy as np
+        >>> from lmgauge.models.classes.definitions import ClassDefinitions
         >>> text = lmgauge.Corpus.from_strings(["on DAY we rest", "on DAY they ride"])
         >>> days = ClassDefinitions((("DAY", 0.75, "Sunday"), ("DAY", 0.25, "Monday")))
-        >>> model = ClassModel(lmgauge.train("witten-bell", text, order=2), days)
+        >>> model = lmgauge.ClassModel(lmgauge.train("witten-bell", text, order=2), days)
         >>> scored = model.score_text("on Monday")  # p(DAY|on) / 4
         >>> scored.tokens[1], np.exp(scored.logprobs).round(4).tolist()
         ('Monday', [0.723, 0.1808, 0.0846])
