@@ -21,7 +21,7 @@ from lmgauge.tasks.texts import Integers, References, Texts
 LENGTHS = {"word": "words", "character": "characters"}
 """What the length of a hypothesis is counted in, by the unit of errors: the name of its weight."""
 
-_CURVE_POINTS = 121
+_CURVE_POINTS = 59  # odd, so that the tuned weight is one; up to 60 points of a line are marked and read out
 
 
 @dataclass(frozen=True)
