@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import pytest
 import lmgauge
 from lmgauge import Corpus, ScoringOptions
 from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.models import registry
 from lmgauge.models.registry import ScoringKeywords, load_model
 
 
@@ -86,7 +86,7 @@ def plugin(folder: Path, monkeypatch: pytest.MonkeyPatch, *, keeps: bool) -> tup
         return model
 
     monkeypatch.setattr(
-        registry, "entry_points", lambda group: [_EntryPoint("mine", load)] if group == "lmgauge.models" else []
+        metadata, "entry_points", lambda group: [_EntryPoint("mine", load)] if group == "lmgauge.models" else []
     )
     (folder / "own").mkdir()
     (folder / "own" / "config.json").write_text(json.dumps({"model_type": "mine"}), encoding="utf-8")
