@@ -22,10 +22,6 @@ static VocabularyView vocabulary_view(const Vocabulary& v) {
 
 namespace {
 
-nb::tuple count_tuple(CountResult&& r) {
-    return nb::make_tuple(r.added, r.longest, to_numpy(std::move(r.spilled)));
-}
-
 using SegmentArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>>;
 using TokenArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>>;
 
@@ -136,16 +132,12 @@ NB_MODULE(_native, m) {
             nb::gil_scoped_release release;
             result = count_level(view(ids), view(previous), view(next), view(table), Share{worker, workers, regions}, spill_limit);
         }
-        return count_tuple(std::move(result));
+        return nb::make_tuple(result.added, to_numpy(std::move(result.spilled)));
     });
     m.def("count_spilled", [](Array<std::uint32_t> ids, Array<std::uint32_t> previous, MutableArray<std::uint32_t> next,
                               MutableTable table, Array<std::uint64_t> positions) {
-        CountResult result;
-        {
-            nb::gil_scoped_release release;
-            result = count_spilled(view(ids), view(previous), view(next), view(table), view(positions));
-        }
-        return count_tuple(std::move(result));
+        nb::gil_scoped_release release;
+        return count_spilled(view(ids), view(previous), view(next), view(table), view(positions));
     });
     m.def("sketch_distinct", [](Array<std::uint32_t> ids, std::size_t begin, std::size_t end, int order,
                                 MutableArray<std::uint8_t> registers, int index_bits) {

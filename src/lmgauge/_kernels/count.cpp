@@ -40,10 +40,6 @@ inline void mark_passed(Entry* entries, std::size_t home, std::size_t slot, std:
     }
 }
 
-inline std::uint32_t distance(std::size_t home, std::size_t slot, std::size_t size) {
-    return static_cast<std::uint32_t>(slot >= home ? slot - home : slot + size - home);
-}
-
 // Regions are runs of 2^shift cache lines; a table has at least `wanted` of them if it has so many lines.
 struct Regions {
     std::uint64_t lines;
@@ -89,7 +85,6 @@ CountResult count_level(View<std::uint32_t> ids, View<std::uint32_t> previous, M
                 entry.key = probe.key;
                 entry.second = previous[probe.position];
                 ++result.added;
-                result.longest = std::max(result.longest, distance(probe.home, slot, table.size()));
             }
             ++entry.first;
             if (!next.empty()) next[probe.position] = static_cast<std::uint32_t>(slot);
@@ -118,9 +113,9 @@ CountResult count_level(View<std::uint32_t> ids, View<std::uint32_t> previous, M
 }
 
 // The tokens whose region was full, one after another, now free to go on into the next region.
-CountResult count_spilled(View<std::uint32_t> ids, View<std::uint32_t> previous, MutableView<std::uint32_t> next,
-                          MutableView<Entry> table, View<std::uint64_t> positions) {
-    CountResult result;
+std::uint64_t count_spilled(View<std::uint32_t> ids, View<std::uint32_t> previous, MutableView<std::uint32_t> next,
+                            MutableView<Entry> table, View<std::uint64_t> positions) {
+    std::uint64_t added = 0;
     for (const std::uint64_t position : positions) {
         const auto i = static_cast<std::size_t>(position);
         const std::uint64_t key = make_key(previous[i - 1], ids[i]);
@@ -131,13 +126,12 @@ CountResult count_spilled(View<std::uint32_t> ids, View<std::uint32_t> previous,
             mark_passed(table.data(), home, slot, table.size());
             entry.key = key;
             entry.second = previous[i];
-            ++result.added;
-            result.longest = std::max(result.longest, distance(home, slot, table.size()));
+            ++added;
         }
         ++entry.first;
         if (!next.empty()) next[i] = static_cast<std::uint32_t>(slot);
     }
-    return result;
+    return added;
 }
 
 // HyperLogLog registers (Flajolet et al. 2007) of the k-grams ending in [begin, end), for k = 2 .. order: a row of

@@ -74,7 +74,6 @@ std::int64_t find_token(VocabularyView vocabulary, View<std::uint8_t> token);
 
 struct CountResult {
     std::uint64_t added = 0;               // new entries
-    std::uint32_t longest = 0;             // largest distance from a home slot
     std::vector<std::uint64_t> spilled;    // region, position, ... of tokens whose region had no room left
 };
 
@@ -86,8 +85,9 @@ struct Share {
 
 CountResult count_level(View<std::uint32_t> ids, View<std::uint32_t> previous, MutableView<std::uint32_t> next,
                         MutableView<Entry> table, Share share, std::uint64_t spill_limit);
-CountResult count_spilled(View<std::uint32_t> ids, View<std::uint32_t> previous, MutableView<std::uint32_t> next,
-                          MutableView<Entry> table, View<std::uint64_t> positions);
+// Returns the new entries.
+std::uint64_t count_spilled(View<std::uint32_t> ids, View<std::uint32_t> previous, MutableView<std::uint32_t> next,
+                            MutableView<Entry> table, View<std::uint64_t> positions);
 void sketch_distinct(View<std::uint32_t> ids, std::size_t begin, std::size_t end, int order,
                      MutableView<std::uint8_t> registers, int index_bits);
 void add_continuations(View<Entry> table, std::size_t begin, std::size_t end, MutableView<std::uint32_t> counts);

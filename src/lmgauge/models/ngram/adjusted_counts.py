@@ -40,7 +40,6 @@ class AdjustedCounts:
     Attributes:
         unigrams: int64 [vocabulary], adjusted counts.
         tables: one per order from 2, uint64 [slots, 2]: key, and adjusted count with the slot of the suffix.
-        longest: largest distance of an entry from its home slot, per table.
         types: distinct n-grams of each order from 1.
         dropped: per table uint8 [slots], 1 where a cut-off drops the entry; empty where the order has no cut-off.
         counts_of_counts: per order from 1, int64 [`HISTOGRAM` + 1]: n_c, the n-grams with adjusted count c; the last
@@ -49,7 +48,6 @@ class AdjustedCounts:
 
     unigrams: NDArray[np.int64]
     tables: list[Table]
-    longest: list[int]
     types: list[int]
     dropped: list[NDArray[np.uint8]]
     counts_of_counts: list[NDArray[np.int64]]
@@ -97,7 +95,7 @@ def adjust_counts(
         marks = np.zeros(len(table) if cutoff else 0, np.uint8)
         counts_of_counts.append(_adjust_table(table, preceding, cutoff, marks, threads))
         dropped.append(marks)
-    return AdjustedCounts(unigrams, tables, counts.longest, counts.types, dropped, counts_of_counts)
+    return AdjustedCounts(unigrams, tables, counts.types, dropped, counts_of_counts)
 
 
 def _adjust_table(

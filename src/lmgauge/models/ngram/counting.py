@@ -40,13 +40,11 @@ class NgramCounts:
     Attributes:
         unigrams: int64 [vocabulary], occurrences; `<s>` has none, as it is not an event.
         tables: one per order from 2, uint64 [slots, 2]: key, and count with the slot of the suffix.
-        longest: largest distance of an entry from its home slot, per table.
         types: distinct n-grams of each order from 1 (order 1: tokens that occur).
     """
 
     unigrams: NDArray[np.int64]
     tables: list[Table]
-    longest: list[int]
     types: list[int]
 
     @property
@@ -110,7 +108,7 @@ def count_ngrams(
     for begin in range(0, len(ids), _TOKENS_AT_A_TIME):  # NumPy makes 64-bit numbers of them first
         unigrams += np.bincount(ids[begin : begin + _TOKENS_AT_A_TIME], minlength=vocabulary_size)
     unigrams[BOS] = 0
-    counts = NgramCounts(unigrams, [], [], [int(np.count_nonzero(unigrams))])
+    counts = NgramCounts(unigrams, [], [int(np.count_nonzero(unigrams))])
     expected = list(sizes) if sizes is not None else estimate_types(ids, order, threads) if order > 1 else []
     spare: list[NDArray[np.uint32]] = []
     previous = ids
@@ -118,39 +116,36 @@ def count_ngrams(
         following = spare.pop() if spare else np.empty(len(ids), np.uint32)
         if k == order:
             following = np.zeros(0, np.uint32)  # nothing is longer: the memory goes to the largest table
-        table, longest, types = _count_level(ids, previous, following, expected[k - 2], threads)
+        table, types = _count_level(ids, previous, following, expected[k - 2], threads)
         if previous is not ids:
             spare.append(previous)
         previous = following
         counts.tables.append(table)
-        counts.longest.append(longest)
         counts.types.append(types)
     return counts
 
 
 def _count_level(
     ids: NDArray[np.uint32], previous: NDArray[np.uint32], following: NDArray[np.uint32], expected: int, threads: int
-) -> tuple[Table, int, int]:
+) -> tuple[Table, int]:
     while True:
         table = new_table(expected)
         spill_limit = 1024 + len(table) // 16
 
-        def _count(worker: int, table: Table = table, limit: int = spill_limit) -> tuple[int, int, NDArray[np.uint64]]:
+        def _count(worker: int, table: Table = table, limit: int = spill_limit) -> tuple[int, NDArray[np.uint64]]:
             share = (worker, threads, _REGIONS)
-            result: tuple[int, int, NDArray[np.uint64]] = _native.count_level(ids, previous, following, table, share, limit)
+            result: tuple[int, NDArray[np.uint64]] = _native.count_level(ids, previous, following, table, share, limit)
             return result
 
         # A worker owns the regions of the table that no other touches; what falls on a border is spilled, and added below.
         results = run_workers(_count, threads)
-        types = sum(added for added, _, _ in results)
-        longest = max(far for _, far, _ in results)
-        spilled = np.concatenate([pairs for _, _, pairs in results]).reshape(-1, 2)
+        types = sum(added for added, _ in results)
+        spilled = np.concatenate([pairs for _, pairs in results]).reshape(-1, 2)
         if len(spilled) <= spill_limit and types + len(spilled) < len(table):
             break
         expected = 2 * expected + 64
     if len(spilled):
         # By region, then position: the order in which they are placed does not depend on the threads.
         positions = np.ascontiguousarray(spilled[np.lexsort((spilled[:, 1], spilled[:, 0])), 1])
-        added, far, _ = _native.count_spilled(ids, previous, following, table, positions)
-        types, longest = types + added, max(longest, far)
-    return table, longest, types
+        types += _native.count_spilled(ids, previous, following, table, positions)
+    return table, types
