@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,7 +168,7 @@ def read_jsonl(source: Source, reading: ReadingPass) -> Iterator[Segments]:
     def parse(raw: bytes, line: int) -> tuple[list[bytes], list[str]]:
         if not raw.strip():
             return [], []
-        record = _parse_json(raw, source.name, line)
+        record = json_record(raw, f"{source.name}:{line}")
         texts = _text_field(record, reading, source.name, line)
         return texts, [_label_field(record, label, reading, source.name, line) for label in reading.label_fields]
 
@@ -207,15 +208,25 @@ def parse_lines(
         yield from read_records(texts, numbers, labels, lines.source, reading)
 
 
-def _parse_json(raw: bytes, name: str, line: int) -> dict[str, object]:
+def json_record(raw: bytes | str, where: str, such_as: str = '{"text": "..."}') -> dict[str, Any]:
+    """Return the object of a line of JSONL.
+
+    Args:
+        raw: the line.
+        where: file and line, for messages.
+        such_as: what a record looks like, for messages.
+
+    Raises:
+        InputError: it is not a JSON object.
+    """
     try:
         record = json.loads(raw)
     except json.JSONDecodeError as error:
-        raise InputError(f"{name}:{line}: not valid JSON: {error.msg} at column {error.colno}") from error
+        raise InputError(f"{where}: not valid JSON: {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets thousands deep
-        raise InputError(f"{name}:{line}: not usable JSON: {error}") from error
+        raise InputError(f"{where}: not usable JSON: {error}") from error
     if not isinstance(record, dict):
-        raise InputError(f'{name}:{line}: a JSON object such as {{"text": "..."}} is needed, not {_kind(record)}')
+        raise InputError(f"{where}: a JSON object such as {such_as} is needed, not {_kind(record)}")
     return record
 
 

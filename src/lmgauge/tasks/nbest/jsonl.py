@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,7 +9,11 @@ from lmgauge.errors import InputError
 from lmgauge.readable import first_few
 from lmgauge.tasks.nbest.lists import ListBuilder
 from lmgauge.tasks.settings import NbestReading
+from lmgauge.text.readers import json_record
 from lmgauge.text.streams import Source
+
+RECORD = '{"id": "u1", "text": "..."}'
+"""What a record looks like, for messages."""
 
 LISTS = ("nbest", "hypotheses", "hyps")
 """Fields that hold the hypotheses of an utterance, where none is named."""
@@ -33,7 +36,7 @@ def read_jsonl(lines: Iterable[tuple[int, str]], source: Source, reading: NbestR
     """
     for number, line in lines:
         where = f"{source.name}:{number}"
-        record = parsed(line, where)
+        record = json_record(line, where, RECORD)
         utterance = record.get(reading.id)
         if isinstance(utterance, bool) or not isinstance(utterance, (str, int)):
             raise InputError(f"{where}: {_missing(record, reading.id, 'the id of the utterance', '--id')}")
@@ -50,27 +53,6 @@ def read_jsonl(lines: Iterable[tuple[int, str]], source: Source, reading: NbestR
         for place, one in enumerate(_with_scores(several, record, reading), 1):
             inside = f"{where}, hypothesis {place}"
             builder.add(name, *_hypothesis(one, reading, inside), inside, source.name)
-
-
-def parsed(line: str, where: str) -> dict[str, Any]:
-    """Return the object of a line.
-
-    Args:
-        line: JSON.
-        where: for messages.
-
-    Raises:
-        InputError: it is not one.
-    """
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: not valid JSON: {error.msg} at column {error.colno}") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets thousands deep
-        raise InputError(f"{where}: not usable JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise InputError(f'{where}: a JSON object such as {{"id": "u1", "text": "..."}} is needed')
-    return record
 
 
 def _with_scores(several: Sequence[Any], record: dict[str, Any], reading: NbestReading) -> list[Any]:

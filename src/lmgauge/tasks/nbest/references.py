@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
-from lmgauge.tasks.nbest.jsonl import parsed
+from lmgauge.tasks.nbest.jsonl import RECORD
 from lmgauge.tasks.nbest.lines import by_id, decoded_lines, read_table
 from lmgauge.tasks.settings import NbestReading
 from lmgauge.tasks.transcripts import format_of, read_trn
+from lmgauge.text.readers import json_record
 from lmgauge.text.streams import find_sources
 
 
@@ -99,7 +100,7 @@ def _of_trn(line: str, where: str, number: int) -> Iterator[tuple[int, str, str]
 
 def _of_json(line: str, where: str, number: int, reading: NbestReading) -> tuple[int, str, str]:
     """Return number, id and text of a record."""
-    record = parsed(line, where)
+    record = json_record(line, where, RECORD)
     utterance, text = record.get(reading.id), record.get(reading.field)
     if isinstance(utterance, bool) or not isinstance(utterance, (str, int)) or not isinstance(text, str):
         raise InputError(f"{where}: a reference needs the fields {reading.id!r} (an id) and {reading.field!r} (a text)")
