@@ -34,7 +34,9 @@ SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments"}
 
 EVERY_ROOM = {
     f"lmgauge.{room}"
-    for room in ["numerics", "information", "text", "scores", "distributions", "models", "evaluation", "tasks", "report"]
+    for room in [
+        *("numerics", "information", "text", "scores", "distributions", "stages", "models", "evaluation", "tasks", "report"),
+    ]
 }
 
 ALLOWED: dict[str, set[str]] = {
@@ -45,7 +47,9 @@ ALLOWED: dict[str, set[str]] = {
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
     "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.numerics"},
     "distributions": FOR_ALL | {"lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
-    "models": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions"},
+    "stages": FOR_ALL,
+    "models": FOR_ALL
+    | {KERNELS, "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions", "lmgauge.stages"},
     "evaluation": FOR_ALL
     | SOURCE_TEXT
     | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions"},
@@ -81,6 +85,7 @@ LIBRARIES: dict[str, set[str]] = {
     "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "distributions": {"numpy", "array_api_compat"},
+    "stages": {"numpy", "ray"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
@@ -96,7 +101,7 @@ LIBRARIES: dict[str, set[str]] = {
 
 EXTRAS = {
     *("zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
-    *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp"),
+    *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray"),
     *("regex", "sacrebleu", "sklearn"),
     *("jinja2", "vl_convert", "starlette", "uvicorn"),
 }

@@ -1,0 +1,70 @@
+"""The simplest engine: one task after another, all arrays in memory. For small work, and to hold others against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from lmgauge.stages.stage import Array, Read, Stage
+
+
+class MemoryEngine:
+    """Runs stages in this thread.
+
+    Example:
+        >>> import numpy as np
+        >>> def double(read, number, settings):
+        ...     yield 2 * read("a")
+        >>> engine = MemoryEngine()
+        >>> engine.write("a", np.array([1, 2]))
+        >>> engine.run(Stage("double", 1, double, None, needs=lambda i: ["a"], makes=lambda i: ["b"], drops=["a"]))
+        >>> engine.read("b").tolist()
+        [2, 4]
+    """
+
+    workers = 1
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Array] = {}
+        self._finished: set[str] = set()
+
+    def write(self, name: str, array: Array) -> None:
+        """Hold an array that the program itself made."""
+        self._arrays[name] = array
+
+    def read(self, name: str) -> Array:
+        """Return an array."""
+        return self._arrays[name]
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Forget arrays; names that are not there do not matter."""
+        for name in names:
+            self._arrays.pop(name, None)
+
+    def run(self, stage: Stage) -> None:
+        """Run all tasks of a stage; then drop what no later stage reads."""
+        for number in range(stage.tasks):
+            names = stage.makes(number)
+            made = stage.work(self._reader(stage, number), number, stage.settings)
+            for name, array in zip(names, made, strict=True):
+                self.write(name, array)
+        self.drop(stage.drops)
+        self.finish(stage.name)
+
+    def _reader(self, stage: Stage, number: int) -> Read:
+        return partial(_checked, self.read, frozenset(stage.needs(number)), stage.name)
+
+    def is_finished(self, name: str) -> bool:
+        """Return True if `finish` was told this name, or a stage of this name ran."""
+        return name in self._finished
+
+    def finish(self, name: str) -> None:
+        """Remember that what the program itself did under this name is done."""
+        self._finished.add(name)
+
+
+def _checked(read: Read, needs: frozenset[str], stage: str, name: str) -> Array:
+    """Return an array that the task said it needs: on other machines it would have no other."""
+    if name not in needs:
+        raise KeyError(f"stage {stage} reads {name}, which it does not say that it needs")
+    return read(name)
