@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +15,6 @@ from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch, starts
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import EOS, UNK
-
-# Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
-_GROUP_TOKENS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +135,3 @@ def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, sp
         some = counts > 0
         ends[(np.cumsum(counts) - 1)[some]] = lengths[some]
     return BlockEvents(block, ids, counts, ends, encoded.lossy, before)
-
-
-def in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
-    """Yield blocks in groups with enough events to fill batches.
-
-    Args:
-        blocks: of a text, in order.
-    """
-    group: list[BlockEvents] = []
-    for events in blocks:
-        group.append(events)
-        if sum(len(part.ids) for part in group) >= _GROUP_TOKENS:
-            yield group
-            group = []
-    if group:
-        yield group
