@@ -34,6 +34,7 @@ from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import UnitCounter, pieces
 
+_MOST = 1 << 31  # bytes of a block
 _WHERE = ("device", "devices", "processes")
 """Settings that say where numbers are computed, and change none."""
 
@@ -220,6 +221,41 @@ def _stored_notes(record: ShardRecord, total: int) -> list[str]:
         raise InputError(f"{record.path}: its notes cannot be read; run this shard again") from error
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """What the record of a shard says of the evaluation, once it is known to be of the right types.
+
+    Attributes:
+        run: model, text and settings.
+        block_bytes: about how many bytes of the text a block has.
+        by_group: groups are evaluated, too.
+    """
+
+    run: Run
+    block_bytes: int
+    by_group: bool
+
+    @classmethod
+    def of(cls, record: ShardRecord) -> _Stored:
+        """Return what a record says.
+
+        Raises:
+            InputError: it is not the record of an evaluation.
+        """
+        model, sha256, block_bytes = (record.made_of.get(name) for name in ("model", "text", "block_bytes"))
+        settings = record.facts.get("settings")
+        text = settings.get("text") if isinstance(settings, dict) else None
+        if not (
+            isinstance(model, dict) and isinstance(sha256, str) and isinstance(block_bytes, int) and 0 < block_bytes <= _MOST
+        ):
+            raise InputError(f"{record.path}: does not say which model and text it is of; run this shard again")
+        if not isinstance(settings, dict) or not isinstance(text, dict) or settings.get("by", "") not in (None, "group"):
+            raise InputError(f"{record.path}: does not say how the text was scored; run this shard again")
+        origin = Origin.of_metadata(model, str(record.path))
+        run = Run(origin.model, record.path, record.path, origin, sha256, None, settings)
+        return cls(run, block_bytes, settings["by"] == "group")
+
+
 def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None) -> Evaluation | Evaluations:
     """Return the evaluation of the whole text from all its shards, and write its run folder.
 
@@ -231,29 +267,23 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | 
     Raises:
         InputError: the text is not there any more, or was changed; a shard is damaged.
     """
-    made_of, settings = records[0].made_of, dict[str, Any]()
-    try:
-        settings = dict(records[0].facts["settings"])
-        origin = Origin.of_metadata(made_of["model"], str(records[0].path))
-        block_bytes, sha256, by_group = int(made_of["block_bytes"]), str(made_of["text"]), settings["by"] == "group"
-        run = Run(origin.model, records[0].path, records[0].path, origin, sha256, None, settings)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{records[0].path}: its record cannot be read ({error!r}); run this shard again") from error
-    corpus = run.corpus() if corpus is None else corpus
+    stored = _Stored.of(records[0])
+    corpus = stored.run.corpus() if corpus is None else corpus
     if corpus is None:
         raise InputError("the text that the shards scored is not where they remember it: name it with --text")
+    origin = stored.run.origin
     with ExitStack() as stack:
         folders = None if output is None else stack.enter_context(RunFolders(output, [origin.model]))
         results = evaluate(
             [cast("LanguageModel", StoredModel(origin, records))],
-            corpus.in_blocks(block_bytes),
+            corpus.in_blocks(stored.block_bytes),
             origins=[origin],
-            by_group=by_group,
+            by_group=stored.by_group,
             watch=None if folders is None else lambda i, block, batch, tally: folders.write(i, batch, block.ids),
             progress=lambda done: say_progress(f"merged {done / 1e6:,.0f} MB"),
         )
-        if results.items[0].fingerprints["text"] != sha256:
+        if results.items[0].fingerprints["text"] != stored.run.text_sha256:
             raise InputError("the text is not what the shards scored: it was changed, or another one is named")
         if folders is not None:
-            folders.finish(results, [settings])
-    return results if by_group else results.items[0]
+            folders.finish(results, [stored.run.settings])
+    return results if stored.by_group else results.items[0]

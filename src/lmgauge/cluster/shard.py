@@ -17,6 +17,7 @@ MOST_SHARDS = 9999
 SLURM = "slurm"
 _WRITTEN = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 _ARRAY = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_COUNT")
+_STEP = "SLURM_ARRAY_TASK_STEP"
 _TASKS = ("SLURM_PROCID", "SLURM_NTASKS")
 
 
@@ -74,7 +75,7 @@ class Shard:
     def of_slurm(cls, environment: Mapping[str, str]) -> Self:
         """Return the shard of a task of an array, or of a step of several tasks (`srun`), that SLURM has started.
 
-        An array may begin at any number, but must not leave numbers out: they say nothing of a task's place then.
+        An array may begin at any number and go in steps, but not leave numbers out: they say nothing of a task's place then.
 
         Args:
             environment: SLURM's variables.
@@ -84,12 +85,15 @@ class Shard:
         """
         if _ARRAY[0] in environment:
             task, first, last, count = (_number(environment, name) for name in _ARRAY)
-            if last - first + 1 != count:
+            step = _number(environment, _STEP) if _STEP in environment else 1
+            if last - first != (count - 1) * step:
                 raise UsageError(
                     f"--shard slurm: the array has {count} tasks numbered {first} to {last} with gaps; number them without, "
                     f"as in sbatch --array=1-{count}, or give --shard i/n"
                 )
-            return cls(task - first + 1, count)
+            if task not in range(first, last + 1, step or 1):
+                raise UsageError(f"--shard slurm: {task} is not the number of a task of the array; give --shard i/n")
+            return cls((task - first) // (step or 1) + 1, count)
         if _TASKS[1] in environment:
             rank, count = (_number(environment, name) for name in _TASKS)
             return cls(rank + 1, count)

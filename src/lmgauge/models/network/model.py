@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from lmgauge.models.network.block_distributions import NetworkDistributions
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.parallel import Workers, score_in_order
-from lmgauge.models.network.sequences import BlockEvents, block_events
+from lmgauge.models.network.sequences import BlockEvents, block_events, events_in_units
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import layout_of, window_of, windows, windows_note
 from lmgauge.models.protocol import check_context
@@ -27,7 +27,6 @@ from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch, score_in_pieces
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
-from lmgauge.text.units import in_units
 from lmgauge.text.vocabulary import Vocabulary
 from lmgauge.threads import thread_count
 
@@ -131,11 +130,7 @@ class NetworkModel(ScoresStrings):
         """
         self._segments = self._in_windows = 0
         threads = thread_count(threads)
-
-        def in_groups(blocks: Iterable[Segments]) -> Iterator[list[BlockEvents]]:
-            events = (block_events(block, self.tokens, self.context_policy, spans=spans) for block in blocks)
-            return in_units(events, attrgetter("block"))
-
+        in_groups = partial(events_in_units, tokens=self.tokens, policy=self.context_policy, spans=spans)
         if self.scores_in_units:
             yield from score_in_pieces(lambda cut: self._of_segments(in_groups(cut), threads), segments)
             return

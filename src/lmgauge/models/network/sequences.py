@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from lmgauge.models.network.tokens import TokenMap
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
+from lmgauge.text.units import in_units
 from lmgauge.text.vocabulary import EOS, UNK
 
 
@@ -135,3 +138,17 @@ def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, sp
         some = counts > 0
         ends[(np.cumsum(counts) - 1)[some]] = lengths[some]
     return BlockEvents(block, ids, counts, ends, encoded.lossy, before)
+
+
+def events_in_units(
+    blocks: Iterable[Segments], tokens: TokenMap, policy: ContextPolicy, *, spans: bool
+) -> Iterator[list[BlockEvents]]:
+    """Yield the events of blocks in groups of enough text to fill batches.
+
+    Args:
+        blocks: of a text, in order.
+        tokens: of the network.
+        policy: what ends a segment.
+        spans: whether to find the byte spans of the events.
+    """
+    return in_units((block_events(block, tokens, policy, spans=spans) for block in blocks), attrgetter("block"))
