@@ -48,6 +48,7 @@ from lmgauge.cluster.evaluation import EvaluationJob as EvaluationJob
 from lmgauge.cluster.merging import merge as merge
 from lmgauge.cluster.running import FinishedShard as FinishedShard
 from lmgauge.cluster.running import run_shard as run_shard
+from lmgauge.cluster.task import TaskJob as TaskJob
 from lmgauge.errors import CheckFailedError as CheckFailedError
 from lmgauge.errors import InputError as InputError
 from lmgauge.errors import LmgaugeError as LmgaugeError

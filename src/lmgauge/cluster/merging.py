@@ -8,17 +8,19 @@ from pathlib import Path
 
 from lmgauge.api.inputs import PATHS, PathLike, Text, corpus_of
 from lmgauge.cluster.record import find_records
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.files import refuse_replacing
+from lmgauge.tasks.comparison import Systems
+from lmgauge.text.overlap.results import Overlap
 
-_KINDS = {"evaluation": "evaluation"}
-"""Kind of job -> the module here whose `merge` puts its shards together."""
+_KINDS = ("evaluation", "task", "overlap")
+"""Kinds of jobs, called as the modules here whose `merge` puts their shards together."""
+
+Merged = Evaluation | Evaluations | Overlap | Systems
 
 
-def merge(
-    shards: PathLike | Sequence[PathLike], output: PathLike | None = None, *, text: Text | None = None
-) -> Evaluation | Evaluations:
+def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None, *, text: Text | None = None) -> Merged:
     """Put all shards of a job together: `lmgauge merge`. The result is that of the job without shards, to the bit.
 
     Args:
@@ -47,10 +49,15 @@ def merge(
     records = find_records(paths)
     if records[0].job not in _KINDS:
         raise InputError(f"{records[0].path}: is a shard of a job that this lmgauge does not know: {records[0].job!r}")
-    target = None if output is None else Path(output)
-    if target is not None:
-        refuse_replacing({"-o": target}, [*map(str, paths), *(str(record.path) for record in records)])
+    job = records[0].job
+    put_together = import_module(f"lmgauge.cluster.{job}").merge
+    if job != "evaluation":
+        if output is not None or text is not None:
+            raise UsageError(f"{records[0].path}: a run folder (-o) and its text are for evaluations, and this is an {job}")
+        merged: Merged = put_together(records)
+        return merged
+    if output is not None:
+        refuse_replacing({"-o": output}, [*map(str, paths), *(str(record.path) for record in records)])
     corpus = None if text is None else corpus_of(text)
-    put_together = import_module(f"lmgauge.cluster.{_KINDS[records[0].job]}").merge
-    result: Evaluation | Evaluations = put_together(records, corpus, target)
-    return result
+    evaluation: Merged = put_together(records, corpus, None if output is None else Path(output))
+    return evaluation
