@@ -14,7 +14,15 @@ import click
 
 from lmgauge.choices import FORMATS, MOST_PASSAGES, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES, TRANSCRIPT_FORMATS
 from lmgauge.cli.command import refuse_given, settings
-from lmgauge.cli.options import html_option, json_option, run_shard, seed_option, shard_option, unit_option
+from lmgauge.cli.options import (
+    html_option,
+    json_option,
+    run_shard,
+    seed_option,
+    shard_option,
+    shards_folder_option,
+    unit_option,
+)
 from lmgauge.cli.say import Page, answer, write_page
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 
@@ -183,12 +191,6 @@ _PRINTING = (
 )
 
 
-_SHARDING = (
-    shard_option,
-    click.option(
-        "-o", "--output", "folder", type=click.Path(), metavar="DIR", help="With --shard: the folder of all shards."
-    ),
-)
 _FORMAT = click.option("--format", type=click.Choice(FORMATS), help="Format of all files; by their names if not given.")
 _SPEECH_FORMAT = click.option(
     "--format",
@@ -241,7 +243,7 @@ def _declared(
 
     declared: Function = gathered
     for decorate in (
-        *([settings("sharding", Sharding, "Output", *_SHARDING)] if in_shards else []),
+        *([settings("sharding", Sharding, "Output", shard_option, shards_folder_option)] if in_shards else []),
         settings("printing", Printing, "Output", *_PRINTING),
         settings("comparison", ComparisonSettings, "Statistics", *COMPARISON_OPTIONS),
         settings("reading", Reading, "Text", *_READING, format_option),

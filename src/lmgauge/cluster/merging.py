@@ -26,7 +26,7 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     Args:
         shards: the folder of all shards, or their folders, in any order.
         output: of an evaluation, the run folder to write.
-        text: what the shards read, if it is not where they remember it.
+        text: what the shards scored (of an overlap: the test), if it is not where they remember it.
 
     Returns:
         What the job gives without shards.
@@ -51,13 +51,12 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
         raise InputError(f"{records[0].path}: is a shard of a job that this lmgauge does not know: {records[0].job!r}")
     job = records[0].job
     put_together = import_module(f"lmgauge.cluster.{job}").merge
-    if job != "evaluation":
-        if output is not None or text is not None:
-            raise UsageError(f"{records[0].path}: a run folder (-o) and its text are for evaluations, and this is an {job}")
-        merged: Merged = put_together(records)
-        return merged
+    corpus = None if text is None else corpus_of(text)
+    if output is not None and job != "evaluation":
+        raise UsageError(f"{records[0].path}: a run folder (-o) is for evaluations, and this is a shard of kind {job}")
     if output is not None:
         refuse_replacing({"-o": output}, [*map(str, paths), *(str(record.path) for record in records)])
-    corpus = None if text is None else corpus_of(text)
-    evaluation: Merged = put_together(records, corpus, None if output is None else Path(output))
-    return evaluation
+        merged: Merged = put_together(records, corpus, Path(output))
+    else:
+        merged = put_together(records, corpus)
+    return merged

@@ -193,16 +193,22 @@ class _StoredRows:
         return [np.concatenate(own) for own in rows]
 
 
-def merge(records: Sequence[ShardRecord]) -> Systems:
+def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
     """Return the scores of systems on all segments, from all shards.
 
     Args:
         records: of all shards, in order.
+        corpus: must be None: the files are where the shards read them.
 
     Raises:
-        InputError: a text is not there any more, or was changed; a shard is damaged.
+        InputError: a file is not there any more, or was changed; a shard is damaged.
+        UsageError: a text is given.
     """
     first = records[0]
+    if corpus is not None:
+        raise UsageError(
+            f"{first.path}: the shards of a task metric read several files: put them back, and leave out --text"
+        )
     work = _stored_job(first).prepare()
     if work.made_of() != {name: value for name, value in first.made_of.items() if name != "lmgauge"}:
         raise InputError(f"{first.path}: the texts are not what the shards read: a file was changed")
