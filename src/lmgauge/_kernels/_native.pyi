@@ -5,7 +5,7 @@ slots or lines, so that threads can share one.
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ _I32 = NDArray[np.int32]
 _F32 = NDArray[np.float32]
 _F64 = NDArray[np.float64]
 _Table = NDArray[np.uint64]
+_Values = TypeVar("_Values", _U8, _U32, _U64)
 _Text = tuple[_U8, _I64, _I64]  # data, starts, ends
 _Tokens = tuple[NDArray[Any], ...]  # data, starts, ends, counts, span ends
 _Vocabulary = tuple[_U64, _I64, _U8]  # slots, offsets, bytes
@@ -120,6 +121,17 @@ def add_continuations(table: _Table, begin: int, end: int, counts: _U32) -> None
 def adjust_counts(
     table: _Table, begin: int, end: int, continuations: _U32, cutoff: int, dropped: _U8, histogram_size: int
 ) -> _U64: ...
+
+# Counting in partitions: chunks of ids are [1 + tokens + order]
+class PartitionCounter:
+    def __init__(self, order: int, partitions: int, partition: int, expected: list[int]) -> None: ...
+    def add(self, ids: _U32) -> tuple[_U32, _U8]: ...
+    def rows(self, order: int) -> int: ...
+    def take(self, order: int, parents: _U32, words: _U32, counts: _U32) -> None: ...
+
+def route_requests(ids: _U32, order: int, fresh: list[_U8], rows: list[_U32]) -> tuple[_U8, list[list[_U32]]]: ...
+def route_values(ids: _U32, order: int, lower: int, fresh: _U8, values: list[_Values], back: bool) -> list[_Values]: ...
+def count_rows(rows: _U32, counts: _U32) -> None: ...
 
 # Estimating
 def sum_contexts(

@@ -261,6 +261,7 @@ NB_MODULE(_native, m) {
     bind_edit_distance(m);
     bind_ter(m);
     bind_kenlm(m);
+    bind_partition(m);
 
     // ---- ARPA
     m.def("parse_arpa_lines", [](Array<std::uint8_t> data, int order, MutableArray<double> probability, MutableArray<double> backoff,
