@@ -9,8 +9,9 @@ from lmgauge.api.inputs import PathLike, Text, corpus_of
 from lmgauge.choices import NgramContext, ReservedPolicy, SmoothingKind, VocabularyKind
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.models.ngram.training import Progress, train_ngram
+from lmgauge.models.ngram.training import train_ngram
 from lmgauge.models.training.presets import preset_settings
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, RunSettings, SettingsChanges
 from lmgauge.text.tokens import Tokenizer

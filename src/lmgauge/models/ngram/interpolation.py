@@ -243,7 +243,10 @@ def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> ND
 
 
 def share_left(
-    sums: NDArray[np.uint64], lower_sums: NDArray[np.uint64], seen_sums: NDArray[np.uint64], lower_totals: NDArray[np.float64]
+    sums: NDArray[np.uint64],
+    lower_sums: NDArray[np.uint64],
+    seen_sums: NDArray[np.uint64],
+    lower_totals: NDArray[np.float64],
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
     """Return which contexts are followed by anything, int [used], and for these alpha(h) and what p(w|h) sums to.
 

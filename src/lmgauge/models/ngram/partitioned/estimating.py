@@ -94,10 +94,12 @@ def estimate(
         counts: int64 [vocabulary], occurrences of each word; none for `<s>`.
         events: bool [vocabulary], the tokens that can be predicted.
     """
-    continuation = settings.kind in CONTINUATION
-    engine.run(_adjusting_stage(_Adjusting(shape, continuation, settings.cutoffs)))
-    histograms = np.sum([engine.read(f"histogram/{p}") for p in range(shape.partitions)], axis=0)
-    entries = [int(n) for n in np.sum([engine.read(f"entries/{p}") for p in range(shape.partitions)], axis=0)]
+    continuation = settings.kind in CONTINUATION and shape.order > 1
+    if shape.order > 1:
+        engine.run(_adjusting_stage(_Adjusting(shape, continuation, settings.cutoffs)))
+    partitions = range(shape.partitions if shape.order > 1 else 0)
+    histograms = _added(engine, "histogram", partitions)
+    entries = _added(engine, "entries", partitions).tolist()
     kind = "additive" if settings.additive else "interpolated" if settings.interpolate else "backed-off"
     order = _Order(shape, 2, NO_DISCOUNTS, kind, int(np.count_nonzero(events)), settings.added if settings.additive else 0.0)
     if settings.additive:
@@ -105,7 +107,7 @@ def estimate(
         _run_orders(engine, order, unigrams, [])
         return Estimated(unigrams, entries, [], unseen)
     if continuation:
-        preceding = np.sum([engine.read(f"preceding/{p}") for p in range(shape.partitions)], axis=0)
+        preceding = _added(engine, "preceding", partitions)
         counts = np.where(preceding > 0, preceding, counts)
         counts[BOS] = 0
     first = np.bincount(np.minimum(counts, HISTOGRAM), minlength=HISTOGRAM + 1)
@@ -172,8 +174,12 @@ def _adjust(read: Read, p: int, work: _Adjusting) -> Iterator[Array]:
 def _run_orders(engine: Engine, first: _Order, unigrams: Floats, discounts: Sequence[Discounts]) -> None:
     """Estimate order 2, 3, ..., and fill the back-off weights of the unigrams."""
     shape = first.shape
+    if shape.order == 1:
+        return
     engine.write("unigrams", np.ascontiguousarray(unigrams[:, 0]))
-    orders = [replace(first, k=k, discounts=discounts[k - 1].for_kernels() if discounts else NO_DISCOUNTS) for k in shape.orders]
+    orders = [
+        replace(first, k=k, discounts=discounts[k - 1].for_kernels() if discounts else NO_DISCOUNTS) for k in shape.orders
+    ]
     totals = _estimate_bigrams(engine, orders[0], unigrams)
     engine.write("unigram_totals", totals)
     for order in orders[1:]:
@@ -205,7 +211,6 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
     if backed_off:
         _native.balance_mass(sums, added["types"], order.events)
     engine.write("contexts", sums)
-    engine.drop([f"{part}/{p}" for part in parts for p in partitions])
     engine.run(_estimating_stage(order))
     totals = np.ones(len(unigrams))
     if backed_off:
@@ -219,9 +224,10 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
 
 
 def _added(engine: Engine, part: str, partitions: range) -> Array:
-    total = engine.read(f"{part}/0").copy()
-    for p in partitions[1:]:
-        total += engine.read(f"{part}/{p}")
+    """Return the sum of an array of all partitions; an empty one of no partitions."""
+    total: Array = np.zeros(0, np.int64)
+    for p in partitions:
+        total = engine.read(f"{part}/{p}").copy() if p == 0 else np.add(total, engine.read(f"{part}/{p}"), out=total)
     return total
 
 

@@ -1,13 +1,13 @@
 """How a training is cut into partitions and chunks, and what its arrays are called.
 
-    ids/{c}                uint32 [1 + tokens + order]: a chunk of the text, with the token before and those behind it
-    parents/{k}/{p}        uint32 [rows], words, counts likewise: the n-grams of order k in partition p, see `counting`
-    requests/{k}/{p}/{c}   uint32, rows of suffixes of order k, one for each new n-gram of order k + 1
-    adjusted/{k}/{p}       uint32 [rows], the counts that the smoothing works with
-    dropped/{k}/{p}        uint8 [rows], 1 where a cut-off drops the n-gram; empty if the order has no cut-off
-    lower/{k}/{p}/{c}      uint32, the bits of p(w|h') of the n-grams of order k that are new in chunk c
-    probabilities/{k}/{p}  float32 [rows]
-    weights/{k}/{p}        float32 [rows], back-off weights; none for the highest order
+ids/{c}                uint32 [1 + tokens + order]: a chunk of the text, with the token before and those behind it
+parents/{k}/{p}        uint32 [rows], words, counts likewise: the n-grams of order k in partition p, see `counting`
+requests/{k}/{p}/{c}   uint32, rows of suffixes of order k, one for each new n-gram of order k + 1
+adjusted/{k}/{p}       uint32 [rows], the counts that the smoothing works with
+dropped/{k}/{p}        uint8 [rows], 1 where a cut-off drops the n-gram; empty if the order has no cut-off
+lower/{k}/{p}/{c}      uint32, the bits of p(w|h') of the n-grams of order k that are new in chunk c
+probabilities/{k}/{p}  float32 [rows]
+weights/{k}/{p}        float32 [rows], back-off weights; none for the highest order
 """
 
 from __future__ import annotations
