@@ -112,11 +112,9 @@ def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any
     """Return what the work depends on, to tell whether a stopped run may be resumed."""
     files = [(source.path, *_stamp(source.path)) for source in corpus.sources]
     words = None if settings.words is None else hashlib.sha256("\n".join(settings.words).encode()).hexdigest()
-    values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in ("words", "tokenizer")}
-    tokenizer = make_tokenizer(settings.tokenizer).settings()
-    described: dict[str, Any] = json.loads(
-        json.dumps({**values, "tokenizer": tokenizer, "words": words, "files": files}, default=str)
-    )
+    values = {f.name: getattr(settings, f.name) for f in fields(settings)}
+    values |= {"tokenizer": make_tokenizer(settings.tokenizer).settings(), "words": words, "files": files}
+    described: dict[str, Any] = json.loads(json.dumps(values, default=str))
     return described
 
 
