@@ -4,7 +4,8 @@ read and encode -> count (`counting`) -> adjust (`adjusted_counts`) -> discounts
 weights (`interpolation`) -> tables (`tables`), and if asked for, pruning (`pruning`).
 
 Each stage is a file that states its input and output first. Memory is taken over from stage to stage: the tables that hold
-the counts become those that hold the probabilities.
+the counts become those that hold the probabilities. `memory_needs` says how much of it each stage takes; what does not fit
+into memory is trained in partitions (`partitioned`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.ngram.adjusted_counts import adjust_counts
-from lmgauge.models.ngram.counting import NgramCounts, count_ngrams
+from lmgauge.models.ngram.counting import NgramCounts, count_ngrams, count_tokens, estimate_types
 from lmgauge.models.ngram.discounts import Discounts, estimate_discounts
 from lmgauge.models.ngram.interpolation import estimate_additive, estimate_with_discounts
+from lmgauge.models.ngram.memory_needs import TextSize, check_reading, check_training
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
@@ -51,6 +53,7 @@ def train_ngram(
 
     Raises:
         InputError: the text is empty or contains a reserved token.
+        NotEnoughMemoryError: more memory is needed than is free.
         UsageError: a closed vocabulary does not hold all words, or the text is too long to count.
 
     Example:
@@ -62,8 +65,11 @@ def train_ngram(
     tokenizer = make_tokenizer(settings.tokenizer)
     ids, vocabulary = _fit_vocabulary(settings, *_read(settings, corpus, tokenizer, threads, progress))
     number_of_events = int(np.count_nonzero(ids != BOS))
-    progress(f"counting n-grams of {number_of_events:,} events")
-    counts = count_ngrams(ids, settings.order, len(vocabulary), threads=threads)
+    sizes = estimate_types(ids, settings.order, threads) if settings.order > 1 else []
+    vocabulary_bytes = vocabulary.slots.nbytes + vocabulary.offsets.nbytes + vocabulary.bytes.nbytes
+    needed = check_training(settings, TextSize(len(ids), len(vocabulary), vocabulary_bytes, sizes))
+    progress(f"counting n-grams of {number_of_events:,} events: {needed}")
+    counts = count_ngrams(ids, settings.order, len(vocabulary), threads=threads, sizes=sizes)
     del ids
     progress(f"estimating {sum(counts.types):,} n-grams")
     events = np.ones(len(vocabulary), bool)
@@ -115,8 +121,11 @@ def _read(
         encoded = encode(segments, tokenizer, vocabulary, bos=not stream, eos=settings.eos, reserved=settings.reserved)
         return encoded.ids.copy()  # without the spare room at its end
 
+    tokens = 0
     for block in map_beside(_ids, corpus, threads):  # words get their ids in the order of the text
         blocks.append(block)
+        tokens += len(block)
+        check_reading(tokens)
         progress(f"reading {corpus.report.bytes / 1e6:,.0f} MB")
     if not corpus.report.segments:
         raise InputError("the training text is empty: there is nothing to count")
@@ -129,7 +138,7 @@ def _fit_vocabulary(
 ) -> tuple[NDArray[np.uint32], Vocabulary]:
     """Return the ids and the vocabulary with rare words left out; refuse a text that they cannot be counted for."""
     if settings.min_count != 1 or settings.vocab_size is not None:
-        counts = np.bincount(ids, minlength=len(vocabulary)).astype(np.int64)
+        counts = count_tokens(ids, len(vocabulary))
         vocabulary, new_ids = restrict(vocabulary, counts, min_count=settings.min_count, size=settings.vocab_size)
         ids = new_ids[ids]
     if vocabulary.closed and bool(np.any(ids == UNK)):
