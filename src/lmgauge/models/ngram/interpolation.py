@@ -42,7 +42,7 @@ from lmgauge.models.ngram.packed_tables import pack_tables
 from lmgauge.models.ngram.tables import NgramTables
 
 _LOWER_UNIT = 2.0**-60  # the kernels sum probabilities as integers in this unit
-_WINDOW = 1 << 24
+CONTEXTS_AT_A_TIME = 1 << 24
 
 
 def estimate_with_discounts(
@@ -172,8 +172,8 @@ class _Order:
         This bounds the memory, and keeps the sums near the processor.
         """
         size = len(self.weights)
-        for first in range(0, size, _WINDOW):
-            yield first, np.zeros((min(_WINDOW, size - first), 2), np.uint64)
+        for first in range(0, size, CONTEXTS_AT_A_TIME):
+            yield first, np.zeros((min(CONTEXTS_AT_A_TIME, size - first), 2), np.uint64)
 
 
 def unigram_probabilities(

@@ -153,6 +153,28 @@ def _least_homes(parents: int, words: int) -> int:
     return 1 << max(0, bits - int(_native.LEAST_HOME_BITS))
 
 
+def slots_for(entries: int, parents: int, words: int, *, last: bool) -> tuple[int, int]:
+    """Return the slots and the bytes that a table of this number of n-grams has, unless very many lie side by side.
+
+    Args:
+        entries: how many n-grams there are.
+        parents: slots of their beginnings are below it.
+        words: ids of words are below it.
+        last: True for the highest order.
+
+    Example:
+        >>> slots_for(1_000_000, 2_000_000, 50_000, last=True)
+        (1250109, 11429568)
+    """
+    lines = _homes_for(entries, (parents, words), last) + int(_native.SPARE_LINES)
+    return lines * (_LAST_WIDTH if last else _WIDTH), lines * LINE_BYTES
+
+
+def _homes_for(entries: int, bounds: Bounds, last: bool) -> int:
+    width = _LAST_WIDTH if last else _WIDTH
+    return max(1, -(-int(entries / _FILLED) // width), _least_homes(*bounds))
+
+
 class TableBuilder:
     """Pack the n-grams of a model, order after order from 2.
 
@@ -250,8 +272,7 @@ class TableBuilder:
     def _write(self, parts: Parts, slots: Slots, *, marked: bool) -> None:
         """Sort staged n-grams and write them to their places in a new table."""
         entries, bounds = int(parts[1].sum()), self._bounds
-        width = _LAST_WIDTH if self._last else _WIDTH
-        homes = max(1, -(-int(entries / _FILLED) // width), _least_homes(*bounds))
+        homes = _homes_for(entries, bounds, self._last)
         while True:
             table = PackedTable(_new_lines(homes + int(_native.SPARE_LINES)), *bounds, self._last)
             twice, far = self._place(table, parts, slots, marked=marked)

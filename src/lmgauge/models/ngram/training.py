@@ -4,7 +4,8 @@ read and encode -> count (`counting`) -> adjust (`adjusted_counts`) -> discounts
 weights (`interpolation`) -> tables (`tables`), and if asked for, pruning (`pruning`).
 
 Each stage is a file that states its input and output first. Memory is taken over from stage to stage: the tables that hold
-the counts become those that hold the probabilities.
+the counts become those that hold the probabilities. `memory_needs` says how much of it each stage takes; what does not fit
+into memory is trained in partitions (`partitioned`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.models.ngram.adjusted_counts import adjust_counts
-from lmgauge.models.ngram.counting import NgramCounts, count_ngrams
+from lmgauge.models.ngram.counting import NgramCounts, count_ngrams, estimate_types
 from lmgauge.models.ngram.discounts import Discounts, estimate_discounts
 from lmgauge.models.ngram.interpolation import estimate_additive, estimate_with_discounts
+from lmgauge.models.ngram.memory_needs import TextSize, check_reading, check_training
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.reading import FittedVocabulary, Progress, TextReader
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings, TrainingRecord
@@ -47,6 +49,7 @@ def train_ngram(
 
     Raises:
         InputError: the text is empty or contains a reserved token.
+        NotEnoughMemoryError: more memory is needed than is free.
         UsageError: a closed vocabulary does not hold all words, or the text is too long to count.
 
     Example:
@@ -56,17 +59,26 @@ def train_ngram(
     """
     threads = thread_count(threads)
     reader = TextReader(settings)
-    blocks = list(reader.blocks(corpus, threads=threads, progress=progress))
+    blocks: list[NDArray[np.uint32]] = []
+    tokens = 0
+    for block in reader.blocks(corpus, threads=threads, progress=progress):
+        blocks.append(block)
+        tokens += len(block)
+        check_reading(tokens)
     fitted = reader.fit()
     ids = np.concatenate(blocks if fitted.new_ids is None else [fitted.new_ids[block] for block in blocks])
     del blocks
-    progress(f"counting n-grams of {fitted.number_of_events:,} events")
-    counts = count_ngrams(ids, settings.order, len(fitted.vocabulary), threads=threads)
+    sizes = estimate_types(ids, settings.order, threads) if settings.order > 1 else []
+    vocabulary = fitted.vocabulary
+    vocabulary_bytes = vocabulary.slots.nbytes + vocabulary.offsets.nbytes + vocabulary.bytes.nbytes
+    needed = check_training(settings, TextSize(len(ids), len(vocabulary), vocabulary_bytes, sizes))
+    progress(f"counting n-grams of {fitted.number_of_events:,} events: {needed}")
+    counts = count_ngrams(ids, settings.order, len(vocabulary), threads=threads, sizes=sizes)
     del ids
     progress(f"estimating {sum(counts.types):,} n-grams")
     tables, discounts = _estimate(settings, counts, fitted.events(settings), threads)
     record = training_record(corpus.report, fitted, discounts)
-    model = NgramModel(tables, fitted.vocabulary, reader.tokenizer, settings.recorded(), record)
+    model = NgramModel(tables, vocabulary, reader.tokenizer, settings.recorded(), record)
     if settings.prune is not None:
         from lmgauge.models.ngram.pruning import prune_model
 

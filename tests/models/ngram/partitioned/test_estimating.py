@@ -58,7 +58,7 @@ def of_tables(model: NgramModel) -> list[Values]:
     for k, table in enumerate(model.tables.tables, 2):
         e = table.entries()
         columns = (e.slots, e.parents, e.words, e.probabilities, e.weights)
-        rows = [row for row in zip(*(column.tolist() for column in columns), strict=True)]
+        rows = list(zip(*(column.tolist() for column in columns), strict=True))
         names = {slot: ((parent,) if k == 2 else below[parent]) + (word,) for slot, parent, word, _, _ in rows}
         orders.append({names[slot]: (probability, weight) for slot, _, _, probability, weight in rows})
         below = names
