@@ -1,0 +1,1 @@
+"""Training that holds a part of the n-grams at a time. May import what `models.ngram` may."""
