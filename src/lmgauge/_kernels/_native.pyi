@@ -15,6 +15,7 @@ _U32 = NDArray[np.uint32]
 _U64 = NDArray[np.uint64]
 _I64 = NDArray[np.int64]
 _I32 = NDArray[np.int32]
+_I8 = NDArray[np.int8]
 _F32 = NDArray[np.float32]
 _F64 = NDArray[np.float64]
 _Table = NDArray[np.uint64]
@@ -27,6 +28,7 @@ _Discounts = tuple[_F64, _U64, int]  # taken from each count, given away for it,
 _Suffixes = tuple[_U32, _I32, _I32, _I32, _I32]  # ids, suffixes, ranks, common, minima
 _Windows = tuple[int, _U64, _U64]  # n, slots, filter
 _Packed = tuple[_U32, int, int, bool]  # lines, bounds of parents and words, whether it is the highest order
+_Bucket = tuple[int, int, int, bool, int, int]  # lines of the table, bounds, whether highest order, first home, homes
 _Parts = tuple[_U32, _U64]  # staged n-grams [n, 5], sizes of the parts
 _Model = tuple[_F32, list[_Packed], tuple[bool, float]]  # unigrams, tables, mode
 # a model, children of each context (offsets, children), unigrams (values, the value of each word), whether </s> comes
@@ -203,6 +205,28 @@ def list_entries(table: _Packed, begin: int, end: int, columns: tuple[_U32, _U32
 def check_lines(table: _Packed, begin: int, end: int) -> tuple[int, int]: ...  # checksum, first bad line or -1
 def find_ngrams(table: _Packed, parents: _U32, words: _U32, slots: _U32) -> None: ...
 def entry_values(table: _Packed, slots: _U32, probabilities: _F32, weights: _F32) -> None: ...
+def digest_lines(lines: _U32, row: int) -> int: ...  # checksum of some lines, the first of which is line `row`
+
+# Packing in buckets (see `partition_pack.hpp`)
+MOST_BUCKETS: int
+
+def mark_longer(parents: _U32, dropped: _U8, longer: _U8) -> None: ...
+def stage_rows(
+    columns: tuple[_U32, _U32, _F32, _F32],  # parents, words, probabilities, weights
+    marks: tuple[_U8, _U8, _U32],  # dropped, longer, slots of parents
+    bounds: tuple[int, int],
+    parts: _Parts,
+    buckets: _U8,
+) -> None: ...
+def replay_slots(buckets: _U8, streams: list[_U32], slots: _U32) -> None: ...
+def count_homes(bucket: _Bucket, ngrams: _U32, counts: _U8) -> None: ...
+def measure_homes(bucket: _Bucket, counts: _U8) -> tuple[int, int]: ...  # first free slot, the slot to begin before
+def open_homes(bucket: _Bucket, counts: _U8, start: int, cursors: _U32) -> None: ...
+def write_ngrams(bucket: _Bucket, ngrams: _U32, cursors: _U32, lines: _U32) -> None: ...
+def sort_homes(
+    bucket: _Bucket, counts: _U8, cursors: _U32, lines: _U32, shifts: _I8
+) -> tuple[int, int]: ...  # twice, blanks
+def list_slots(bucket: _Bucket, ngrams: _U32, cursors: _U32, shifts: _I8, slots: _U32) -> None: ...
 
 # Looking up
 def score_ids(

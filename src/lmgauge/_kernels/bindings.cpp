@@ -253,6 +253,7 @@ NB_MODULE(_native, m) {
 
     bind_reader(m);
     bind_tables(m);
+    bind_partition_pack(m);
     bind_distributions(m);
     bind_resampling(m);
     bind_overlap(m);

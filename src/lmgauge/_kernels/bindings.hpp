@@ -103,6 +103,7 @@ inline ModelView model_view(const ModelArrays& m) {
 
 void bind_reader(nb::module_& m);
 void bind_tables(nb::module_& m);
+void bind_partition_pack(nb::module_& m);
 void bind_distributions(nb::module_& m);
 void bind_resampling(nb::module_& m);
 void bind_overlap(nb::module_& m);
