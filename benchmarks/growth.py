@@ -5,8 +5,8 @@
 
 Counting every n-gram of 1,000 million words would need what is to be measured. So n-grams are hashed to 64 bits, and
 only those whose hash ends in `--sample-bits` zeros are stored; their number times 2^bits estimates all (words are counted
-without a sample). With t types in the sample the relative standard error is 1/sqrt(t): 0.1 % of 64 million types at 6 bits. An n-gram is either in the sample
-or not, so how often each occurs is known exactly, and with it what a cut-off drops.
+without a sample). With t types in the sample the relative standard error is 1/sqrt(t): 0.1 % of 64 million types at 6
+bits. An n-gram is either in the sample or not, so how often each occurs is known exactly, and with it what a cut-off drops.
 """
 
 from __future__ import annotations

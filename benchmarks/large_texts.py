@@ -24,9 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import harness
 import numpy as np
 from numpy.typing import NDArray
+
+import harness
 
 REAL = (  # under open/; books first
     "classic-books/train.txt.zst",
