@@ -18,6 +18,7 @@ from pathlib import Path
 import harness
 from cut_text import Shape
 from harness import Goal, median
+from models import type_counts
 from watch import Watched, run_watched
 
 GIBI = 2**30  # bytes of the G of lmplz and of lmgauge
@@ -54,6 +55,7 @@ class Record:
 
     runs: list[Watched] = field(default_factory=list)
     model_bytes: int = 0
+    types: list[int] = field(default_factory=list)  # n-grams of each order, of lmgauge
 
     @property
     def wall(self) -> list[float]:
@@ -82,6 +84,7 @@ class Record:
             "processes": [run.processes for run in self.runs],
             "load": [run.load for run in self.runs],
             "model": self.model_bytes,
+            "types": self.types,
         }
 
 
@@ -121,6 +124,7 @@ class Comparison:
         model = self.programs.work / "lmgauge"
         within = ["--memory", self.place.mebibytes, "--temp", str(self.programs.temporary)]
         self._record(OURS, [*training(self.programs, self.place.order), *within, "-o", str(model)], model)
+        self.records[OURS].types = type_counts(model)
         self.fingerprints.add(fingerprint(model))
         shutil.rmtree(model)
 
@@ -221,7 +225,8 @@ def store(path: Path, comparisons: list[Comparison]) -> None:
         for comparison in comparisons:
             for name, record in comparison.records.items():
                 place = {"order": comparison.place.order, "memory": comparison.place.memory, "program": name}
-                print(json.dumps(place | record.figures()), file=out)
+                text = {"text": comparison.programs.text.name, "text_bytes": comparison.programs.text.stat().st_size}
+                print(json.dumps(place | text | record.figures()), file=out)
 
 
 def main() -> int:
