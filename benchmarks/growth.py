@@ -60,10 +60,10 @@ class Counter:
 
     def add(self, ids: NDArray[np.uint64]) -> None:
         """Count a block of whole lines; the end of a line is the last word of one, and stands before the next."""
-        found = np.bincount(ids.astype(np.intp), minlength=len(self.occurrences))
-        found[: len(self.occurrences)] += self.occurrences
-        self.occurrences = found
-        self.words = int(found.sum() - found[LINE_END])
+        occurrences = np.bincount(ids.astype(np.intp), minlength=len(self.occurrences))
+        occurrences[: len(self.occurrences)] += self.occurrences
+        self.occurrences = occurrences
+        self.words = int(occurrences.sum() - occurrences[LINE_END])
         ids = np.concatenate([np.array([LINE_END], np.uint64), ids])
         ends, hashes, inside = ids == LINE_END, mixed(ids + np.uint64(1)), np.ones(len(ids), bool)
         for length in range(2, self.order + 1):

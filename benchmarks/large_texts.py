@@ -199,7 +199,7 @@ def copy_real(out: BinaryIO, most: int) -> list[tuple[str, int]]:
 
 
 def large_text(words: int, *, real: bool, seed: int, folder: Path) -> Path:
-    """The path of a text of so many million words, made if it is not there yet."""
+    """The path of a text of this many million words, made if it is not there yet."""
     target = folder / f"large-{words}{'-real' if real else ''}-{seed}.txt"
     if target.exists():
         return target

@@ -85,7 +85,7 @@ def train(work: Work, way: str, kill_after: float) -> Trained:
 
 
 def on_a_cluster(kill_after: float, command: list[str]) -> None:
-    """Run a command on a cluster of two nodes; after so many seconds the second is killed and another one joins."""
+    """Run a command on a cluster of two nodes; after `kill_after` seconds the second is killed and another one joins."""
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})

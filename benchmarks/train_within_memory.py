@@ -193,9 +193,9 @@ def unbounded_fingerprint(programs: Programs, order: int) -> str:
     harness.note(f"order {order} in memory, not timed")
     model = programs.work / "unbounded"
     harness.run_child([*training(programs, order), "-o", str(model)])
-    found = fingerprint(model)
+    made = fingerprint(model)
     shutil.rmtree(model)
-    return found
+    return made
 
 
 def compare(programs: Programs, places: list[Place], contestants: list[str], runs: int) -> list[Comparison]:
