@@ -100,8 +100,9 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
                 parts += 1
 
             facts = work.compute(shard, write)
-        write_record(made, work.kind, shard, work.made_of(), {"parts": parts, **facts})
-    return FinishedShard(work.kind, shard.number, shard.of, str(folder), parts, True)
+        facts = {"parts": parts, **facts}
+        write_record(made, work.kind, shard, work.made_of(), facts)
+    return FinishedShard(work.kind, shard.number, shard.of, str(folder), _count(facts), True)
 
 
 def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:
