@@ -206,17 +206,17 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
             makes=lambda p: [f"{part}/{p}" for part in parts],
         )
     )
-    added = {part: _added(engine, part, partitions) for part in parts}
-    sums = added["sums"]
+    of_all = {part: _added(engine, part, partitions) for part in parts}
+    sums = of_all["sums"]
     if backed_off:
-        _native.balance_mass(sums, added["types"], order.events)
+        _native.balance_mass(sums, of_all["types"], order.events)
     engine.write("contexts", sums)
     engine.run(_estimating_stage(order))
     totals = np.ones(len(unigrams))
     if backed_off:
         seen = _added(engine, "seen", partitions)
         below = np.full(len(unigrams), np.sum(unigrams[:, 0], dtype=np.float64))
-        used, unigrams[used, 1], totals[used] = share_left(sums, added["lower_sums"], seen, below)
+        used, unigrams[used, 1], totals[used] = share_left(sums, of_all["lower_sums"], seen, below)
     else:
         used, weights = _weights(order, sums)
         unigrams[used, 1] = weights
