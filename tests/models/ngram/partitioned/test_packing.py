@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from lmgauge.models.ngram.levels import levels_of
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
 from lmgauge.models.ngram.partitioned import packing
 from lmgauge.models.ngram.partitioned.packing import PackedOrder, Packing, pack_partitions, save_packed
+from lmgauge.stages.folder_engine import FolderEngine
 from lmgauge.stages.memory_engine import MemoryEngine
+from lmgauge.stages.stage import Engine, Stage
 
 TEXT = ["a b c a", "b c d", "a b e f g", "a b c d", "", "g f e a b", "Ärger 漢字 a"] * 4
 
@@ -58,7 +61,7 @@ def packed(
     return engine, pack_partitions(engine, Packing(len(orders) + 1, partitions, vocabulary, memory), entries)
 
 
-def assert_same(engine: MemoryEngine, made: list[PackedOrder], orders: list[Grams], vocabulary: int) -> None:
+def assert_same(engine: Engine, made: list[PackedOrder], orders: list[Grams], vocabulary: int) -> None:
     tables = pack_at_once(orders, vocabulary)
     assert len(made) == len(tables)
     for order, table in zip(made, tables, strict=True):
@@ -114,6 +117,35 @@ def test_what_no_later_stage_reads_is_dropped() -> None:
     orders = random_orders([3000, 3000, 3000], 100, 3, drops=True)
     engine, _ = packed(orders, 100, 2)
     assert {name.split("/")[0] for name in engine._arrays} == {"head", "middle", "tail", "homes", "measured", "placed"}
+
+
+class StoppedError(Exception):
+    """Stands for what ends a run."""
+
+
+@pytest.mark.parametrize("stages", [1, 4, 6])
+def test_files_and_a_run_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stages: int) -> None:
+    """What is done is not done again; where the buckets of a table begin is computed once more."""
+    monkeypatch.setattr(packed_tables, "_FILLED", 1.2)
+    orders = random_orders([6000, 6000, 6000], 200, 4)
+    shape = Packing(4, 3, 200, 20_000)
+    begun: list[str] = []
+    run = FolderEngine.run
+
+    def _stopped(engine: FolderEngine, stage: Stage) -> None:
+        if len(begun) == stages:
+            raise StoppedError
+        begun.append(stage.name)
+        run(engine, stage)
+
+    with FolderEngine(tmp_path / "work", {}, workers=2) as engine, monkeypatch.context() as patch:
+        entries = hold_partitions(engine, orders, 3, 0)
+        patch.setattr(FolderEngine, "run", _stopped)
+        with pytest.raises(StoppedError):
+            pack_partitions(engine, shape, entries)
+    with FolderEngine(tmp_path / "work", {}, workers=2, resume=True) as engine:
+        assert [engine.is_finished(name) for name in begun] == [True] * stages
+        assert_same(engine, pack_partitions(engine, shape, entries), orders, 200)
 
 
 def test_an_ngram_that_comes_twice_is_an_error() -> None:
