@@ -34,6 +34,7 @@ from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary, V
 from lmgauge.threads import map_beside, thread_count
 
 Progress = Callable[[str], None]
+_PIECE = 1 << 24
 
 
 def train_ngram(
@@ -115,22 +116,49 @@ def _read(
     vocabulary: Vocabulary | VocabularyBuilder = VocabularyBuilder()
     if settings.words is not None:
         vocabulary = Vocabulary.from_tokens(settings.words, closed=closed)
-    blocks = [np.array([BOS], np.uint32)] if stream else []
+    text = _Ids()
+    if stream:
+        text.add(np.array([BOS], np.uint32))
 
     def _ids(segments: Segments) -> NDArray[np.uint32]:
         encoded = encode(segments, tokenizer, vocabulary, bos=not stream, eos=settings.eos, reserved=settings.reserved)
         return encoded.ids.copy()  # without the spare room at its end
 
-    tokens = 0
     for block in map_beside(_ids, corpus, threads):  # words get their ids in the order of the text
-        blocks.append(block)
-        tokens += len(block)
-        check_reading(tokens)
+        text.add(block)
+        check_reading(text.size)
         progress(f"reading {corpus.report.bytes / 1e6:,.0f} MB")
     if not corpus.report.segments:
         raise InputError("the training text is empty: there is nothing to count")
-    ids = np.concatenate(blocks)
-    return ids, vocabulary if isinstance(vocabulary, Vocabulary) else vocabulary.finish(closed=closed)
+    return text.whole(), vocabulary if isinstance(vocabulary, Vocabulary) else vocabulary.finish(closed=closed)
+
+
+class _Ids:
+    """The ids of a text, which grow block by block.
+
+    They lie in pieces so large that the system takes each back as soon as it is free; the room of many small arrays would
+    stay with this process while it counts.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._pieces: list[NDArray[np.uint32]] = []
+
+    def add(self, block: NDArray[np.uint32]) -> None:
+        """Add the ids of the next block."""
+        while len(block):
+            at = self.size % _PIECE
+            if not at:
+                self._pieces.append(np.empty(_PIECE, np.uint32))
+            part, block = block[: _PIECE - at], block[_PIECE - at :]
+            self._pieces[-1][at : at + len(part)] = part
+            self.size += len(part)
+
+    def whole(self) -> NDArray[np.uint32]:
+        """Return all ids, uint32 [n]."""
+        if len(self._pieces) > 1:
+            self._pieces = [np.concatenate(self._pieces)[: self.size]]
+        return self._pieces[0][: self.size] if self._pieces else np.zeros(0, np.uint32)
 
 
 def _fit_vocabulary(
