@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
-    *("choices", "context_policy", "contexts", "errors", "figures", "files", "json_text"),
+    *("choices", "context_policy", "contexts", "errors", "figures", "files", "json_text", "memory"),
     *("progress", "protocols", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
