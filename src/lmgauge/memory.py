@@ -6,6 +6,7 @@ left, of what the control groups of the process leave it (containers, batch syst
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import re
@@ -23,6 +24,7 @@ _SIZE = re.compile(r"(\d{1,18})(?:\.(\d{1,18}))?\s?(?:([kmgt])(b|i|ib)?|b)?", re
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 _MOST_BYTES = 2**62  # larger limits of control groups mean none
 _PAGES_AT_A_TIME = 1 << 18
+_LOGGER = logging.getLogger(__name__)
 
 
 def parse_size(size: str | int) -> int:
@@ -97,6 +99,23 @@ def free_memory(root: Path = Path("/")) -> int | None:
 def resident_bytes(root: Path = Path("/")) -> int | None:
     """Return the bytes of this process that are in memory; None where the system does not say."""
     return _numbers(root / "proc/self/status").get("VmRSS")
+
+
+def is_larger_than_free(path: Path, size: int) -> bool:
+    """Return True if a mapped file is larger than what is free, and warn of it: it can be used, but not at full speed.
+
+    Args:
+        path: the file or folder, for the message.
+        size: of what is mapped, in bytes.
+    """
+    free = free_memory()
+    if free is None or size <= free:
+        return False
+    words = size_in_words(size), size_in_words(free)
+    _LOGGER.warning(
+        "%s", f"{path}: {words[0]}, and {words[1]} of memory are free: pages are read from disk as they are needed"
+    )
+    return True
 
 
 def bytes_in_memory(path: Path) -> int | None:

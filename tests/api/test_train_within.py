@@ -63,7 +63,7 @@ def text(tmp_path: Path) -> Path:
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little memory is free."""
-    monkeypatch.setattr(memory_needs, "free_memory", lambda: 20 << 20)
+    monkeypatch.setattr(memory_needs, "free_memory", lambda: 4 << 20)
     monkeypatch.setattr(limits_module, "free_memory", lambda: 30 << 20)
 
 
@@ -99,7 +99,7 @@ def test_where_it_does_not_fit_it_is_trained_within_memory_and_said(
 ) -> None:
     shell = ok("train", KN, text, "-o", tmp_path / "shell")
     note = rf"through {tmp_path / 'shell'}.parts"
-    assert "lmgauge: training in memory needs about 25.2 MB of memory, and 21 MB are free" in shell.stderr
+    assert "lmgauge: training in memory needs about 8.4 MB of memory, and 4.2 MB are free" in shell.stderr
     assert note in shell.stderr
     caplog.clear()
     with caplog.at_level(logging.WARNING, logger="lmgauge"):
@@ -122,7 +122,7 @@ def test_ids_that_do_not_fit_are_not_read_to_the_end(
 @pytest.mark.parametrize("name", ["kn.arpa", "kn.binary"])
 def test_a_file_is_refused_with_what_to_do(within: Within, little: None, text: Path, tmp_path: Path, name: str) -> None:
     said = refused("train", KN, text, "-o", tmp_path / name)
-    assert "needs about 25.2 MB of memory" in said
+    assert "needs about 8.4 MB of memory" in said
     assert "train into a folder, for which memory is enough (`lmgauge convert` makes a file of it)" in said
     assert "train into a folder, then `lmgauge convert` it" in refused(
         "train", KN, text, "-o", tmp_path / name, "--memory", "2G"

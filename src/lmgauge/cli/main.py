@@ -188,7 +188,7 @@ class LazyGroup(click.Group):
         """Return what makes the command that ran out of memory need less of it."""
         name = ctx.invoked_subcommand or ""
         if name == "train":
-            return "a lower order, --cutoffs or a smaller text"
+            return "--memory, a lower order, --cutoffs or a smaller text"
         command = self.get_command(ctx, name)
         options = {option for parameter in command.params for option in parameter.opts} if command else set()
         fewer = [f"fewer {option}" for option in ("--resamples", "--threads") if option in options]

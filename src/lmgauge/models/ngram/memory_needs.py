@@ -22,8 +22,12 @@ from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
 
 _ID, _ENTRY, _STAGED, _SLOT = 4, 16, 20, 4
 _SHARE = 0.9  # of what is free may be taken: other programs do not stand still
-_PROGRAM = 24 << 20  # blocks of text, and what each thread works with
+_PROGRAM = 8 << 20
+_BLOCK_BYTES, _BLOCK_TOKENS = 6, 1 << 22  # blocks of text in flight, tokens counted as 64-bit numbers: measured
 _WINDOW_BYTES, _BACK_OFF_WINDOW_BYTES, _TOTAL_BYTES = 16, 72, 8  # of each context, see `interpolation`
+# Of each n-gram, see `levels`: as a level, its loss, the levels of those that stay and their new values; of one order
+# besides what takes it to a table.
+_PRUNED, _PRUNED_MOVED = 29 + 8 + 29 + 16, 40
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,15 @@ def training_bytes(settings: NgramTrainingSettings, text: TextSize) -> dict[str,
         >>> text = TextSize(10_000_000, 50_000, 3_000_000, [3_000_000, 8_000_000])
         >>> needed = training_bytes(NgramTrainingSettings("witten-bell", order=3), text)
         >>> {stage: round(count / 1e6) for stage, count in needed.items()}
-        {'reading': 109, 'counting': 403, 'adjusting': 323, 'estimating': 403, 'packing': 471}
+        {'reading': 118, 'counting': 411, 'adjusting': 331, 'estimating': 411, 'packing': 479}
     """
     tables = _Tables(settings, text)
     stages = {"reading": reading_bytes(text.tokens), "counting": tables.counting(), "adjusting": tables.adjusting()}
     stages |= {"estimating": tables.estimating(), "packing": tables.packing()}
-    always = _PROGRAM + text.vocabulary_bytes + 24 * text.words  # counts, probabilities, weights of words
+    if settings.prune is not None:
+        stages["pruning"] = tables.pruning()
+    always = _PROGRAM + _BLOCK_BYTES * min(text.tokens, _BLOCK_TOKENS)
+    always += text.vocabulary_bytes + 24 * text.words  # counts, probabilities, weights of words
     return {stage: always + count for stage, count in stages.items()}
 
 
@@ -75,9 +82,16 @@ class _Tables:
         self._settings, self._text = settings, text
         self._slots = [hash_table.slots_for(types) for types in text.types]
         self._counted = [_ENTRY * slots for slots in self._slots]
-        cutoffs = settings.cutoffs
-        self._cutoffs = [cutoffs[min(k, len(cutoffs) - 1)] if cutoffs else 0 for k in range(1, len(self._slots) + 1)]
-        self._marks = sum(slots for slots, cutoff in zip(self._slots, self._cutoffs, strict=True) if cutoff)
+        by_order = settings.cutoffs or (0,)
+        cutoffs = [by_order[min(k, len(by_order)) - 1] for k in range(2, settings.order + 1)]
+        self._marks = sum(slots for slots, cutoff in zip(self._slots, cutoffs, strict=True) if cutoff)
+        # An n-gram that stays occurs more often than its cut-off.
+        self._entries = [min(n, text.tokens // (cutoff + 1)) for n, cutoff in zip(text.types, cutoffs, strict=True)]
+        self._packed: list[int] = []
+        parents = text.words
+        for i, entries in enumerate(self._entries):
+            parents, size = packed_tables.slots_for(entries, parents, text.words, last=i == len(self._slots) - 1)
+            self._packed.append(size)
 
     def counting(self) -> int:
         """Tables up to an order, the ids, and the links of two orders: the one below and, but for the last, its own."""
@@ -102,17 +116,17 @@ class _Tables:
 
     def packing(self) -> int:
         """n-grams on their way, beside the table that they come from or the one that they go to, and the others' tables."""
-        most, packed, parents, below = 0, 0, self._text.words, 0
-        for i, (types, cutoff) in enumerate(zip(self._text.types, self._cutoffs, strict=True)):
+        most, packed, below = 0, 0, 0
+        for i, (entries, size) in enumerate(zip(self._entries, self._packed, strict=True)):
             last = i == len(self._slots) - 1
-            entries = min(types, self._text.tokens // (cutoff + 1))  # what occurs more than `cutoff` times
-            parents, size = packed_tables.slots_for(entries, parents, self._text.words, last=last)
-            moved = (
-                _STAGED * entries + (0 if last else _SLOT * self._slots[i]) + below + packed + sum(self._counted[i + 1 :])
-            )
-            most = max(most, moved + max(self._counted[i], size))
+            moved = _STAGED * entries + (0 if last else _SLOT * self._slots[i]) + below
+            most = max(most, moved + packed + sum(self._counted[i + 1 :]) + max(self._counted[i], size))
             packed, below = packed + size, _SLOT * self._slots[i]
         return self._marks + most
+
+    def pruning(self) -> int:
+        """The tables, their n-grams as arrays, and the tables of those that stay: at most all."""
+        return 2 * sum(self._packed) + _PRUNED * sum(self._entries) + _PRUNED_MOVED * max(self._entries, default=0)
 
 
 def check_reading(tokens: int) -> None:

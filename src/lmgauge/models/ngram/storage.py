@@ -8,8 +8,10 @@ and `verified_files` remembers which files were.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import logging
 import mmap
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,13 +22,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import LmgaugeError, ModelFileError
+from lmgauge.errors import LmgaugeError, ModelFileError, NotEnoughMemoryError
 from lmgauge.files import writing_directory
+from lmgauge.memory import is_larger_than_free, size_in_words
 from lmgauge.models.ngram.config import check_config
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.verified_files import FileState
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_format, is_folder_of, read_config
+from lmgauge.progress import say_progress
 from lmgauge.text.tokens import TOKENIZER_FILE
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
 
@@ -34,6 +38,7 @@ FORMAT_VERSION = 2
 _FILES = {"config.json", "model.safetensors", TOKENIZER_FILE}
 _ALIGNMENT = 64
 _CHUNK = 1 << 24
+_LOGGER = logging.getLogger(__name__)
 _DTYPES = {"U64": np.uint64, "U32": np.uint32, "I64": np.int64, "F32": np.float32, "U8": np.uint8}
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
@@ -176,6 +181,7 @@ def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
     now = time.time_ns()
     file = path / "model.safetensors"
     mapped, state = _map(file, str(config["sha256"]))
+    larger, began = is_larger_than_free(path, len(mapped)), time.monotonic()
     trusted = just_written or state.is_known()
     if not trusted:
         _check_header(file)
@@ -183,12 +189,15 @@ def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
         arrays = _arrays(file, mapped)
         if trusted:
             return replace(_assemble(path, config, arrays, mapped), trusted=True)
+        say_progress(f"checking {size_in_words(len(mapped))} of {path}, once")
         _check_vocabulary(path, arrays)
         slots = hash_slots(arrays["vocabulary.offsets"], arrays["vocabulary.bytes"])
         as_stored = np.array_equal(slots, arrays["vocabulary.slots"])
         # Another version may hash otherwise: the strings count, and only what is used as it lies there is remembered.
         stored = _assemble(path, config, arrays | {"vocabulary.slots": slots}, mapped)
         _check_tables(path, stored)
+        if larger:
+            _LOGGER.warning("%s", f"{path}: all of it was checked in {time.monotonic() - began:.0f} s, once for later loads")
         return replace(stored, remember=lambda: state.remember(file, now)) if as_stored else stored
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, LmgaugeError):
@@ -204,7 +213,12 @@ def _map(file: Path, digest: str) -> tuple[mmap.mmap, FileState]:
             return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ), FileState.of(opened.fileno(), digest)
     except FileNotFoundError as error:
         raise ModelFileError(f"{file}: missing; the model is incomplete") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            size = size_in_words(file.stat().st_size)
+            raise NotEnoughMemoryError(f"{file}: {size} are more than this process may map; see `ulimit -v`") from error
+        raise ModelFileError(f"{file}: is damaged or truncated: {error}") from error
+    except ValueError as error:
         raise ModelFileError(f"{file}: is damaged or truncated: {error}") from error
 
 

@@ -23,7 +23,7 @@ from lmgauge.models.ngram.discounts import Discounts, estimate_discounts
 from lmgauge.models.ngram.interpolation import estimate_additive, estimate_with_discounts
 from lmgauge.models.ngram.memory_needs import TextSize, check_reading, check_training
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.ngram.reading import FittedVocabulary, Progress, TextReader
+from lmgauge.models.ngram.reading import FittedVocabulary, Progress, TextIds, TextReader
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.documents import Corpus
@@ -59,15 +59,13 @@ def train_ngram(
     """
     threads = thread_count(threads)
     reader = TextReader(settings)
-    blocks: list[NDArray[np.uint32]] = []
-    tokens = 0
+    text = TextIds()
     for block in reader.blocks(corpus, threads=threads, progress=progress):
-        blocks.append(block)
-        tokens += len(block)
-        check_reading(tokens)
+        text.add(block)
+        check_reading(text.size)
     fitted = reader.fit()
-    ids = np.concatenate(blocks if fitted.new_ids is None else [fitted.new_ids[block] for block in blocks])
-    del blocks
+    ids = text.whole() if fitted.new_ids is None else fitted.new_ids[text.whole()]
+    del text
     sizes = estimate_types(ids, settings.order, threads) if settings.order > 1 else []
     vocabulary = fitted.vocabulary
     vocabulary_bytes = vocabulary.slots.nbytes + vocabulary.offsets.nbytes + vocabulary.bytes.nbytes
