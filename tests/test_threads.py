@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from lmgauge.threads import map_beside, map_in_order, run_ranges, run_workers
+from lmgauge.threads import map_as_done, map_beside, map_in_order, run_ranges, run_workers
 
 NESTED = """
 from lmgauge.threads import map_in_order, run_ranges, run_workers
@@ -32,6 +33,25 @@ def test_order_does_not_depend_on_threads() -> None:
         assert sum(run_ranges(lambda begin, end: end - begin, 7, threads)) == 7
         assert list(map_in_order(abs, [-3, 1, -2], threads)) == [3, 1, 2]
         assert list(map_beside(abs, [-3, 1, -2], threads)) == [3, 1, 2]
+        assert sorted(map_as_done(abs, [-3, 1, -2], threads)) == [(-3, 3), (-2, 2), (1, 1)]
+
+
+def test_items_are_yielded_as_they_are_done_and_few_are_at_work() -> None:
+    second, at_work, most = threading.Event(), 0, 0
+
+    def work(item: int) -> None:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        assert item or second.wait(60)  # the first item is done after the second one
+        at_work -= 1
+
+    order = []
+    for item, _ in map_as_done(work, range(5), threads=2):
+        order.append(item)
+        second.set()
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    assert (order[0], most) == (1, 2)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -40,3 +60,5 @@ def test_errors_of_workers_are_raised(threads: int) -> None:
         run_workers(lambda i: 1 // i, threads)
     with pytest.raises(ZeroDivisionError):
         list(map_in_order(lambda i: 1 // i, [1, 0], threads))
+    with pytest.raises(ZeroDivisionError):
+        list(map_as_done(lambda i: 1 // i, [1, 0], threads))

@@ -254,6 +254,30 @@ def _lock(path: Path, *, wait: bool) -> int | None:
     return descriptor
 
 
+@contextmanager
+def locking(path: Path, refusal: str) -> Iterator[None]:
+    """Hold the lock of a file in the block; a run that was killed holds none. Where there are no locks, hold nothing.
+
+    Args:
+        path: the file; it is made if it is not there, and stays.
+        refusal: what to say if another run holds the lock.
+
+    Raises:
+        UsageError: another run holds it.
+    """
+    if fcntl is None:
+        yield
+        return
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(refusal) from error
+        except OSError:  # this file system has no locks
+            pass
+        yield
+
+
 def _remove_leftovers(target: Path) -> None:
     """Remove what runs that were killed left beside a target; what a living run writes is locked, and stays."""
     ours = re.compile(re.escape(f".{target.name}.") + r"[a-z0-9_]{8}\.(tmp|old)")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TypeVar
 
@@ -39,11 +39,12 @@ def thread_count(threads: int | None = None) -> int:
 def pool(threads: int) -> ThreadPoolExecutor:
     """Return the shared executor with `threads` workers."""
     if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="lmgauge", initializer=_begin_worker)
+        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="lmgauge", initializer=be_worker)
     return _pools[threads]
 
 
-def _begin_worker() -> None:
+def be_worker() -> None:
+    """From now on, do in this thread all that it would give to workers: it is one of several workers itself."""
     _this_thread.is_worker = True
 
 
@@ -99,6 +100,36 @@ def map_beside(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) 
         [1, 2, 3]
     """
     yield from map(work, items) if _alone(threads) else _in_flight(pool(1), work, items, 2)
+
+
+def map_as_done(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Generator[tuple[_In, _Out]]:
+    """Yield each item and `work(item)` as it is done, with `threads` items at work at a time; raises what `work` raises.
+
+    Then no other item is at work any more, unless the caller stops listening.
+
+    Example:
+        >>> sorted(map_as_done(abs, [-1, 2, -3], threads=2))
+        [(-3, 3), (-1, 1), (2, 2)]
+    """
+    if _alone(threads):
+        yield from ((item, work(item)) for item in items)
+        return
+    source, workers = iter(items), pool(threads)
+    waiting = {workers.submit(work, item): item for item in islice(source, threads)}
+    try:
+        while waiting:
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                result = future.result()
+                item = waiting.pop(future)
+                waiting.update((workers.submit(work, following), following) for following in islice(source, 1))
+                yield item, result
+    except Exception:
+        wait([future for future in waiting if not future.cancel()])
+        raise
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 def _in_flight(workers: ThreadPoolExecutor, work: Callable[[_In], _Out], items: Iterable[_In], most: int) -> Iterator[_Out]:

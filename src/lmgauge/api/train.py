@@ -11,8 +11,8 @@ from lmgauge.choices import NgramContext, ReservedPolicy, SmoothingKind, Vocabul
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import TrainingResources
+from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.models.ngram.training import Progress
 from lmgauge.models.training.presets import preset_settings
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, RunSettings, SettingsChanges
 from lmgauge.text.tokens import Tokenizer

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lmgauge.errors import LmgaugeError, NotEnoughMemoryError, UsageError
+from lmgauge.errors import LmgaugeError, NotEnoughMemoryError
 from lmgauge.files import refuse_replacing
 from lmgauge.memory import size_in_words
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits, TrainingResources
+from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.models.ngram.training import Progress, train_ngram
+from lmgauge.models.ngram.training import train_ngram
 from lmgauge.text.documents import Corpus
 
 _LOGGER = logging.getLogger(__name__)
@@ -80,19 +81,12 @@ def _within(
     threads: int | None,
     progress: Progress,
 ) -> NgramModel:
-    from lmgauge.models.ngram.partitioned.training import (  # type: ignore[import-not-found,unused-ignore]
-        train_within,
-    )
+    from lmgauge.models.ngram.partitioned.training import train_within
 
     work = limits.work_folder(output)
     refuse_replacing({"-o": output, "--temp": work}, [source.path for source in corpus.sources])
-    if not limits.resume and work.exists() and (not work.is_dir() or any(work.iterdir())):
-        raise UsageError(
-            f"{work}: holds a training that was stopped; --resume continues it, deleting the folder starts anew"
-        )
     with _naming_work(work, limits):
-        model: NgramModel = train_within(settings, corpus, output, limits, threads=threads, progress=progress)
-    return model
+        return train_within(settings, corpus, output, limits, threads=threads, progress=progress)
 
 
 @contextmanager
@@ -102,7 +96,7 @@ def _naming_work(work: Path, limits: MemoryLimits) -> Iterator[None]:
     try:
         yield
     except LmgaugeError as error:
-        if work.is_dir():
+        if work.is_dir() and "--resume" not in str(error):
             error.args = (f"{error}; then {hint}", *error.args[1:])
         raise
     except (KeyboardInterrupt, SystemExit):

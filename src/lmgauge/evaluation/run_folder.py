@@ -15,16 +15,10 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.files import folder_named, writing_directory
+from lmgauge.files import folder_named, locking, writing_directory
 from lmgauge.json_text import plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 
 EVALUATION_FILE = "evaluation.json"
 SCORES_FILE = "scores.parquet"
@@ -239,13 +233,8 @@ class RunFolders:
             UsageError: another run writes there.
         """
         self._unfinished.mkdir(parents=True, exist_ok=True)
-        if fcntl is None:
-            return
-        file = self._stack.enter_context((self._unfinished / "lock").open("w"))
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UsageError(f"{self._targets[0]}: another run is writing there; wait, or name another folder") from error
+        refusal = f"{self._targets[0]}: another run is writing there; wait, or name another folder"
+        self._stack.enter_context(locking(self._unfinished / "lock", refusal))
 
     @property
     def kept(self) -> int:

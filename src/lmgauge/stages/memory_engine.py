@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
-from lmgauge.stages.stage import Array, Read, Stage
+from lmgauge.stages.stage import Array, Stage
+from lmgauge.stages.task import Task, make_arrays
 
 
 class MemoryEngine:
@@ -44,15 +44,9 @@ class MemoryEngine:
     def run(self, stage: Stage) -> None:
         """Run all tasks of a stage; then drop what no later stage reads."""
         for number in range(stage.tasks):
-            names = stage.makes(number)
-            made = stage.work(self._reader(stage, number), number, stage.settings)
-            for name, array in zip(names, made, strict=True):
-                self.write(name, array)
+            make_arrays(Task.of(stage, number), self.read, self.write)
         self.drop(stage.drops)
         self.finish(stage.name)
-
-    def _reader(self, stage: Stage, number: int) -> Read:
-        return partial(_checked, self.read, frozenset(stage.needs(number)), stage.name)
 
     def is_finished(self, name: str) -> bool:
         """Return True if `finish` was told this name, or a stage of this name ran."""
@@ -61,10 +55,3 @@ class MemoryEngine:
     def finish(self, name: str) -> None:
         """Remember that what the program itself did under this name is done."""
         self._finished.add(name)
-
-
-def _checked(read: Read, needs: frozenset[str], stage: str, name: str) -> Array:
-    """Return an array that the task said it needs: on other machines it would have no other."""
-    if name not in needs:
-        raise KeyError(f"stage {stage} reads {name}, which it does not say that it needs")
-    return read(name)

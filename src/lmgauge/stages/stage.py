@@ -38,6 +38,7 @@ class Stage:
         needs: the names of the arrays that a task may read, by its number.
         makes: the names of the arrays that it yields, by its number.
         drops: the names of arrays that no later stage reads.
+        title: what the stage does, to say while it runs, such as `counting`; else its name.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Stage:
     needs: Callable[[int], Sequence[str]]
     makes: Callable[[int], Sequence[str]]
     drops: Sequence[str] = ()
+    title: str = ""
 
 
 class Engine(Protocol):

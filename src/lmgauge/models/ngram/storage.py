@@ -14,7 +14,7 @@ import json
 import logging
 import mmap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -52,7 +52,8 @@ class StoredModel:
         vocabulary: of the model.
         tables: of the model.
         checksums: of each table of order 2, 3, ...
-        trusted: True if this very file was checked by an earlier load, and what config.json says of it is so.
+        trusted: True if this very file was checked by an earlier load or was just written, and what config.json says of it
+            is so.
         remember: call it once all was checked, for later loads.
     """
 
@@ -64,20 +65,44 @@ class StoredModel:
     remember: Callable[[], None] = lambda: None
 
 
-def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) -> None:
+@dataclass(frozen=True)
+class ArrayInPieces:
+    """An array that memory never holds as a whole.
+
+    Attributes:
+        dtype: of its values.
+        shape: of the whole.
+        pieces: gives it piece after piece, from the first row on.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    pieces: Callable[[], Iterator[NDArray[Any]]]
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the whole in bytes."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+
+def write_model(
+    path: str | Path, stored: StoredModel, files: dict[str, bytes], lines: Sequence[ArrayInPieces] | None = None
+) -> None:
     """Write the folder of a model.
 
     Args:
         path: the folder.
         stored: the model; its arrays are written as bytes, unchanged.
         files: the tokenizer's files, by name.
+        lines: of the tables of order 2, 3, ..., where they are not in memory; the tables of `stored` are then not looked at.
 
     Raises:
         InputError: the path exists and is not a model folder.
         OutputError: it cannot be written; nothing is left behind.
     """
     tables, vocabulary = stored.tables, stored.vocabulary
-    arrays: dict[str, NDArray[Any]] = {f"ngrams.{k}": table.lines for k, table in enumerate(tables.tables, 2)}
+    every: Sequence[NDArray[Any] | ArrayInPieces] = [table.lines for table in tables.tables] if lines is None else lines
+    arrays: dict[str, NDArray[Any] | ArrayInPieces] = {f"ngrams.{k}": array for k, array in enumerate(every, 2)}
     arrays |= {
         "vocabulary.slots": hash_slots(vocabulary.offsets, vocabulary.bytes),
         "vocabulary.offsets": vocabulary.offsets,
@@ -104,7 +129,7 @@ def _config_digest(config: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
+def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any] | ArrayInPieces]) -> None:
     header: dict[str, Any] = {"__metadata__": {"format": "np"}}
     position = 0
     for name, array in arrays.items():
@@ -117,19 +142,31 @@ def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % _ALIGNMENT)
     file.write(len(text).to_bytes(8, "little") + text)
-    for array in arrays.values():
-        data = np.ascontiguousarray(array).data.cast("B")
-        for begin in range(0, len(data), _CHUNK):
-            chunk = data[begin : begin + _CHUNK]
-            while len(chunk):  # a raw file may write less than asked for
-                chunk = chunk[file.write(chunk) :]
+    for name, array in arrays.items():
+        pieces = array.pieces() if isinstance(array, ArrayInPieces) else iter([array])
+        written = sum(_write_array(file, piece) for piece in pieces)
+        if written != array.nbytes:
+            raise ValueError(f"{name} has {written:,} bytes, not {array.nbytes:,}")
 
 
-def read_model(path: Path) -> StoredModel:
+def _write_array(file: IO[bytes], array: NDArray[Any]) -> int:
+    """Write an array, and return its bytes."""
+    if not array.size:
+        return 0
+    data = np.ascontiguousarray(array).data.cast("B")
+    for begin in range(0, len(data), _CHUNK):
+        chunk = data[begin : begin + _CHUNK]
+        while len(chunk):  # a raw file may write less than asked for
+            chunk = chunk[file.write(chunk) :]
+    return len(data)
+
+
+def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
     """Read the folder of a model, memory-mapped, and check all of it unless this very file was checked before.
 
     Args:
         path: the folder; tables of order k are uint32 [lines, 16].
+        just_written: True if this process has just written it: then the tables are not looked at.
 
     Raises:
         ModelFileError: a file is missing, truncated, damaged or inconsistent.
@@ -145,7 +182,7 @@ def read_model(path: Path) -> StoredModel:
     file = path / "model.safetensors"
     mapped, state = _map(file, str(config["sha256"]))
     larger, began = is_larger_than_free(path, len(mapped)), time.monotonic()
-    trusted = state.is_known()
+    trusted = just_written or state.is_known()
     if not trusted:
         _check_header(file)
     try:

@@ -1,0 +1,176 @@
+"""Arrays as files of a folder, each under its name once it is whole: `.npy` as NumPy writes it, without pickle."""
+
+from __future__ import annotations
+
+import errno
+import io
+import math
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from lmgauge.errors import InputError
+from lmgauge.files import OutputError
+from lmgauge.stages.stage import Array
+
+_SUFFIX, _UNFINISHED = ".npy", ".unfinished"
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
+_MAGIC = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|][biufc]\d\d?)', 'fortran_order': False, 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+)
+_LARGEST_PIECE = 1 << 30  # systems write and read at most 2 GB at a time
+
+
+class DiskFullError(OutputError):
+    """Raised when there is no room for an array; what was written of it is removed."""
+
+
+def unwritten(path: Path, error: OSError) -> OutputError:
+    """Return what to raise where a file cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(f"{path}: the disk is full")
+    return OutputError(f"{path}: cannot be written: {error.strerror or error}")
+
+
+class ArrayFolder:
+    """Reads and writes arrays; several threads and processes may use one folder at the same time.
+
+    Args:
+        folder: where the files are; folders are made as they are needed.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     arrays = ArrayFolder(Path(folder))
+        ...     grown = arrays.write("counts/2/0", np.array([3, 1], dtype=np.uint32))
+        ...     [path.name for path in Path(folder).rglob("*.npy")], grown, arrays.read("counts/2/0").tolist()
+        (['0.npy'], 136, [3, 1])
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, name: str, array: Array) -> int:
+        """Write an array, in the place of one of that name.
+
+        Args:
+            name: of the array; a `/` separates folders.
+            array: of numbers, in any shape.
+
+        Returns:
+            By how many bytes the files grew.
+
+        Raises:
+            ValueError: it is not of numbers.
+            DiskFullError: there is no room.
+            OutputError: the file cannot be written.
+        """
+        array = np.asarray(array, order="C")
+        if array.dtype.kind not in "biufc":
+            raise ValueError(f"array {name} is of {array.dtype}, not of numbers")
+        path, earlier = self._path(name), self.size(name)
+        unfinished = path.with_suffix(_UNFINISHED)
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(unfinished, "wb", buffering=0) as file:
+                _write_all(file, memoryview(header.getvalue()))
+                _write_all(file, array.reshape(-1).view(np.uint8).data)
+            os.replace(unfinished, path)
+        except OSError as error:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise unwritten(path, error) from error
+        return len(header.getvalue()) + array.nbytes - earlier
+
+    def read(self, name: str) -> Array:
+        """Return an array, read into memory.
+
+        Raises:
+            KeyError: there is none of this name.
+            InputError: its file is damaged, or cannot be read.
+        """
+        path = self._path(name)
+        try:
+            with open(path, "rb", buffering=0) as file:
+                return _read_array(file, path)
+        except FileNotFoundError as error:
+            raise KeyError(f"there is no array {name}") from error
+        except OSError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+    def size(self, name: str) -> int:
+        """Return the size of the file of an array in bytes, 0 if there is none."""
+        with suppress(OSError):
+            return self._path(name).stat().st_size
+        return 0
+
+    def remove(self, name: str) -> int:
+        """Remove an array, if there is one of this name, and return by how many bytes the files shrank."""
+        size = self.size(name)
+        self._path(name).unlink(missing_ok=True)
+        return size
+
+    def total_size(self) -> int:
+        """Return the size of all files, in bytes."""
+        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+
+    def remove_unfinished(self) -> None:
+        """Remove what tasks that were killed had not finished writing."""
+        for path in self._folder.rglob(f"*{_UNFINISHED}"):
+            path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        """Return the file of a name: `Rows/2` is `%52ows/2.npy`, different for different names on every file system."""
+        parts = ("".join(chr(b) if b in _PLAIN else f"%{b:02x}" for b in part.encode()) or "%" for part in name.split("/"))
+        return self._folder.joinpath(*parts).with_suffix(_SUFFIX)
+
+
+def _write_all(file: io.FileIO, data: memoryview) -> None:
+    while data.nbytes:
+        data = data[file.write(data[:_LARGEST_PIECE]) :]
+
+
+def _read_array(file: io.FileIO, path: Path) -> Array:
+    """Return the array of an open file, once its header and its size fit together.
+
+    Raises:
+        InputError: they do not.
+    """
+    try:
+        array = _announced(file)
+        data = array.reshape(-1).view(np.uint8).data
+        while data.nbytes:
+            count = file.readinto(data[:_LARGEST_PIECE])
+            if not count:
+                raise ValueError("it ends early")
+            data = data[count:]
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path}: damaged: {error}; remove the folder and start again without --resume") from error
+    return array
+
+
+def _announced(file: io.FileIO) -> Array:
+    """Return an empty array such as the header says, of the size that the rest of the file has.
+
+    NumPy's own reader of headers reads them as Python, with every error and warning that this can give.
+
+    Raises:
+        ValueError, TypeError: it is not such a header, or the sizes do not fit.
+    """
+    start = file.read(len(_MAGIC) + 2)
+    header = file.read(int.from_bytes(start[len(_MAGIC) :], "little"))
+    match = _HEADER.fullmatch(header)
+    if match is None or not start.startswith(_MAGIC):
+        raise ValueError("it is not an array as lmgauge writes them")
+    dtype, shape = np.dtype(match[1].decode()), tuple(int(rows) for rows in match[2].replace(b" ", b"").split(b",") if rows)
+    if file.tell() + math.prod(shape) * dtype.itemsize != os.fstat(file.fileno()).st_size:
+        raise ValueError("its size is not that of its array")
+    return np.empty(shape, dtype)

@@ -1,0 +1,46 @@
+"""How far the tasks of a stage are, in words for who listens: `counting, 3 of 8, about 12 s left`."""
+
+from __future__ import annotations
+
+import time
+
+from lmgauge.progress import say_progress
+
+
+class Countdown:
+    """Says how many tasks of a stage are done, and how long the others will take at the pace of this run.
+
+    Args:
+        title: what the stage does.
+        tasks: how many tasks it has.
+        done: how many of them an earlier run did.
+    """
+
+    def __init__(self, title: str, tasks: int, done: int = 0) -> None:
+        self._title, self._tasks, self._before, self._done = title, tasks, done, done
+        self._began = time.monotonic()
+        self._say("")
+
+    def step(self) -> None:
+        """One task more is done."""
+        self._done += 1
+        left = (time.monotonic() - self._began) / (self._done - self._before) * (self._tasks - self._done)
+        self._say(f", about {rounded_time(left)} left" if self._done < self._tasks else "")
+
+    def _say(self, left: str) -> None:
+        say_progress(f"{self._title}, {self._done} of {self._tasks}{left}")
+
+
+def rounded_time(seconds: float) -> str:
+    """Return a time in one unit.
+
+    Args:
+        seconds: 0 or more.
+
+    Example:
+        >>> rounded_time(12.3), rounded_time(3600), rounded_time(9000)
+        ('12 s', '60 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,151 @@
+"""The engine for one machine: arrays lie in files of a folder, and tasks run in threads or processes, a few at a time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from lmgauge.files import OutputError
+from lmgauge.stages.array_folder import ArrayFolder, DiskFullError
+from lmgauge.stages.countdown import Countdown
+from lmgauge.stages.stage import Array, Stage
+from lmgauge.stages.task import Task
+from lmgauge.stages.thread_crew import ThreadCrew
+from lmgauge.stages.work_record import ARRAYS, WorkRecord
+from lmgauge.threads import thread_count
+
+
+class FolderEngine:
+    """Runs stages whose arrays are files: memory holds only what the tasks at work read and make.
+
+    What is done is noted, so that a run that was killed, or for which the disk was too small, can be resumed. Leaving the
+    block leaves the folder as it is; `remove` removes it when the work has come to its end.
+
+    Args:
+        folder: of this work alone; it may exist if it is empty, or holds this work and `resume` is True.
+        work: all that the arrays depend on, as values of JSON: a run with another description is not resumed.
+        workers: how many tasks run at a time.
+        resume: go on after the last task that an earlier run finished; with nothing to resume, begin.
+
+    Attributes:
+        workers: as above.
+        peak_bytes: the most that the files took so far, in bytes.
+
+    Raises:
+        UsageError: the folder holds other work or other files, is in use, or holds unfinished work and `resume` is False.
+        OutputError: the folder cannot be made.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> def double(read, number, settings):
+        ...     yield 2 * read("a")
+        >>> with tempfile.TemporaryDirectory() as folder, FolderEngine(folder, {"order": 2}, workers=2) as engine:
+        ...     engine.write("a", np.array([1, 2]))
+        ...     engine.run(Stage("double", 1, double, None, needs=lambda i: ["a"], makes=lambda i: ["b"], drops=["a"]))
+        ...     engine.read("b").tolist()
+        ...     engine.remove()
+        [2, 4]
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], work: Mapping[str, Any], *, workers: int = 1, resume: bool = False
+    ) -> None:
+        self.workers = thread_count(workers)
+        self._record = WorkRecord(Path(folder), work, resume=resume)
+        self._arrays = ArrayFolder(self._record.folder / ARRAYS)
+        self._arrays.remove_unfinished()
+        self._bytes = self.peak_bytes = self._arrays.total_size()
+        self._crew = ThreadCrew(self._arrays, self.workers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers, and let other runs use the folder, which stays as it is."""
+        self._crew.close()
+        self._record.close()
+
+    def remove(self) -> None:
+        """Remove the arrays, and what is noted of the work."""
+        self._record.remove()
+        self._bytes = 0
+
+    def write(self, name: str, array: Array) -> None:
+        """Hold an array that the program itself made.
+
+        Raises:
+            OutputError: the disk is full, or the file cannot be written.
+        """
+        with self._explained():
+            self._grow(self._arrays.write(name, array))
+
+    def read(self, name: str) -> Array:
+        """Return an array, read into memory.
+
+        Raises:
+            KeyError: there is none of this name.
+            InputError: its file is damaged.
+        """
+        return self._arrays.read(name)
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Remove arrays; names that are not there do not matter."""
+        for name in names:
+            self._bytes -= self._arrays.remove(name)
+
+    def run(self, stage: Stage) -> None:
+        """Run the tasks of a stage that no earlier run did; then drop what no later stage reads.
+
+        Raises:
+            LmgaugeError: what a task raised, or that it failed.
+            OutputError: the disk is full.
+        """
+        if self.is_finished(stage.name):
+            return
+        rest = [number for number in range(stage.tasks) if not self._record.is_done(stage.name, number)]
+        countdown = Countdown(stage.title or stage.name, stage.tasks, stage.tasks - len(rest))
+        with self._explained(), closing(self._crew.run(Task.of(stage, number) for number in rest)) as done:
+            for number, growth in done:
+                self._grow(growth)
+                self._record.note(stage.name, number)
+                countdown.step()
+        self.drop(stage.drops)
+        self.finish(stage.name)
+
+    def is_finished(self, name: str) -> bool:
+        """Return True if an earlier run did the stage of this name, or what `finish` was told."""
+        return self._record.is_done(name)
+
+    def finish(self, name: str) -> None:
+        """Note that what the program itself did under this name is done.
+
+        Raises:
+            OutputError: the disk is full.
+        """
+        with self._explained():
+            self._record.note(name)
+
+    def _grow(self, growth: int) -> None:
+        self._bytes += growth
+        self.peak_bytes = max(self.peak_bytes, self._bytes)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say of a full disk how much is there, and how to go on; whatever ends a run leaves no unfinished file."""
+        try:
+            yield
+        except DiskFullError as error:
+            folder = self._record.folder
+            self._arrays.remove_unfinished()
+            there, free = self._arrays.total_size() / 1e9, shutil.disk_usage(folder).free / 1e9
+            raise OutputError(
+                f"{folder}: the disk is full: {there:,.1f} GB of temporary files are there, {free:,.1f} GB are free; "
+                "free some space, then continue with --resume (resume=True)"
+            ) from error

@@ -1,0 +1,88 @@
+"""One task of a stage, apart from the stage, so that it can be sent to another process or machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmgauge.errors import LmgaugeError
+from lmgauge.stages.stage import Array, Read, Stage
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one call of the work of a stage needs to know.
+
+    Attributes:
+        stage: the name of the stage.
+        number: of the task in its stage.
+        work: as in `Stage`.
+        settings: as in `Stage`.
+        needs: the names of the arrays that the task may read.
+        makes: the names of the arrays that it yields.
+    """
+
+    stage: str
+    number: int
+    work: Callable[[Read, int, Any], Iterator[Array]]
+    settings: Any
+    needs: Sequence[str]
+    makes: Sequence[str]
+
+    @classmethod
+    def of(cls, stage: Stage, number: int) -> Task:
+        """Return a task of a stage.
+
+        Raises:
+            ValueError: it would replace an array that it reads: where it is begun a second time, it would read another.
+        """
+        needs, makes = list(stage.needs(number)), list(stage.makes(number))
+        if replaced := set(needs) & set(makes):
+            raise ValueError(f"stage {stage.name} makes {min(replaced)}, which it reads")
+        return cls(stage.name, number, stage.work, stage.settings, needs, makes)
+
+
+def made_arrays(task: Task, read: Read) -> Iterator[Array]:
+    """Do the work of a task, and yield what it makes in the order of `makes`; nothing here holds on to an array.
+
+    Raises:
+        KeyError: the work reads an array that the stage does not say that it needs: on other machines it would not be there.
+        ValueError: it makes more or fewer arrays than the stage says.
+    """
+    needs = frozenset(task.needs)
+
+    def checked(name: str) -> Array:
+        if name not in needs:
+            raise KeyError(f"stage {task.stage} reads {name}, which it does not say that it needs")
+        return read(name)
+
+    count = 0
+    for array in task.work(checked, task.number, task.settings):
+        count += 1  # enumerate would hold on to the array while the next one is made
+        if count > len(task.makes):
+            break
+        yield array
+        del array
+    if count != len(task.makes):
+        more = "more" if count > len(task.makes) else "fewer"
+        raise ValueError(f"stage {task.stage} makes {more} arrays than the {len(task.makes)} that it says")
+
+
+def make_arrays(task: Task, read: Read, write: Callable[[str, Array], object]) -> None:
+    """Do the work of a task, and write each array that it makes under its name as soon as it is there.
+
+    Raises:
+        KeyError, ValueError: as `made_arrays`.
+    """
+    names = iter(task.makes)
+    for array in made_arrays(task, read):
+        write(next(names), array)
+        del array
+
+
+def failure(task: Task, error: Exception) -> LmgaugeError:
+    """Return what to raise for an error of a task: the same, if it is one for the user, else one that names the stage."""
+    if isinstance(error, LmgaugeError):
+        return error
+    return LmgaugeError(f"stage {task.stage}, task {task.number}: {type(error).__name__}: {error}")
