@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lmgauge.errors import LmgaugeError, NotEnoughMemoryError
+from lmgauge.errors import LmgaugeError, NotEnoughMemoryError, UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.memory import size_in_words
 from lmgauge.models.ngram.model import NgramModel
@@ -83,6 +83,8 @@ def _within(
 ) -> NgramModel:
     from lmgauge.models.ngram.partitioned.training import train_within
 
+    if settings.prune is not None:
+        raise UsageError("prune: a model is not pruned within a given memory; train it without, then `lmgauge prune` it")
     work = limits.work_folder(output)
     refuse_replacing({"-o": output, "--temp": work}, [source.path for source in corpus.sources])
     with _naming_work(work, limits):
