@@ -129,9 +129,30 @@ def fit(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
     return PowerLaw(law.factor, law.exponent, residual)
 
 
+def table_row(row: dict[str, Any]) -> list[object]:
+    """A row of docs/benchmarks/measured.json: millions of n-grams of each order, and how many of them occur twice, in %."""
+    millions = [float(f"{types[0] / MILLION:.4g}") for types in row["types"]]
+    twice = [float(f"{100 * types[1] / types[0]:.3g}") for types in row["types"][1:]]
+    return [row["text"], float(f"{row['words'] / MILLION:.4g}"), *millions, *twice]
+
+
+def print_laws(rows: list[dict[str, Any]]) -> None:
+    """Print the power law of each order of each text, and the slope between the last two points."""
+    table = []
+    for name in dict.fromkeys(row["text"] for row in rows):
+        chosen = [row for row in rows if row["text"] == name]
+        for order in range(len(chosen[0]["types"])):
+            law = fit([row["words"] for row in chosen], [row["types"][order][0] for row in chosen])
+            last = [row["types"][order][0] for row in chosen[-2:]]
+            slope = math.log(last[1] / last[0]) / math.log(chosen[-1]["words"] / chosen[-2]["words"])
+            figures = [f"{law.factor:.4g}", f"{law.exponent:.4f}", f"{law.residual:.1%}", f"{slope:.4f}"]
+            table.append([name, f"{order + 1}", *figures])
+    harness.print_table(["text", "order", "factor", "exponent", "largest residual", "slope at the end"], table)
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("what", choices=["count", "fit"])
+    options.add_argument("what", choices=["count", "fit", "rows"], help="rows: as docs/benchmarks/measured.json has them")
     options.add_argument("--text", type=Path, help="plain text, a sentence per line (classic-books)")
     options.add_argument("--name", default="books", help="what the text is called in the file")
     options.add_argument("--order", type=int, default=5)
@@ -143,17 +164,10 @@ def main() -> int:
         count(text, arguments.name, arguments.order, arguments.sample_bits, arguments.store)
         return 0
     rows = [json.loads(line) for line in arguments.store.open(encoding="utf-8")]
-    table = []
-    for name in dict.fromkeys(row["text"] for row in rows):
-        chosen = [row for row in rows if row["text"] == name]
-        for order in range(len(chosen[0]["types"])):
-            law = fit([row["words"] for row in chosen], [row["types"][order][0] for row in chosen])
-            last = [row["types"][order][0] for row in chosen[-2:]]
-            slope = math.log(last[1] / last[0]) / math.log(chosen[-1]["words"] / chosen[-2]["words"])
-            figures = [f"{law.factor:.4g}", f"{law.exponent:.4f}", f"{law.residual:.1%}", f"{slope:.4f}"]
-            table.append([name, f"{order + 1}", *figures])
-    head = ["text", "order", "factor", "exponent", "largest residual", "slope at the end"]
-    harness.print_table(head, table)
+    if arguments.what == "rows":
+        print(",\n".join(json.dumps(table_row(row)) for row in rows))
+    else:
+        print_laws(rows)
     return 0
 
 

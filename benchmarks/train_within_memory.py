@@ -14,6 +14,7 @@ import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import harness
 from cut_text import Shape
@@ -229,6 +230,49 @@ def store(path: Path, comparisons: list[Comparison]) -> None:
                 print(json.dumps(place | text | record.figures()), file=out)
 
 
+def stored_rows(path: Path) -> list[list[object]]:
+    """The rows of the table in docs/benchmarks/measured.json, from a file that `store` made; the last figures count."""
+    figures = {}
+    with path.open(encoding="utf-8") as lines:
+        for line in map(json.loads, lines):
+            figures[line["order"], line["memory"], line["program"]] = line
+    rows = []
+    for order, memory in sorted({key[:2] for key in figures}):
+        ours, *peers = (figures.get((order, memory, name)) for name in (OURS, *PEERS))
+        rows.append([order, memory, *_compared(ours, [peer for peer in peers if peer], memory * GIBI)])
+    return rows
+
+
+def _compared(ours: dict[str, Any] | None, peers: list[dict[str, Any]], asked: float) -> list[object]:
+    """Times, ratios and sizes of one row; None where a program was not measured."""
+    times = [
+        [sum(median(part[what]) for part in parts) if parts else None for what in ("wall", "cpu")]
+        for parts in ([ours] if ours else [], peers)
+    ]
+    ratios = [rounded(theirs / own) if own and theirs else None for own, theirs in zip(*times, strict=True)]
+    mine, theirs = (
+        [median(one[what]) if one else None for what in ("peak", "temporary")] for one in (ours, peers and peers[0])
+    )
+    peak = [megabytes(mine[0]), mine[0] and rounded(mine[0] / asked), megabytes(theirs[0])]
+    disk = [
+        megabytes(mine[1]),
+        megabytes(theirs[1]),
+        megabytes(ours and ours["model"]),
+        megabytes(peers and peers[-1]["model"]),
+    ]
+    loads = [rounded(median(one["load"])) for one in (ours, *peers) if one]
+    return [*map(rounded, times[0]), *map(rounded, times[1]), *ratios, *peak, *disk, max(loads)]
+
+
+def rounded(value: float | None) -> float | None:
+    """Three digits."""
+    return None if value is None else float(f"{value:.3g}")
+
+
+def megabytes(size: float | None) -> int | None:
+    return None if not size else round(size / harness.MB)
+
+
 def main() -> int:
     options = harness.parser(__doc__ or "", runs=1)
     options.add_argument("--order", type=int, action="append", metavar="N", help="may be repeated (3 and 5)")
@@ -238,7 +282,11 @@ def main() -> int:
     options.add_argument("--only", choices=["lmgauge", "kenlm"], help="measure one program; no goals then")
     options.add_argument("--threads", type=int, help="threads of lmgauge (all cores)")
     options.add_argument("--store", type=Path, metavar="FILE", help="add the figures to this file, as lines of JSON")
+    options.add_argument("--rows", type=Path, metavar="FILE", help="print the rows of such a file, and measure nothing")
     arguments = options.parse_args()
+    if arguments.rows:
+        print(",\n".join(map(json.dumps, stored_rows(arguments.rows))))
+        return 0
 
     text = arguments.train or harness.book_text("train.txt")
     if arguments.train_words:

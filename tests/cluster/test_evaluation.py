@@ -67,7 +67,7 @@ def test_what_cannot_be_cut(tmp_path: Path, text: Path, model: Path) -> None:
 
 
 def test_a_text_that_is_not_what_was_scored(tmp_path: Path, text: Path, shards: Path) -> None:
-    with pytest.raises(InputError, match="the text is not what the shards scored|has no scores of|are not those of"):
+    with pytest.raises(InputError, match=r"the text is not what the shards scored|has no scores of|are not those of"):
         lmgauge.merge(shards, tmp_path / "run", text=lmgauge.Corpus.from_strings(["a b"] * 30))
     text.write_text(text.read_text().replace("mat", "rug"))
     with pytest.raises(InputError, match="the text is not what the shards scored"):

@@ -14,9 +14,13 @@ from hypothesis import strategies as st
 from tests.laws.test_model_laws import texts
 
 import lmgauge
+from lmgauge import tasks
+from lmgauge.cluster import task
 from lmgauge.text import units
 
-WORDS = ["the cat", "a dog sat", "x", "", "on the mat  "]
+METRICS = {
+    type(metric).__name__.lower(): metric for metric in (tasks.BLEU(), tasks.ChrF(), tasks.TER(), tasks.WER(), tasks.CER())
+}
 TRAINED = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat on the mat", "a dog"]), order=3)
 
 
@@ -34,7 +38,7 @@ def same_run(one: Path, other: Path) -> bool:
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in ("evaluation.json", "scores.parquet"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     lines=texts(unseen=True),
     files=st.integers(1, 3),
@@ -61,3 +65,74 @@ def test_an_evaluation_in_shards_is_the_evaluation(
         assert json.dumps(merged.to_dict()) == json.dumps(whole.to_dict())
         assert same_run(folder / "whole", folder / "merged")
         assert sum(shard.parts for shard in shards) >= 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    train=st.lists(texts(), min_size=1, max_size=4),
+    test=texts(unseen=True),
+    records=st.booleans(),
+    count=st.integers(1, 4),
+    order=st.randoms(use_true_random=False),
+    size=st.sampled_from([1, 15]),
+    n=st.integers(1, 4),
+)
+def test_an_overlap_in_shards_is_the_overlap(
+    train: list[list[str]], test: list[str], records: bool, count: int, order: Any, size: int, n: int
+) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(units, "UNIT_BYTES", size)
+        folder = Path(name)
+        for number, lines in enumerate(train):
+            rows = [json.dumps({"text": line}) for line in lines] if records else lines
+            (folder / f"train{number}.{'jsonl' if records else 'txt'}").write_text("\n".join(rows), encoding="utf-8")
+        (path,) = write_text(folder, test, 1)
+        training = lmgauge.Corpus.from_files(f"{folder}/train*", group=None, block_bytes=30)
+        chosen = lmgauge.OverlapSettings(n=n, near=0.5)
+        job = lmgauge.OverlapJob(training, path, chosen)
+        try:
+            whole = lmgauge.overlap(training, path, n=n, near=0.5)
+        except lmgauge.InputError as error:
+            whole, message = None, str(error)
+        ranks = list(range(count))
+        order.shuffle(ranks)
+        for rank in ranks:
+            lmgauge.run_shard(job, rank, count, folder / "shards")
+        if whole is None:
+            with pytest.raises(lmgauge.InputError, match=message.partition("?")[0]):
+                lmgauge.merge(folder / "shards")
+            return
+        merged = lmgauge.merge(folder / "shards")
+        assert json.dumps(merged.to_dict()) == json.dumps(whole.to_dict())
+        assert merged.segment_excluded.tolist() == whole.segment_excluded.tolist()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    pairs=st.lists(st.tuples(*[st.lists(st.sampled_from(["a", "b", "cc", "ä"]), max_size=5)] * 3), min_size=1, max_size=12),
+    metric=st.sampled_from(["bleu", "chrf", "ter", "wer", "cer"]),
+    count=st.integers(1, 4),
+    size=st.integers(1, 4),
+)
+def test_a_task_metric_in_shards_is_the_metric(
+    pairs: list[tuple[list[str], ...]], metric: str, count: int, size: int
+) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task, "_SEGMENTS", size)
+        folder = Path(name)
+        for file, column in zip(
+            ("ref", "one", "two"), zip(*[[" ".join(words) for words in pair] for pair in pairs], strict=True), strict=True
+        ):
+            (folder / file).write_text("".join(f"{line}\n" for line in column), encoding="utf-8")
+        outputs = [folder / "one", folder / "two"]
+        drawn = lmgauge.tasks.ComparisonSettings(resamples=100)
+        job = lmgauge.TaskJob(metric, [folder / "ref"], outputs, settings=drawn)
+        for rank in range(count):
+            lmgauge.run_shard(job, rank, count, folder / "shards")
+        try:
+            whole = lmgauge.tasks.score_files(METRICS[metric], references=folder / "ref", hypotheses=outputs, settings=drawn)
+        except lmgauge.InputError as error:
+            with pytest.raises(lmgauge.InputError, match=str(error)[:20]):
+                lmgauge.merge(folder / "shards")
+            return
+        assert json.dumps(lmgauge.merge(folder / "shards").to_dict()) == json.dumps(whole.to_dict())

@@ -317,6 +317,10 @@ shard_option = click.option(
     "variables. lmgauge merge DIR puts all shares together.",
 )
 
+shards_folder_option = click.option(
+    "-o", "--output", "folder", type=click.Path(), metavar="DIR", help="With --shard: the folder of all shards."
+)
+
 
 def run_shard(job: Job, shard: Shard, output: str | os.PathLike[str] | None, *, as_json: bool) -> None:
     """Compute one shard of a job and say where it is.

@@ -256,7 +256,7 @@ class _Stored:
         return cls(run, block_bytes, settings["by"] == "group")
 
 
-def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None) -> Evaluation | Evaluations:
+def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None = None) -> Evaluation | Evaluations:
     """Return the evaluation of the whole text from all its shards, and write its run folder.
 
     Args:

@@ -8,23 +8,25 @@ from pathlib import Path
 
 from lmgauge.api.inputs import PATHS, PathLike, Text, corpus_of
 from lmgauge.cluster.record import find_records
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.files import refuse_replacing
+from lmgauge.tasks.comparison import Systems
+from lmgauge.text.overlap.results import Overlap
 
-_KINDS = {"evaluation": "evaluation"}
-"""Kind of job -> the module here whose `merge` puts its shards together."""
+_KINDS = ("evaluation", "task", "overlap")
+"""Kinds of jobs, called as the modules here whose `merge` puts their shards together."""
+
+Merged = Evaluation | Evaluations | Overlap | Systems
 
 
-def merge(
-    shards: PathLike | Sequence[PathLike], output: PathLike | None = None, *, text: Text | None = None
-) -> Evaluation | Evaluations:
+def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None, *, text: Text | None = None) -> Merged:
     """Put all shards of a job together: `lmgauge merge`. The result is that of the job without shards, to the bit.
 
     Args:
         shards: the folder of all shards, or their folders, in any order.
         output: of an evaluation, the run folder to write.
-        text: what the shards read, if it is not where they remember it.
+        text: what the shards scored (of an overlap: the test), if it is not where they remember it.
 
     Returns:
         What the job gives without shards.
@@ -47,10 +49,14 @@ def merge(
     records = find_records(paths)
     if records[0].job not in _KINDS:
         raise InputError(f"{records[0].path}: is a shard of a job that this lmgauge does not know: {records[0].job!r}")
-    target = None if output is None else Path(output)
-    if target is not None:
-        refuse_replacing({"-o": target}, [*map(str, paths), *(str(record.path) for record in records)])
+    job = records[0].job
+    put_together = import_module(f"lmgauge.cluster.{job}").merge
     corpus = None if text is None else corpus_of(text)
-    put_together = import_module(f"lmgauge.cluster.{_KINDS[records[0].job]}").merge
-    result: Evaluation | Evaluations = put_together(records, corpus, target)
-    return result
+    if output is not None and job != "evaluation":
+        raise UsageError(f"{records[0].path}: a run folder (-o) is for evaluations, and this is a shard of kind {job}")
+    if output is not None:
+        refuse_replacing({"-o": output}, [*map(str, paths), *(str(record.path) for record in records)])
+        merged: Merged = put_together(records, corpus, Path(output))
+    else:
+        merged = put_together(records, corpus)
+    return merged

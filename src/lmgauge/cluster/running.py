@@ -100,7 +100,7 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
                 parts += 1
 
             facts = work.compute(shard, write)
-        write_record(made, work.kind, shard, work.made_of(), {**facts, "parts": parts})
+        write_record(made, work.kind, shard, work.made_of(), {"parts": parts, **facts})
     return FinishedShard(work.kind, shard.number, shard.of, str(folder), parts, True)
 
 

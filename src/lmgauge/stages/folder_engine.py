@@ -12,6 +12,7 @@ from typing import Any, Self
 from lmgauge.files import OutputError
 from lmgauge.stages.array_folder import ArrayFolder, DiskFullError
 from lmgauge.stages.countdown import Countdown
+from lmgauge.stages.process_crew import ProcessCrew
 from lmgauge.stages.stage import Array, Stage
 from lmgauge.stages.task import Task
 from lmgauge.stages.thread_crew import ThreadCrew
@@ -28,7 +29,8 @@ class FolderEngine:
     Args:
         folder: of this work alone; it may exist if it is empty, or holds this work and `resume` is True.
         work: all that the arrays depend on, as values of JSON: a run with another description is not resumed.
-        workers: how many tasks run at a time.
+        workers: how many tasks run at a time, in threads.
+        processes: run them in processes instead, for work that does not release the GIL.
         resume: go on after the last task that an earlier run finished; with nothing to resume, begin.
 
     Attributes:
@@ -52,14 +54,20 @@ class FolderEngine:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], work: Mapping[str, Any], *, workers: int = 1, resume: bool = False
+        self,
+        folder: str | os.PathLike[str],
+        work: Mapping[str, Any],
+        *,
+        workers: int = 1,
+        processes: bool = False,
+        resume: bool = False,
     ) -> None:
         self.workers = thread_count(workers)
         self._record = WorkRecord(Path(folder), work, resume=resume)
         self._arrays = ArrayFolder(self._record.folder / ARRAYS)
         self._arrays.remove_unfinished()
         self._bytes = self.peak_bytes = self._arrays.total_size()
-        self._crew = ThreadCrew(self._arrays, self.workers)
+        self._crew = (ProcessCrew if processes else ThreadCrew)(self._arrays, self.workers)
 
     def __enter__(self) -> Self:
         return self
@@ -141,9 +149,11 @@ class FolderEngine:
         """Say of a full disk how much is there, and how to go on; whatever ends a run leaves no unfinished file."""
         try:
             yield
-        except DiskFullError as error:
-            folder = self._record.folder
+        except BaseException as error:
             self._arrays.remove_unfinished()
+            if not isinstance(error, DiskFullError):
+                raise
+            folder = self._record.folder
             there, free = self._arrays.total_size() / 1e9, shutil.disk_usage(folder).free / 1e9
             raise OutputError(
                 f"{folder}: the disk is full: {there:,.1f} GB of temporary files are there, {free:,.1f} GB are free; "

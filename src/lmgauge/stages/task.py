@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmgauge.errors import LmgaugeError
+from lmgauge.stages.array_folder import ArrayFolder
 from lmgauge.stages.stage import Array, Read, Stage
 
 
@@ -86,3 +87,29 @@ def failure(task: Task, error: Exception) -> LmgaugeError:
     if isinstance(error, LmgaugeError):
         return error
     return LmgaugeError(f"stage {task.stage}, task {task.number}: {type(error).__name__}: {error}")
+
+
+def do_task(task: Task, arrays: ArrayFolder, check: Callable[[], None] = lambda: None) -> int:
+    """Do a task on arrays of a folder, and return by how many bytes the files grew.
+
+    Args:
+        task: what to do.
+        arrays: what it reads and writes.
+        check: called before each array is read or written; may raise to end the task.
+
+    Raises:
+        Exception: what the task raises.
+    """
+    growth = 0
+
+    def read(name: str) -> Array:
+        check()
+        return arrays.read(name)
+
+    def write(name: str, array: Array) -> None:
+        nonlocal growth
+        check()
+        growth += arrays.write(name, array)
+
+    make_arrays(task, read, write)
+    return growth

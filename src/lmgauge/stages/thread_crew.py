@@ -8,8 +8,7 @@ from contextlib import closing
 
 from lmgauge.errors import LmgaugeError
 from lmgauge.stages.array_folder import ArrayFolder
-from lmgauge.stages.stage import Array
-from lmgauge.stages.task import Task, failure, make_arrays
+from lmgauge.stages.task import Task, do_task, failure
 from lmgauge.threads import map_as_done
 
 
@@ -39,9 +38,13 @@ class ThreadCrew:
         stopped = threading.Event()
         failures: list[LmgaugeError] = []
 
+        def check() -> None:
+            if stopped.is_set():
+                raise _StoppedError
+
         def do(task: Task) -> int:
             try:
-                return _do(task, self._arrays, stopped)
+                return do_task(task, self._arrays, check)
             except _StoppedError:
                 raise
             except Exception as error:
@@ -60,24 +63,3 @@ class ThreadCrew:
 
     def close(self) -> None:
         """Threads that have nothing to do need not be ended."""
-
-
-def _do(task: Task, arrays: ArrayFolder, stopped: threading.Event) -> int:
-    """Do a task, and return by how many bytes the files grew."""
-    growth = 0
-
-    def check() -> None:
-        if stopped.is_set():
-            raise _StoppedError
-
-    def read(name: str) -> Array:
-        check()
-        return arrays.read(name)
-
-    def write(name: str, array: Array) -> None:
-        nonlocal growth
-        check()
-        growth += arrays.write(name, array)
-
-    make_arrays(task, read, write)
-    return growth

@@ -23,15 +23,13 @@ from lmgauge.models.ngram.discounts import Discounts, estimate_discounts
 from lmgauge.models.ngram.interpolation import estimate_additive, estimate_with_discounts
 from lmgauge.models.ngram.memory_needs import TextSize, check_reading, check_training
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.ngram.reading import FittedVocabulary, Progress, TextReader
+from lmgauge.models.ngram.reading import FittedVocabulary, Progress, TextIds, TextReader
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import TextReport
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 from lmgauge.threads import thread_count
-
-_PIECE = 1 << 24
 
 
 def train_ngram(
@@ -61,7 +59,7 @@ def train_ngram(
     """
     threads = thread_count(threads)
     reader = TextReader(settings)
-    text = _Ids()
+    text = TextIds()
     for block in reader.blocks(corpus, threads=threads, progress=progress):
         text.add(block)
         check_reading(text.size)
@@ -85,34 +83,6 @@ def train_ngram(
         progress("pruning")
         model = prune_model(model, settings.prune)
     return model
-
-
-class _Ids:
-    """The ids of a text, which grow block by block.
-
-    They lie in pieces so large that the system takes each back as soon as it is free; the room of many small arrays would
-    stay with this process while it counts.
-    """
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._pieces: list[NDArray[np.uint32]] = []
-
-    def add(self, block: NDArray[np.uint32]) -> None:
-        """Add the ids of the next block."""
-        while len(block):
-            at = self.size % _PIECE
-            if not at:
-                self._pieces.append(np.empty(_PIECE, np.uint32))
-            part, block = block[: _PIECE - at], block[_PIECE - at :]
-            self._pieces[-1][at : at + len(part)] = part
-            self.size += len(part)
-
-    def whole(self) -> NDArray[np.uint32]:
-        """Return all ids, uint32 [n]."""
-        if len(self._pieces) > 1:
-            self._pieces = [np.concatenate(self._pieces)[: self.size]]
-        return self._pieces[0][: self.size] if self._pieces else np.zeros(0, np.uint32)
 
 
 def training_record(report: TextReport, fitted: FittedVocabulary, discounts: Sequence[Discounts]) -> TrainingRecord:

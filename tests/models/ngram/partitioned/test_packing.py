@@ -20,7 +20,9 @@ from lmgauge.models.ngram.levels import levels_of
 from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
 from lmgauge.models.ngram.partitioned import packing
 from lmgauge.models.ngram.partitioned.packing import PackedOrder, Packing, pack_partitions, save_packed
+from lmgauge.stages.folder_engine import FolderEngine
 from lmgauge.stages.memory_engine import MemoryEngine
+from lmgauge.stages.stage import Engine, Stage
 
 TEXT = ["a b c a", "b c d", "a b e f g", "a b c d", "", "g f e a b", "Ärger 漢字 a"] * 4
 
@@ -59,7 +61,7 @@ def packed(
     return engine, pack_partitions(engine, Packing(len(orders) + 1, partitions, vocabulary, memory), entries)
 
 
-def assert_same(engine: MemoryEngine, made: list[PackedOrder], orders: list[Grams], vocabulary: int) -> None:
+def assert_same(engine: Engine, made: list[PackedOrder], orders: list[Grams], vocabulary: int) -> None:
     tables = pack_at_once(orders, vocabulary)
     assert len(made) == len(tables)
     for order, table in zip(made, tables, strict=True):
@@ -111,13 +113,39 @@ def test_where_buckets_begin() -> None:
     assert packing._starts([[5, 20, 99], [30, 35, 99], [2, 40, 50]]) is None
 
 
-def test_only_what_will_be_read_is_held(tmp_path: Path) -> None:
+def test_what_no_later_stage_reads_is_dropped() -> None:
     orders = random_orders([3000, 3000, 3000], 100, 3, drops=True)
-    engine, made = packed(orders, 100, 2)
+    engine, _ = packed(orders, 100, 2)
     assert {name.split("/")[0] for name in engine._arrays} == {"head", "middle", "tail", "homes", "measured", "placed"}
-    unigrams = lmgauge.train("mle", Corpus.from_strings([" ".join(map(str, range(97)))]), order=1)
-    save_packed(engine, made, unigrams, tmp_path / "model")
-    assert engine._arrays == {}
+
+
+class StoppedError(Exception):
+    """Stands for what ends a run."""
+
+
+@pytest.mark.parametrize("stages", [1, 4, 6])
+def test_files_and_a_run_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stages: int) -> None:
+    """What is done is not done again; where the buckets of a table begin is computed once more."""
+    monkeypatch.setattr(packed_tables, "_FILLED", 1.2)
+    orders = random_orders([6000, 6000, 6000], 200, 4)
+    shape = Packing(4, 3, 200, 20_000)
+    begun: list[str] = []
+    run = FolderEngine.run
+
+    def _stopped(engine: FolderEngine, stage: Stage) -> None:
+        if len(begun) == stages:
+            raise StoppedError
+        begun.append(stage.name)
+        run(engine, stage)
+
+    with FolderEngine(tmp_path / "work", {}, workers=2) as engine, monkeypatch.context() as patch:
+        entries = hold_partitions(engine, orders, 3, 0)
+        patch.setattr(FolderEngine, "run", _stopped)
+        with pytest.raises(StoppedError):
+            pack_partitions(engine, shape, entries)
+    with FolderEngine(tmp_path / "work", {}, workers=2, resume=True) as engine:
+        assert [engine.is_finished(name) for name in begun] == [True] * stages
+        assert_same(engine, pack_partitions(engine, shape, entries), orders, 200)
 
 
 def test_an_ngram_that_comes_twice_is_an_error() -> None:
@@ -179,3 +207,32 @@ def test_the_folder_is_what_save_writes(tmp_path_factory: Any, model: NgramModel
     assert loaded.types == model.types
     again = NgramModel(loaded.tables, loaded.vocabulary, loaded.tokenizer, loaded.settings, loaded.record)
     assert again.fingerprint == model.fingerprint  # from the tables, not from config.json
+
+
+class DamagingEngine(MemoryEngine):
+    """Changes some bytes of some arrays that are written."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.random = np.random.default_rng(seed)
+        self.damages = False
+
+    def write(self, name: str, array: Any) -> None:
+        array = array.copy()
+        if self.damages and array.size and self.random.random() < 0.05:
+            data = array.reshape(-1).view(np.uint8)
+            data[self.random.integers(0, data.size, 3)] = self.random.choice([0, 1, 127, 128, 255], 3)
+        super().write(name, array)
+
+
+@given(st.integers(0, 2**32))
+def test_damaged_arrays_are_an_error_or_other_lines(seed: int) -> None:
+    """Whatever they hold, nothing outside the arrays is read or written."""
+    engine, vocabulary = DamagingEngine(seed), 2**17
+    entries = hold_partitions(engine, random_orders([80, 80, 80], vocabulary, seed), 2, 0)
+    engine.damages = True
+    try:
+        made = pack_partitions(engine, Packing(4, 2, vocabulary, 1), entries)
+    except (ValueError, TypeError, KeyError):
+        return
+    assert [sum(map(len, order.pieces(engine))) for order in made] == [order.lines for order in made]

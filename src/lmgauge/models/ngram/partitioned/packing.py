@@ -10,13 +10,14 @@ Between `measure` and `place` the program computes where each bucket begins. No 
 in the order in which it dealt its n-grams. The lines of neighboring buckets overlap by 15 or so, as an n-gram may lie behind
 its home: these are arrays of their own, `tail/{k}/{b}` and `head/{k}/{b + 1}`, which belong together (`PackedOrder.pieces`).
 
-What a task holds at most, in bytes, with P partitions (arrays that an engine maps from files count as held):
+What a task holds at most, in bytes, with P partitions:
 
-    stage    41 for each n-gram of a partition, and 4 for each of the longer ones that begin with them
+    stage    36 for each n-gram of a partition and order, and 4 for each shorter one; at the highest order 26 and 4
     measure  16 / P + 0.25 for each n-gram of a bucket
-    place    20 / P + 19 for each n-gram of a bucket
+    place    20 / P + 19 for each n-gram of a bucket, at the highest order 12 / P + 13
 
-On disk an n-gram has at most 16 (staged) + 16 (lines) + 5 (slots) bytes at a time; the lines stay, 9 to 16 bytes.
+Among the arrays an n-gram has at most 37 at a time: 16 (staged) + 16 (lines) + 5 (its slot and bucket); of the orders that
+are done there are only the lines, 16, and 12 at the highest order.
 """
 
 from __future__ import annotations
@@ -146,7 +147,6 @@ class PackedOrder:
         entries: n-grams in it, blanks among them.
         blanks: how many of them are no n-grams of the model, but begin or end longer ones.
         parts: the names of the pieces, bucket by bucket: lines that are the bucket's own, and those it shares with the next.
-        names: of all arrays that are still held.
     """
 
     table: PackedTable
@@ -155,7 +155,6 @@ class PackedOrder:
     entries: int
     blanks: int
     parts: list[tuple[str, tuple[str, str] | None]]
-    names: list[str]
 
     def pieces(self, engine: Engine) -> Iterator[Lines]:
         """Yield the lines, uint32 [n, 16], from the first to the last."""
@@ -223,13 +222,7 @@ def _pack_order(engine: Engine, cut: _Cut, entries: int) -> PackedOrder:
     joints = [(cut.placed(b)[2], cut.placed(b + 1)[0]) for b in range(cut.buckets - 1)]
     parts = [(cut.placed(b)[1], joint) for b, joint in enumerate([*joints, None])]
     shared = sum(_native.digest_lines(_joined(engine, joint), cut.first_line(b)) for b, joint in enumerate(joints, 1))
-    names = [name for attempt in range(cut.attempt + 1) for name in _names(replace(cut, attempt=attempt).measured, cut)]
-    names += _names(cut.placed, cut)
-    return PackedOrder(table, cut.lines, (sum(checksums) + shared) % 2**64, entries, sum(blanks), parts, names)
-
-
-def _names(of_bucket: Callable[[int], list[str]], cut: _Cut) -> list[str]:
-    return [name for bucket in range(cut.buckets) for name in of_bucket(bucket)]
+    return PackedOrder(table, cut.lines, (sum(checksums) + shared) % 2**64, entries, sum(blanks), parts)
 
 
 def _joined(engine: Engine, joint: tuple[str, str]) -> Lines:
@@ -250,7 +243,7 @@ def _starts(measured: list[list[int]]) -> tuple[int, ...] | None:
 
 
 def save_packed(engine: Engine, orders: Sequence[PackedOrder], unigrams: NgramModel, path: str | Path) -> NgramModel:
-    """Write the folder of a model whose tables an engine holds, which then forgets them.
+    """Write the folder of a model whose tables an engine holds; it still does afterwards, so that all can be done again.
 
     The bytes are those that `NgramModel.save` writes. The model is mapped from the folder, and its pages are read as they
     are used: this process has just written them, so it does not look at all of them again; the next load does.
@@ -274,7 +267,6 @@ def save_packed(engine: Engine, orders: Sequence[PackedOrder], unigrams: NgramMo
     model.__dict__["types"] = [unigrams.types[0], *(order.entries - order.blanks for order in orders)]
     lines = [_array(engine, order) for order in orders]
     write_model(path, model.stored(), model.tokenizer.files(), lines)
-    engine.drop([name for order in orders for name in order.names])
     return load_ngram_model(path, just_written=True)
 
 
@@ -300,7 +292,7 @@ def _staging(cut: _Cut) -> Stage:
         return [f"staged/{k}/{b}/{p}" for b in buckets] + ([] if cut.last else [f"buckets/{k}/{p}"])
 
     drops = [name for p in range(cut.partitions) for name in own(k, p) + _sent_back(p)]
-    return Stage(f"stage-{k}", cut.partitions, _stage, cut, _needs, _makes, drops)
+    return Stage(f"stage-{k}", cut.partitions, _stage, cut, _needs, _makes, drops, f"dealing {k}-grams to buckets")
 
 
 def _stage(read: Read, p: int, cut: _Cut) -> Iterator[Array]:
@@ -333,7 +325,8 @@ def _stage(read: Read, p: int, cut: _Cut) -> Iterator[Array]:
 
 
 def _measuring(cut: _Cut) -> Stage:
-    return Stage(f"measure-{cut.k}.{cut.attempt}", cut.buckets, _measure, cut, cut.staged, cut.measured)
+    name, title = f"measure-{cut.k}.{cut.attempt}", f"measuring buckets of {cut.k}-grams"
+    return Stage(name, cut.buckets, _measure, cut, cut.staged, cut.measured, title=title)
 
 
 def _measure(read: Read, b: int, cut: _Cut) -> Iterator[Array]:
@@ -355,7 +348,8 @@ def _placing(cut: _Cut) -> Stage:
     def _makes(b: int) -> list[str]:
         return [*cut.placed(b), *cut.slots(b)]
 
-    return Stage(f"place-{cut.k}", cut.buckets, _place, cut, _needs, _makes, _names(cut.staged, cut))
+    drops = [name for b in range(cut.buckets) for name in cut.staged(b)]
+    return Stage(f"place-{cut.k}", cut.buckets, _place, cut, _needs, _makes, drops, f"placing {cut.k}-grams")
 
 
 def _place(read: Read, b: int, cut: _Cut) -> Iterator[Array]:

@@ -140,4 +140,4 @@ def _planned(text: ReadText, memory: int) -> dict[str, int]:
 
 def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> FolderEngine:
     folder = limits.work_folder(output)
-    return FolderEngine(folder, work, workers=limits.workers, resume=limits.resume)
+    return FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume)

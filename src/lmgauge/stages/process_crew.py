@@ -1,0 +1,174 @@
+"""Processes that do tasks on arrays of a folder: for tasks that hold the GIL."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from lmgauge.errors import LmgaugeError
+from lmgauge.stages.array_folder import ArrayFolder
+from lmgauge.stages.task import Task, do_task, failure
+from lmgauge.threads import be_worker
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """An error of a task, on its way to the process that waits for it: not every error can be pickled itself."""
+
+    kind: type[LmgaugeError]
+    message: str
+    trace: str
+
+    def error(self) -> LmgaugeError:
+        error = self.kind.__new__(self.kind, self.message)
+        error.add_note(self.trace)
+        return error
+
+
+@dataclass(frozen=True)
+class _Worker:
+    process: BaseProcess
+    connection: Connection
+
+    def send(self, task: Task) -> Task:
+        """Hand a task on, and return it.
+
+        Raises:
+            LmgaugeError: the process has ended.
+        """
+        try:
+            self.connection.send(task)
+        except BrokenPipeError:
+            raise self._ended(task) from None
+        return task
+
+    def answer(self, task: Task) -> int:
+        """Return by how many bytes a task let the files grow.
+
+        Raises:
+            LmgaugeError: what the task raised; or its process has ended.
+        """
+        try:
+            answer = self.connection.recv()
+        except (EOFError, OSError):
+            raise self._ended(task) from None
+        if isinstance(answer, _Failure):
+            raise answer.error()
+        return int(answer)
+
+    def _ended(self, task: Task) -> LmgaugeError:
+        """Return what to say of a process that ended before it answered."""
+        self.process.join(10)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            how = f"was killed by signal {-code}, perhaps for lack of memory"
+        else:
+            how = f'ended with exit code {code}; a script that trains in processes needs `if __name__ == "__main__":`'
+        return LmgaugeError(f"stage {task.stage}, task {task.number}: its process {how}")
+
+
+class ProcessCrew:
+    """Does tasks in other processes, which start at the first task and wait for more until `close`.
+
+    Args:
+        arrays: what tasks read and write.
+        workers: how many processes there are.
+    """
+
+    def __init__(self, arrays: ArrayFolder, workers: int) -> None:
+        self._arrays, self._count = arrays, workers
+        self._workers: list[_Worker] = []
+
+    def run(self, tasks: Iterable[Task]) -> Generator[tuple[int, int]]:
+        """Do tasks, and yield their numbers as they are done, and by how many bytes the files grew.
+
+        If one fails, or the caller closes the iterator before its end, the processes are ended.
+
+        Raises:
+            LmgaugeError: what a task raised, or that it failed, or that its process was killed.
+        """
+        rest = iter(tasks)
+        at_work: dict[Connection, tuple[_Worker, Task]] = {}
+        try:
+            for number, task in enumerate(islice(rest, self._count)):
+                if number == len(self._workers):
+                    self._workers.append(_start(self._arrays))
+                worker = self._workers[number]
+                at_work[worker.connection] = worker, worker.send(task)
+            while at_work:
+                ready = wait(list(at_work))
+                for connection in [each for each in at_work if each in ready]:
+                    worker, task = at_work.pop(connection)
+                    growth = worker.answer(task)
+                    for following in islice(rest, 1):
+                        at_work[worker.connection] = worker, worker.send(following)
+                    yield task.number, growth
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the processes, whatever they are at."""
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()
+            worker.connection.close()
+        self._workers = []
+
+
+def _start(arrays: ArrayFolder) -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, arrays), daemon=True, name="lmgauge")
+    with _interrupts_held():
+        process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back in the block; a process started there never gets it: the one that started it ends it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _work(connection: Connection, arrays: ArrayFolder) -> None:
+    """Do tasks until there are no more; end with the process that started this one, even if that was killed."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    be_worker()
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            growth = do_task(task, arrays)
+        except Exception as error:
+            described = failure(task, error)
+            connection.send(_Failure(type(described), str(described), traceback.format_exc()))
+            raise SystemExit(1) from error
+        connection.send(growth)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
