@@ -83,12 +83,10 @@ def _within(
 ) -> NgramModel:
     from lmgauge.models.ngram.partitioned.training import train_within
 
+    if settings.prune is not None:
+        raise UsageError("prune: a model is not pruned within a given memory; train it without, then `lmgauge prune` it")
     work = limits.work_folder(output)
     refuse_replacing({"-o": output, "--temp": work}, [source.path for source in corpus.sources])
-    if not limits.resume and work.exists() and (not work.is_dir() or any(work.iterdir())):
-        raise UsageError(
-            f"{work}: holds a training that was stopped; --resume continues it, deleting the folder starts anew"
-        )
     with _naming_work(work, limits):
         return train_within(settings, corpus, output, limits, threads=threads, progress=progress)
 
@@ -100,7 +98,7 @@ def _naming_work(work: Path, limits: MemoryLimits) -> Iterator[None]:
     try:
         yield
     except LmgaugeError as error:
-        if work.is_dir():
+        if work.is_dir() and "--resume" not in str(error):
             error.args = (f"{error}; then {hint}", *error.args[1:])
         raise
     except (KeyboardInterrupt, SystemExit):
