@@ -274,6 +274,8 @@ def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32
     k, shape = order.k, order.shape
     words = read(f"words/{k}/{p}")
     rows = len(words)
+    if rows and int(words.max()) >= shape.vocabulary:  # of a file that was damaged since it was written
+        raise ValueError(f"words/{k}/{p} names words that the vocabulary does not have")
     table = np.zeros((4 * max(1, -(-rows // 4)), 2), np.uint64)
     fields = table.view(np.uint32)[:rows]
     fields[:, 0] = words
