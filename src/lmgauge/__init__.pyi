@@ -44,6 +44,12 @@ from lmgauge.api.stored_base import save_base as save_base
 from lmgauge.api.train import train as train
 from lmgauge.api.train import train_neural as train_neural
 from lmgauge.api.words import word_surprisal as word_surprisal
+from lmgauge.cluster.evaluation import EvaluationJob as EvaluationJob
+from lmgauge.cluster.merging import merge as merge
+from lmgauge.cluster.overlap import OverlapJob as OverlapJob
+from lmgauge.cluster.running import FinishedShard as FinishedShard
+from lmgauge.cluster.running import run_shard as run_shard
+from lmgauge.cluster.task import TaskJob as TaskJob
 from lmgauge.errors import CheckFailedError as CheckFailedError
 from lmgauge.errors import InputError as InputError
 from lmgauge.errors import LmgaugeError as LmgaugeError
@@ -87,6 +93,7 @@ from lmgauge.tasks.settings import NbestReading as NbestReading
 from lmgauge.tasks.settings import RescoreSettings as RescoreSettings
 from lmgauge.text.documents import Corpus as Corpus
 from lmgauge.text.overlap.results import Overlap as Overlap
+from lmgauge.text.overlap.settings import OverlapSettings as OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions as ReadingOptions
 from lmgauge.text.vocabulary import Vocabulary as Vocabulary
 from lmgauge.version import __version__ as __version__

@@ -68,6 +68,10 @@ class ProbabilityError(ModelFileError):
     """Raised when a model gives an event a probability above one; an audit reports it as a failed check."""
 
 
+class NotEnoughMemoryError(UsageError):
+    """Raised before work begins that needs more memory than is free; what can be done about it is in the message."""
+
+
 class MissingExtraError(LmgaugeError, ImportError):
     """Raised when a feature needs an optional library that is not installed.
 

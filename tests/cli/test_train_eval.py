@@ -455,7 +455,7 @@ def test_advice_where_memory_does_not_suffice_fits_the_command(folder: Path, mon
 
     monkeypatch.setattr(Corpus, "__iter__", exhaust)
     text = folder / "one.txt"
-    assert "try a lower order, --cutoffs or" in refused("train", "mle", text, "-o", folder / "never")
+    assert "try --memory, a lower order, --cutoffs or" in refused("train", "mle", text, "-o", folder / "never")
     evaluated = refused("eval", "-m", folder / "kn3", text)
     assert "try fewer --threads, shorter lines or a smaller text" in evaluated
     assert "--resamples" not in refused("split", text, "-o", folder / "never")

@@ -34,8 +34,10 @@ def texts(draw: st.DrawFn, unseen: bool = False) -> list[str]:
 
 
 @st.composite
-def models(draw: st.DrawFn, tokenizers: Sequence[str] = ("whitespace", "character", "byte"), **fixed: Any) -> NgramModel:
-    """Any kind with any of its options."""
+def trainings(
+    draw: st.DrawFn, tokenizers: Sequence[str] = ("whitespace", "character", "byte")
+) -> tuple[str, list[str], dict[str, Any]]:
+    """Any kind with any of its options, and a text."""
     kind = draw(st.sampled_from(KINDS))
     options: dict[str, Any] = {"order": draw(st.integers(1, 5)), "vocabulary": draw(st.sampled_from(["open", "closed"]))}
     if kind == "lidstone":
@@ -51,8 +53,15 @@ def models(draw: st.DrawFn, tokenizers: Sequence[str] = ("whitespace", "characte
     options["context"] = draw(st.sampled_from(["sentence", "stream"]))
     options["tokenizer"] = draw(st.sampled_from(list(tokenizers)))
     options["eos"] = draw(st.sampled_from([True, True, False]))
+    return kind, draw(texts()), options
+
+
+@st.composite
+def models(draw: st.DrawFn, tokenizers: Sequence[str] = ("whitespace", "character", "byte"), **fixed: Any) -> NgramModel:
+    """Any model of `trainings`."""
+    kind, lines, options = draw(trainings(tokenizers))
     options["threads"] = draw(st.integers(1, 3))
-    return lmgauge.train(kind, Corpus.from_strings(draw(texts())), **{**options, **fixed})  # type: ignore[arg-type]
+    return lmgauge.train(kind, Corpus.from_strings(lines), **{**options, **fixed})  # type: ignore[arg-type]
 
 
 def score(model: NgramModel, lines: Sequence[str], **options: Any) -> list[ScoreBatch]:

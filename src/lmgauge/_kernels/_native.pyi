@@ -5,7 +5,7 @@ slots or lines, so that threads can share one.
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,11 @@ _U32 = NDArray[np.uint32]
 _U64 = NDArray[np.uint64]
 _I64 = NDArray[np.int64]
 _I32 = NDArray[np.int32]
+_I8 = NDArray[np.int8]
 _F32 = NDArray[np.float32]
 _F64 = NDArray[np.float64]
 _Table = NDArray[np.uint64]
+_Values = TypeVar("_Values", _U8, _U32, _U64)
 _Text = tuple[_U8, _I64, _I64]  # data, starts, ends
 _Tokens = tuple[NDArray[Any], ...]  # data, starts, ends, counts, span ends
 _Vocabulary = tuple[_U64, _I64, _U8]  # slots, offsets, bytes
@@ -26,6 +28,7 @@ _Discounts = tuple[_F64, _U64, int]  # taken from each count, given away for it,
 _Suffixes = tuple[_U32, _I32, _I32, _I32, _I32]  # ids, suffixes, ranks, common, minima
 _Windows = tuple[int, _U64, _U64]  # n, slots, filter
 _Packed = tuple[_U32, int, int, bool]  # lines, bounds of parents and words, whether it is the highest order
+_Bucket = tuple[int, int, int, bool, int, int]  # lines of the table, bounds, whether highest order, first home, homes
 _Parts = tuple[_U32, _U64]  # staged n-grams [n, 5], sizes of the parts
 _Model = tuple[_F32, list[_Packed], tuple[bool, float]]  # unigrams, tables, mode
 # a model, children of each context (offsets, children), unigrams (values, the value of each word), whether </s> comes
@@ -121,6 +124,17 @@ def adjust_counts(
     table: _Table, begin: int, end: int, continuations: _U32, cutoff: int, dropped: _U8, histogram_size: int
 ) -> _U64: ...
 
+# Counting in partitions: chunks of ids are [1 + tokens + order]
+class PartitionCounter:
+    def __init__(self, order: int, partitions: int, partition: int, expected: list[int]) -> None: ...
+    def add(self, ids: _U32) -> tuple[_U32, _U8]: ...
+    def rows(self, order: int) -> int: ...
+    def take(self, order: int, parents: _U32, words: _U32, counts: _U32) -> None: ...
+
+def route_requests(ids: _U32, order: int, fresh: list[_U8], rows: list[_U32]) -> tuple[_U8, list[list[_U32]]]: ...
+def route_values(ids: _U32, order: int, lower: int, fresh: _U8, values: list[_Values], back: bool) -> list[_Values]: ...
+def count_rows(rows: _U32, counts: _U32) -> None: ...
+
 # Estimating
 def sum_contexts(
     table: _Table, begin: int, end: int, dropped: _U8, discounts: _Discounts, first: int, sums: _U64
@@ -191,6 +205,28 @@ def list_entries(table: _Packed, begin: int, end: int, columns: tuple[_U32, _U32
 def check_lines(table: _Packed, begin: int, end: int) -> tuple[int, int]: ...  # checksum, first bad line or -1
 def find_ngrams(table: _Packed, parents: _U32, words: _U32, slots: _U32) -> None: ...
 def entry_values(table: _Packed, slots: _U32, probabilities: _F32, weights: _F32) -> None: ...
+def digest_lines(lines: _U32, row: int) -> int: ...  # checksum of some lines, the first of which is line `row`
+
+# Packing in buckets (see `partition_pack.hpp`)
+MOST_BUCKETS: int
+
+def mark_longer(parents: _U32, dropped: _U8, longer: _U8) -> None: ...
+def stage_rows(
+    columns: tuple[_U32, _U32, _F32, _F32],  # parents, words, probabilities, weights
+    marks: tuple[_U8, _U8, _U32],  # dropped, longer, slots of parents
+    bounds: tuple[int, int],
+    parts: _Parts,
+    buckets: _U8,
+) -> None: ...
+def replay_slots(buckets: _U8, streams: list[_U32], slots: _U32) -> None: ...
+def count_homes(bucket: _Bucket, ngrams: _U32, counts: _U8) -> None: ...
+def measure_homes(bucket: _Bucket, counts: _U8) -> tuple[int, int]: ...  # first free slot, the slot to begin before
+def open_homes(bucket: _Bucket, counts: _U8, start: int, cursors: _U32) -> None: ...
+def write_ngrams(bucket: _Bucket, ngrams: _U32, cursors: _U32, lines: _U32) -> None: ...
+def sort_homes(
+    bucket: _Bucket, counts: _U8, cursors: _U32, lines: _U32, shifts: _I8
+) -> tuple[int, int]: ...  # twice, blanks
+def list_slots(bucket: _Bucket, ngrams: _U32, cursors: _U32, shifts: _I8, slots: _U32) -> None: ...
 
 # Looking up
 def score_ids(

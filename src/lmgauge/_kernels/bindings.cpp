@@ -253,6 +253,7 @@ NB_MODULE(_native, m) {
 
     bind_reader(m);
     bind_tables(m);
+    bind_partition_pack(m);
     bind_distributions(m);
     bind_resampling(m);
     bind_overlap(m);
@@ -261,6 +262,7 @@ NB_MODULE(_native, m) {
     bind_edit_distance(m);
     bind_ter(m);
     bind_kenlm(m);
+    bind_partition(m);
 
     // ---- ARPA
     m.def("parse_arpa_lines", [](Array<std::uint8_t> data, int order, MutableArray<double> probability, MutableArray<double> backoff,

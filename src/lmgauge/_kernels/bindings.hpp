@@ -103,6 +103,7 @@ inline ModelView model_view(const ModelArrays& m) {
 
 void bind_reader(nb::module_& m);
 void bind_tables(nb::module_& m);
+void bind_partition_pack(nb::module_& m);
 void bind_distributions(nb::module_& m);
 void bind_resampling(nb::module_& m);
 void bind_overlap(nb::module_& m);
@@ -111,3 +112,4 @@ void bind_chrf(nb::module_& m);
 void bind_edit_distance(nb::module_& m);
 void bind_ter(nb::module_& m);
 void bind_kenlm(nb::module_& m);
+void bind_partition(nb::module_& m);

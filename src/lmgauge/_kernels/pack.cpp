@@ -8,51 +8,7 @@
 // fills places up to f when it begins at its first home ends at max(start + size, f) when it begins at `start`.
 #include "pack.hpp"
 
-#include <algorithm>
-#include <memory>
-
 namespace lmgauge {
-namespace {
-
-constexpr std::size_t kAhead = 32;
-constexpr std::size_t kTogether = 16;       // staged n-grams that go to their part together
-constexpr std::uint32_t kMinusOne = 0xBF800000u, kOne = 0x3F800000u;    // as float
-
-// One thread's n-grams, on their way to the parts.
-class Stage {
-  public:
-    explicit Stage(Parts parts)
-        : parts_(parts), held_(new Staged[parts.sizes.size() * kTogether]), counts_(parts.sizes.size(), 0) {}
-    ~Stage() {
-        for (std::size_t p = 0; p < counts_.size(); ++p) send(p);
-    }
-    Stage(const Stage&) = delete;
-    Stage& operator=(const Stage&) = delete;
-
-    void add(std::uint64_t scattered, std::uint32_t probability, std::uint32_t weight, std::uint32_t source) {
-        const auto p = static_cast<std::size_t>(multiply_high(scattered, counts_.size()));
-        held_[p * kTogether + counts_[p]] = {static_cast<std::uint32_t>(scattered >> 32), static_cast<std::uint32_t>(scattered),
-                                             probability, weight, source};
-        if (++counts_[p] == kTogether) send(p);
-    }
-
-  private:
-    void send(std::size_t p) {
-        const std::size_t n = counts_[p];
-        if (n == 0) return;
-        const auto at = static_cast<std::size_t>(atomic_fetch_add(&parts_.sizes[p], n));
-        if (at + n <= parts_.room()) {
-            std::copy_n(held_.get() + p * kTogether, n, parts_.staged.begin() + static_cast<std::ptrdiff_t>(p * parts_.room() + at));
-        }
-        counts_[p] = 0;
-    }
-
-    Parts parts_;
-    std::unique_ptr<Staged[]> held_;
-    std::vector<std::uint8_t> counts_;
-};
-
-}  // namespace
 
 void Below::has_longer(std::uint32_t slot) const {
     if (lines == nullptr) return;
@@ -63,7 +19,7 @@ void Below::has_longer(std::uint32_t slot) const {
 
 void stage_table(View<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped,
                  View<std::uint32_t> parent_slots, const Scatter& scatter, Below below, Parts parts) {
-    Stage stage(parts);
+    Stage<Staged> stage(parts);
     for (std::size_t slot = begin; slot < end; ++slot) {
         if (!parent_slots.empty() && slot + kAhead < end && table[slot + kAhead].key != 0) {
             prefetch(&parent_slots[key_parent(table[slot + kAhead].key)]);
@@ -76,16 +32,16 @@ void stage_table(View<Entry> table, std::size_t begin, std::size_t end, View<std
             parent = packed & ~kWeightIsOne;
             if (packed & kWeightIsOne) below.has_longer(parent);
         }
-        stage.add(scatter(parent, key_word(entry.key)), entry.first, entry.second, static_cast<std::uint32_t>(slot));
+        stage.add({Scattered::of(scatter(parent, key_word(entry.key))), entry.first, entry.second, static_cast<std::uint32_t>(slot)});
     }
 }
 
 void stage_columns(const NgramColumns& ngrams, std::size_t begin, std::size_t end, const Scatter& scatter, Below below, Parts parts) {
-    Stage stage(parts);
+    Stage<Staged> stage(parts);
     for (std::size_t i = begin; i < end; ++i) {
         below.has_longer(ngrams.parents[i]);
-        stage.add(scatter(ngrams.parents[i], ngrams.words[i]), as_bits(ngrams.probabilities[i]), as_bits(ngrams.weights[i]),
-                  static_cast<std::uint32_t>(i));
+        stage.add({Scattered::of(scatter(ngrams.parents[i], ngrams.words[i])), as_bits(ngrams.probabilities[i]),
+                   as_bits(ngrams.weights[i]), static_cast<std::uint32_t>(i)});
     }
 }
 
@@ -203,6 +159,12 @@ bool sound(const TableView& table, std::size_t row, const Line& line, std::uint3
 }
 
 }  // namespace
+
+std::uint64_t digest_lines(View<Line> lines, std::uint64_t row) {
+    std::uint64_t sum = 0;
+    for (const Line& line : lines) sum += digest(line, row++);
+    return sum;
+}
 
 TableCheck check_lines(const TableView& table, std::size_t begin, std::size_t end, std::uint64_t parents, std::uint64_t words) {
     TableCheck result;

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from lmgauge.api.inputs import Model, PathLike, loaded, opened
 from lmgauge.evaluation.run_folder import EVALUATION_FILE
 from lmgauge.evaluation.runs import Run
+from lmgauge.memory import bytes_in_memory
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.shown import Shown
@@ -22,8 +23,9 @@ class Info(Shown, Mapping[str, Any]):
 
     Attributes:
         kind: "model" or "run".
-        content: the values by name: of a model its label, fingerprint, bytes on disk and all that its folder says of it; of
-            a run its numbers, signature, settings, and which file was changed since.
+        content: the values by name: of a model its label, fingerprint, bytes on disk, how many of them were in memory when
+            it was opened (where the system says so), and all that its folder says of it; of a run its numbers, signature,
+            settings, and which file was changed since.
 
     Example:
         >>> import lmgauge
@@ -72,13 +74,16 @@ def info(what: Model, *, scoring: ScoringOptions | None = None) -> Info:
     """
     if isinstance(what, (str, os.PathLike)) and (Path(what) / EVALUATION_FILE).exists():
         return Info("run", _of_run(what, opened(what, check_seal=False)))
-    return Info("model", _of_model(what, loaded(what, scoring)))
+    in_memory = bytes_in_memory(Path(what)) if isinstance(what, (str, os.PathLike)) else None  # before all of it is read
+    return Info("model", _of_model(what, loaded(what, scoring), in_memory))
 
 
-def _of_model(what: Model, model: LanguageModel) -> dict[str, Any]:
+def _of_model(what: Model, model: LanguageModel, in_memory: int | None) -> dict[str, Any]:
     content: dict[str, Any] = {"label": model.label, "fingerprint": model.fingerprint}
     if isinstance(what, (str, os.PathLike)):
         content = {"path": os.fspath(what)} | content | {"bytes": _size(Path(what))}
+    if in_memory is not None:
+        content["bytes_in_memory"] = in_memory
     own = getattr(model, "to_dict", None)
     content |= own() if own is not None else {}
     unknown_word = getattr(model, "unk_probability", None)

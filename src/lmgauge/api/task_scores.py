@@ -295,7 +295,7 @@ def score_files(
     check_sources(metric, sources is not None)
     named = list(hypotheses) if isinstance(hypotheses, Mapping) else None
     outputs = hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses
-    files = _files(metric, references, outputs, reading, sources)
+    files = files_to_score(metric, references, outputs, reading, sources)
     files.names = named or files.names
     return score_parallel(metric, files, settings or ComparisonSettings(), progress, chooser)
 
@@ -331,7 +331,7 @@ def score_segments(
         [0.3333]
     """
     check_sources(metric, sources is not None)
-    files = _files(metric, references, hypotheses, reading, sources)
+    files = files_to_score(metric, references, hypotheses, reading, sources)
     yield from segment_scores(metric, files, threads)
     _say(files, notes)
 
@@ -367,19 +367,26 @@ def align_files(
         >>> aligned[0]
         <AlignedSegment: segment 1 of a: 1 substituted, 0 deleted, 0 inserted, 2 right>
     """
-    files = _files(metric, references, hypotheses, reading)
+    files = files_to_score(metric, references, hypotheses, reading)
     yield from aligned_segments(metric, files)
     _say(files, notes)
 
 
-def _files(
+def files_to_score(
     metric: TaskMetric,
     references: Path | Iterable[Path],
     hypotheses: Path | Iterable[Path],
     reading: Reading | None,
     sources: Path | None = None,
 ) -> ParallelSegments:
-    """Return the files in the reader for their formats: those of speech tools are joined by ids or by time."""
+    """Return the files in the reader for their formats: those of speech tools are joined by ids or by time.
+
+    Args:
+        metric, references, hypotheses, reading, sources: as `score_files`.
+
+    Raises:
+        InputError, UsageError: as `score_files`.
+    """
     references, hypotheses = paths_of(references), paths_of(hypotheses)
     if isinstance(metric, EditRate) and are_transcripts(references, hypotheses, reading or Reading()):
         return TranscriptFiles(metric, references, hypotheses, reading or Reading())

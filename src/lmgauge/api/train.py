@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from lmgauge.api.inputs import PathLike, Text, corpus_of
+from lmgauge.api.train_within import train_or_within
 from lmgauge.choices import NgramContext, ReservedPolicy, SmoothingKind, VocabularyKind
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.partitioned.limits import TrainingResources
+from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.models.ngram.training import Progress, train_ngram
 from lmgauge.models.training.presets import preset_settings
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, RunSettings, SettingsChanges
 from lmgauge.text.tokens import Tokenizer
@@ -38,6 +40,12 @@ def train(
     k: float | None = None,
     cutoffs: Sequence[int] = (),
     prune: float | None = None,
+    output: PathLike | None = None,
+    memory: str | int | None = None,
+    temp: PathLike | None = None,
+    resume: bool = False,
+    workers: int | None = None,
+    ray: str | None = None,
     threads: int | None = None,
     progress: Progress = lambda stage: None,
 ) -> NgramModel:
@@ -62,15 +70,22 @@ def train(
         cutoffs: n-grams of order i that occur at most cutoffs[i - 1] times are dropped; the last value is for all higher
             orders.
         prune: threshold of entropy pruning (relative change of perplexity).
+        output: where to save the model, as `NgramModel.save` does; with `memory`, `workers` or `ray` a folder, and needed.
+        memory: stay within this much, as "2G" (of 1024^3 bytes) or a number of bytes: the same model, made in parts on disk.
+            None: in memory where it fits; else, given an `output`, within 80 % of what is free, as "lmgauge" logs.
+        temp: existing folder for those parts, in `OUTPUT.parts`; None: beside the output.
+        resume: continue from the last finished stage of this training, if it was stopped.
+        workers: how many processes share the work within memory; None: the threads of this one.
+        ray: address of a Ray cluster that does the work, or "local".
         threads: how many threads share the work; the model does not depend on it.
         progress: called with a few words when a stage begins.
 
     Returns:
-        The model. Where discounts could not be estimated, `model.record.notes` says so.
+        The model, memory-mapped if made in parts. Where discounts could not be estimated, `model.record.notes` says so.
 
     Raises:
-        InputError: the text cannot be used.
-        UsageError: options are out of range or contradict each other.
+        InputError: the text cannot be used, or something is in the way of the output.
+        UsageError: options are out of range or contradict each other, or memory is too small.
 
     Example:
         >>> from lmgauge import Corpus
@@ -81,23 +96,12 @@ def train(
     if str(kind) in NEURAL_KINDS:
         raise UsageError(f"{kind} is a neural model; train it with train_neural")
     settings = NgramTrainingSettings(
-        kind,
-        order=order,
-        tokenizer=tokenizer,
-        vocabulary=vocabulary,
-        min_count=min_count,
-        vocab_size=vocab_size,
-        words=words,
-        reserved=reserved,
-        context=context,
-        eos=eos,
-        interpolate=interpolate,
-        discount=discount if discount is None or isinstance(discount, (int, float)) else tuple(discount),
-        k=k,
-        cutoffs=tuple(cutoffs),
-        prune=prune,
-    )
-    return train_ngram(settings, corpus_of(texts).without_given("training"), threads=threads, progress=progress)
+        kind, order=order, tokenizer=tokenizer, vocabulary=vocabulary, min_count=min_count, vocab_size=vocab_size, k=k,
+        words=words, reserved=reserved, context=context, eos=eos, interpolate=interpolate, cutoffs=tuple(cutoffs),
+        prune=prune, discount=discount if discount is None or isinstance(discount, (int, float)) else tuple(discount),
+    )  # fmt: skip
+    corpus, resources = corpus_of(texts), TrainingResources(output, memory, temp, resume, workers, ray)
+    return train_or_within(settings, corpus.without_given("training"), resources, threads=threads, progress=progress)
 
 
 def train_neural(

@@ -29,6 +29,7 @@ SECTIONS = {
     },
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+        "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
         "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
         "report": (
             "lmgauge.cli.report:report",
@@ -86,11 +87,12 @@ SECTIONS = {
 COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
 GUESSES = {
     "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
-    "mix": ("ensemble", "interpolate", "merge"),
+    "mix": ("ensemble", "interpolate"),
     "cache": ("adapt", "dynamic"),
     "prune": ("compress", "shrink", "trim"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
+    "merge": ("combine", "gather", "join", "reduce", "shard", "shards"),
     "diagnose": ("analyze", "errors"),
     "report": ("dashboard", "html", "page", "plot", "view", "visualize"),
     "explore": ("browse", "serve", "server", "ui", "viewer", "watch"),
@@ -186,7 +188,7 @@ class LazyGroup(click.Group):
         """Return what makes the command that ran out of memory need less of it."""
         name = ctx.invoked_subcommand or ""
         if name == "train":
-            return "a lower order, --cutoffs or a smaller text"
+            return "--memory, a lower order, --cutoffs or a smaller text"
         command = self.get_command(ctx, name)
         options = {option for parameter in command.params for option in parameter.opts} if command else set()
         fewer = [f"fewer {option}" for option in ("--resamples", "--threads") if option in options]

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
 from lmgauge.choices import OVERLAP_UNITS
-from lmgauge.cli.command import Command, settings, under, whole_number
-from lmgauge.cli.options import html_option, json_option, read_texts, reading_settings, refuse_field, threads_option
+from lmgauge.cli.command import Command, refuse_given, settings, under, whole_number
+from lmgauge.cli.options import (
+    html_option,
+    json_option,
+    read_texts,
+    reading_settings,
+    refuse_field,
+    run_shard,
+    shard_option,
+    threads_option,
+)
 from lmgauge.cli.say import Page, answer, say, showing_progress
 from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.cluster.shard import Shard
+    from lmgauge.text.documents import Corpus
 
 
 @dataclass(frozen=True)
@@ -22,6 +36,8 @@ class _Outcome:
     max_overlap: float | None
     html: str | None
     as_json: bool
+    shard: Shard | None
+    folder: str | None
 
 
 @click.command(cls=Command, name="overlap")
@@ -83,6 +99,10 @@ class _Outcome:
     ),
     html_option,
     json_option,
+    shard_option,
+    click.option(
+        "-o", "--output", "folder", type=click.Path(), metavar="DIR", help="With --shard: the folder of all shards."
+    ),
 )
 @under("Output", threads_option)
 @reading_settings()
@@ -119,6 +139,10 @@ def overlap(
     train = read_texts(texts, replace(reading, group=None), alone=False)
     test = read_texts(tests, reading, alone=False) if tests else None
     refuse_field(train, test)
+    if outcome.shard is not None:
+        _shard(train, test, search, outcome, threads)
+        return
+    refuse_given(("folder",), "is for shards: name one with --shard")
     with showing_progress():
         result = find(train, test, run=run, write_clean=outcome.write_clean, threads=threads, **vars(search))
     page = None if outcome.html is None else Page("Overlap of training and test text", report.page(result))
@@ -127,3 +151,12 @@ def overlap(
         say(f"{outcome.write_clean}: {result.clean_segments:,} of {result.segments:,} segments")
     if outcome.max_overlap is not None:
         result.require(outcome.max_overlap)
+
+
+def _shard(train: Corpus, test: Corpus | None, search: OverlapSettings, outcome: _Outcome, threads: int | None) -> None:
+    from lmgauge.cluster.overlap import OverlapJob
+
+    refuse_given(("run", "write_clean", "max_overlap", "html"), "does not go with --shard")
+    assert test is not None  # only a run could stand for it
+    assert outcome.shard is not None
+    run_shard(OverlapJob(train, test, search, threads), outcome.shard, outcome.folder, as_json=outcome.as_json)

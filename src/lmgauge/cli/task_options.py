@@ -5,7 +5,7 @@ A command takes its metric's own options as one object, and these as `task: Task
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,20 @@ import click
 
 from lmgauge.choices import FORMATS, MOST_PASSAGES, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES, TRANSCRIPT_FORMATS
 from lmgauge.cli.command import refuse_given, settings
-from lmgauge.cli.options import html_option, json_option, seed_option, unit_option
+from lmgauge.cli.options import (
+    html_option,
+    json_option,
+    run_shard,
+    seed_option,
+    shard_option,
+    shards_folder_option,
+    unit_option,
+)
 from lmgauge.cli.say import Page, answer, write_page
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 
 if TYPE_CHECKING:
+    from lmgauge.cluster.shard import Shard
     from lmgauge.report.blocks import Document
     from lmgauge.tasks.comparison import Systems
     from lmgauge.tasks.metrics.protocol import TaskMetric
@@ -63,6 +72,14 @@ class Printing:
 
 
 @dataclass(frozen=True)
+class Sharding:
+    """Which share of the segments is counted, and where the shards are; all of them if `shard` is None."""
+
+    shard: Shard | None = None
+    folder: str | None = None
+
+
+@dataclass(frozen=True)
 class TaskOptions:
     """The options that the commands of task metrics share."""
 
@@ -70,6 +87,7 @@ class TaskOptions:
     reading: Reading
     comparison: ComparisonSettings
     printing: Printing
+    sharding: Sharding = Sharding()
 
 
 def _test(ctx: click.Context, param: click.Parameter, value: str) -> str | None:
@@ -183,24 +201,34 @@ _SPEECH_FORMAT = click.option(
 
 def task_options(command: Function) -> Function:
     """Declare how files are read, how systems are compared and what is printed; the command gets `task`, a `TaskOptions`."""
-    return _declared(command, _FORMAT)
+    return _declared(command, _FORMAT, in_shards=False)
 
 
 def translation_options(command: Function) -> Function:
-    """Declare the same, and public test sets."""
+    """Declare the same, public test sets, and shards."""
     return _declared(command, _FORMAT, *_PUBLIC_SET)
 
 
 def speech_options(command: Function) -> Function:
-    """Declare the same, and the formats of speech tools."""
+    """Declare the same, the formats of speech tools, and shards."""
     return _declared(command, _SPEECH_FORMAT)
 
 
 def _declared(
-    command: Function, format_option: Callable[[Function], Function], *own_files: Callable[[Any], Any]
+    command: Function,
+    format_option: Callable[[Function], Function],
+    *own_files: Callable[[Any], Any],
+    in_shards: bool = True,
 ) -> Function:
     @wraps(command)
-    def gathered(files: Files, reading: Reading, comparison: ComparisonSettings, printing: Printing, **own: Any) -> None:
+    def gathered(
+        files: Files,
+        reading: Reading,
+        comparison: ComparisonSettings,
+        printing: Printing,
+        sharding: Sharding | None = None,
+        **own: Any,
+    ) -> None:
         if comparison.test is None and comparison.resamples is not None:
             raise click.UsageError("--significance none draws nothing: leave out --resamples")
         if printing.html is None:
@@ -211,10 +239,11 @@ def _declared(
             files = _of_public_set(files)
         elif not files.hypotheses:
             raise click.UsageError("Missing argument 'HYPOTHESES...'.")
-        command(task=TaskOptions(files, reading, comparison, printing), **own)
+        command(task=TaskOptions(files, reading, comparison, printing, sharding or Sharding()), **own)
 
     declared: Function = gathered
     for decorate in (
+        *([settings("sharding", Sharding, "Output", shard_option, shards_folder_option)] if in_shards else []),
         settings("printing", Printing, "Output", *_PRINTING),
         settings("comparison", ComparisonSettings, "Statistics", *COMPARISON_OPTIONS),
         settings("reading", Reading, "Text", *_READING, format_option),
@@ -235,13 +264,22 @@ def _of_public_set(files: Files) -> Files:
     return replace(files, reference=first, hypotheses=(files.reference, *files.hypotheses), more_references=tuple(more))
 
 
-def run_metric(metric: TaskMetric, task: TaskOptions) -> None:
-    """Measure files and print what the options ask for.
+def run_metric(metric: TaskMetric, task: TaskOptions, options: Mapping[str, Any]) -> None:
+    """Measure files and print what the options ask for, or count a shard of them.
+
+    Args:
+        metric: with its options.
+        task: what is measured, and how it is printed.
+        options: of the metric.
 
     Raises:
         InputError: a file is missing, ends before another, or holds what is not text.
         UsageError: options contradict each other, or do not fit the files.
     """
+    if task.sharding.shard is not None:
+        _count_shard(metric, task, task.sharding.shard, options)
+        return
+    refuse_given(("folder",), "is for shards: name one with --shard")
     if task.printing.sentence:
         _print_segments(metric, task)
         return
@@ -257,6 +295,18 @@ def run_metric(metric: TaskMetric, task: TaskOptions) -> None:
 
         page = task_pages.page(systems, chooser.examples(systems.best.system), width=task.printing.width)
     print_result(systems, task.printing, page)
+
+
+def _count_shard(metric: TaskMetric, task: TaskOptions, shard: Shard, options: Mapping[str, Any]) -> None:
+    from lmgauge.cluster.task import TaskJob
+
+    refuse_given(
+        ("sentence", "score_only", "width", "html", "align", "top"), "does not go with --shard: merge prints scores"
+    )
+    files = task.files
+    chosen = {name: value for name, value in options.items() if value is not None}
+    job = TaskJob(type(metric).__name__.lower(), files.references, files.hypotheses, chosen, task.reading, task.comparison)
+    run_shard(job, shard, task.sharding.folder, as_json=task.printing.as_json)
 
 
 def _score(metric: TaskMetric, task: TaskOptions, chooser: SegmentChooser | None) -> Systems:

@@ -15,7 +15,7 @@ from lmgauge.choices import (
     VOCABULARY_KINDS,
     VocabularyKind,
 )
-from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
+from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under, whole_number
 from lmgauge.cli.options import KENLM, json_option, read_texts, reading_settings, threads_option
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, RECIPE, RUN, SIZES, TrainingFiles, refuse_other_kinds, train_network
@@ -35,6 +35,15 @@ class _Smoothing(TypedDict):
     k: float | None
     cutoffs: tuple[int, ...]
     prune: float | None
+
+
+class _Resources(TypedDict):
+    """What training on a large text may take: keywords of `lmgauge.train`."""
+
+    memory: str | None
+    temp: str | None
+    workers: int | None
+    ray: str | None
 
 
 class _Kind(click.Choice[str]):
@@ -58,7 +67,26 @@ _OUTPUT = (
         type=click.Path(),
         help="Model folder to write; a name ending in .arpa or .arpa.gz writes that format, one in .binary or .klm KenLM's.",
     ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Resume a training that was stopped, or begin one: of a neural model (on a CPU, with the same --threads, the "
+        "model is the one of a run that was never stopped), or within --memory, from the last finished stage.",
+    ),
     json_option,
+)
+_BEYOND_MEMORY = (
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        help="Stay within this much, such as 500M, 2G (of 1024^3 bytes) or 1.5GB: the same model, made in parts that lie on "
+        "disk.  [default: in memory where it fits, else within 80 % of what is free]",
+    ),
+    click.option(
+        "--temp", type=click.Path(), metavar="DIR", help="Existing folder for those parts.  [default: beside the output]"
+    ),
+    whole_number("--workers", help="Processes that share the work within --memory.  [default: the threads of this one]"),
+    click.option("--ray", metavar="ADDRESS", help="Let a Ray cluster do the work; local: one started on this machine."),
 )
 _VOCABULARY = (
     click.option(
@@ -143,6 +171,7 @@ _SIZE = (
 @settings("smoothing", _Smoothing, "Smoothing", *_SMOOTHING)
 @settings("changes", SettingsChanges, "Size", *_SIZE)
 @settings("form", KenlmForm, "KenLM files", *KENLM)
+@settings("resources", _Resources, "Training beyond memory", *_BEYOND_MEMORY)
 @under("Neural models", *RUN)
 @under("Training of neural models", *RECIPE)
 @under("Size of neural models", *SIZES)
@@ -155,6 +184,7 @@ def train(
     smoothing: _Smoothing,
     changes: SettingsChanges,
     form: KenlmForm,
+    resources: _Resources,
 ) -> None:
     """Train a language model on text.
 
@@ -164,16 +194,20 @@ def train(
     \b
     lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/
     zcat big.txt.gz | lmgauge train kneser-ney --order 3 -o kn3.arpa
+    lmgauge train modified-kneser-ney --order 5 huge.txt.zst -o kn5/ --memory 2G
     lmgauge train modified-kneser-ney train.txt -o lm.binary --trie --quantize 8,8
     lmgauge train lstm train.txt --valid valid.txt -o lstm/
     """
     if kind in NEURAL_KINDS:
-        refuse_other_kinds(kind, ngram_only=(*_Smoothing.__annotations__, *names_of(KenlmForm), "words"))
+        refuse_other_kinds(
+            kind, ngram_only=(*_Smoothing.__annotations__, *names_of(KenlmForm), *names_of(_Resources), "words")
+        )
         train_network(kind, files, reading, shared, changes)
         return
     refuse_given(NEURAL_ONLY, f"is for neural models; {kind} does not take it")
     from lmgauge.api.train import train as run
     from lmgauge.json_text import to_json
+    from lmgauge.models.ngram.partitioned.limits import TrainingResources
     from lmgauge.models.ngram.settings import ADDITIVE, NgramTrainingSettings
     from lmgauge.models.ngram.training import read_word_list
     from lmgauge.report.progress import progress
@@ -183,6 +217,8 @@ def train(
     if kind == "good-turing" and smoothing["interpolate"]:
         refuse_given(("interpolate",), "cannot be combined with good-turing, which always backs off")
     form.check_name(files.output)
+    whole = TrainingResources(files.output, **resources, resume=shared.resume)
+    output = {} if whole.writes_file else vars(whole)
     corpus = read_texts(files.texts, reading)
     refuse_replacing({"-o": files.output}, [*(source.path for source in corpus.sources), *filter(None, [files.words])])
     with progress() as listener:
@@ -199,9 +235,11 @@ def train(
             order=changes["order"] or NgramTrainingSettings.order,
             context=changes["context"] or NgramTrainingSettings.context,
             **smoothing,
+            **output,
         )
-        listener(f"saving {files.output}")
-        model.save(files.output, trie=form.trie, quantize=form.quantize, array=form.array)
+        if whole.writes_file:
+            listener(f"saving {files.output}")
+            model.save(files.output, trie=form.trie, quantize=form.quantize, array=form.array)
     if files.as_json:
         click.echo(to_json(model.to_dict() | {"path": files.output, "fingerprint": model.fingerprint}))
         return

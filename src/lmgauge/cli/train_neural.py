@@ -19,7 +19,7 @@ from lmgauge.text.reading_options import ReadingOptions
 if TYPE_CHECKING:
     from lmgauge.models.training.run import NeuralTraining
 
-NEURAL_ONLY = {"valid", "preset", "resume", "checkpoint_every", "device", "tensorboard"} | (
+NEURAL_ONLY = {"valid", "preset", "checkpoint_every", "device", "tensorboard"} | (
     names_of(SettingsChanges) - {"order", "context"}
 )
 _OF_KINDS: dict[str, tuple[str, ...]] = {
@@ -65,12 +65,6 @@ RUN = (
         default="small",
         show_default=True,
         help="Sizes and recipe of a paper, which the options below change.",
-    ),
-    click.option(
-        "--resume",
-        is_flag=True,
-        help="Resume a run that was stopped, or begin one. On a CPU, with the same "
-        "--threads, the model is the one of a run that was never stopped.",
     ),
     click.option(
         "--checkpoint-every",

@@ -68,7 +68,7 @@ def bleu(options: BleuOptions, task: TaskOptions) -> None:
         options["tokenizer"] = TOKENIZERS.get(target, options["tokenizer"])
 
     options["effective_order"] = options["effective_order"] or task.printing.sentence
-    run_metric(BLEU(**options), task)
+    run_metric(BLEU(**options), task, options)
 
 
 @click.command(name="chrf", cls=Command)
@@ -103,7 +103,7 @@ def chrf(options: ChrfOptions, plus_plus: bool, task: TaskOptions) -> None:
         if options["word_order"] not in (0, 2):
             raise click.UsageError(f"--plus-plus means --word-order 2, not {options['word_order']}: give one of the two")
         options["word_order"] = 2
-    run_metric(ChrF(**options), task)
+    run_metric(ChrF(**options), task, options)
 
 
 @click.command(name="ter", cls=Command)
@@ -129,4 +129,4 @@ def ter(options: TerOptions, task: TaskOptions) -> None:
     """
     from lmgauge.tasks import TER
 
-    run_metric(TER(**options), task)
+    run_metric(TER(**options), task, options)

@@ -61,7 +61,7 @@ def wer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions)
     """
     from lmgauge.tasks import WER
 
-    _run(WER(**options), align, top, task)
+    _run(WER(**options), align, top, task, options)
 
 
 @click.command(name="cer", cls=Command)
@@ -80,21 +80,21 @@ def cer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions)
     """
     from lmgauge.tasks import CER
 
-    _run(CER(**options), align, top, task)
+    _run(CER(**options), align, top, task, options)
 
 
-def _run(metric: EditRate, align: bool, top: int, task: TaskOptions) -> None:
+def _run(metric: EditRate, align: bool, top: int, task: TaskOptions, options: NormalizationOptions) -> None:
     printing = task.printing
     if align and (printing.sentence or printing.score_only or top or printing.html):
         raise click.UsageError("--align prints alignments alone: leave out --sentence, --score-only, --top and --html")
     if top and (printing.sentence or printing.score_only or printing.as_json):
         raise click.UsageError("--top is for people: leave out --sentence, --score-only and --json (take --align)")
-    if align:
+    if align and task.sharding.shard is None:
         _print_alignments(_aligned(metric, task, note), printing.as_json)
-    elif top:
-        _print_errors(metric, top, task)
+    elif top and task.sharding.shard is None:
+        _print_errors(metric, top, task, options)
     else:
-        run_metric(metric, task)
+        run_metric(metric, task, options)
 
 
 def _print_alignments(segments: Iterator[AlignedSegment], as_json: bool) -> None:
@@ -110,7 +110,7 @@ def _print_alignments(segments: Iterator[AlignedSegment], as_json: bool) -> None
         show(alignments.blocks(segments))
 
 
-def _print_errors(metric: EditRate, top: int, task: TaskOptions) -> None:
+def _print_errors(metric: EditRate, top: int, task: TaskOptions, options: NormalizationOptions) -> None:
     from lmgauge.report import alignments
     from lmgauge.report.terminal import show
     from lmgauge.tasks.alignment import errors_by_system
@@ -118,7 +118,7 @@ def _print_errors(metric: EditRate, top: int, task: TaskOptions) -> None:
     if "-" in (task.files.reference, *task.files.hypotheses, task.reading.group, task.reading.document):
         raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
     errors = errors_by_system(_aligned(metric, task))  # first, for what it refuses to come before any output
-    run_metric(metric, task)
+    run_metric(metric, task, options)
     click.echo()
     show(alignments.error_blocks(errors, top))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.divergence.base_results import SavedBase, Storage
 from lmgauge.evaluation.divergence.results import Divergence
+from lmgauge.memory import size_in_words
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import number, percent
 
@@ -105,11 +106,4 @@ def _size(file_bytes: int, whole: int) -> str:
     """Return a size, and what it is of whole distributions in 16 bits."""
     ratio = whole / max(1, file_bytes)
     shown = f"1/{ratio:,.0f} of" if ratio >= 1.5 else f"{1 / ratio:,.2g} times"
-    return f"{_bytes(file_bytes)}, {shown} 16 bits a token of the vocabulary ({_bytes(whole)})"
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} bytes"
+    return f"{size_in_words(file_bytes)}, {shown} 16 bits a token of the vocabulary ({size_in_words(whole)})"

@@ -43,6 +43,25 @@ class Block:
         """
         return self.chosen[system] if self.chosen else self.references
 
+    def part(self, begin: int, end: int) -> Block:
+        """Return segments `begin` to `end` (excluded); nothing is copied.
+
+        Args:
+            begin, end: places in this block.
+
+        >>> block = Block(References.of_lists(["a", "b"]), (Texts.of_strings(["c", "d"]),))
+        >>> block.part(1, 2).hypotheses[0].strings()
+        ['d']
+        """
+        return Block(
+            self.references.part(begin, end),
+            tuple(texts.part(begin, end) for texts in self.hypotheses),
+            None if self.groups is None else self.groups[begin:end],
+            None if self.documents is None else self.documents[begin:end],
+            None if self.sources is None else self.sources.part(begin, end),
+            tuple(references.part(begin, end) for references in self.chosen),
+        )
+
 
 class ParallelSegments(Protocol):
     """Segments of several systems in blocks, in memory (`ParallelTexts`) or in files (`ParallelFiles`).

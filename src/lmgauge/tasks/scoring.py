@@ -221,6 +221,7 @@ def score_parallel(
     settings: ComparisonSettings,
     progress: Callable[[int], None] | None = None,
     chooser: SegmentChooser | None = None,
+    rows_of: Callable[[Block], Iterable[Statistics]] | None = None,
 ) -> Systems:
     """Score systems on the same segments, and compare each with the first.
 
@@ -230,6 +231,7 @@ def score_parallel(
         settings: the test, and how much is drawn.
         progress: called with the number of segments done.
         chooser: sees all segments too, and chooses some to look at.
+        rows_of: returns the statistics of each system's segments in a block, where they are known; None computes them.
 
     Raises:
         InputError: there are no segments, or all of one side are blank.
@@ -241,7 +243,7 @@ def score_parallel(
     done = 0
     for block in segments:
         counts.add(block.against(0).count)
-        statistics: Iterable[Statistics] = block_statistics(metric, block, settings.threads)
+        statistics = block_statistics(metric, block, settings.threads) if rows_of is None else rows_of(block)
         if chooser is not None:
             statistics = list(statistics)
             chooser.see(segments.names, segments.group_names, block, statistics)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -103,12 +102,3 @@ class Engine(Protocol):
             ModelFileError: the network gives NaN.
         """
         ...
-
-
-def free_bytes() -> int | None:
-    """Return the memory that programs may still take; None where the system does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) << 10
-    except (OSError, ValueError, StopIteration):
-        return None  # not Linux

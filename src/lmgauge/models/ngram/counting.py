@@ -53,32 +53,63 @@ class NgramCounts:
         return len(self.tables) + 1
 
 
-def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[int]:
-    """Return estimates of the distinct n-grams of order 2 .. `order`, within about 1 %.
+class TypesSketch:
+    """Estimate how many different n-grams a text has while it goes by, within about 1 %.
 
     Source: HyperLogLog, Flajolet et al. 2007.
+
+    Args:
+        order: the longest n-grams.
+
+    Example:
+        >>> sketch = TypesSketch(2)
+        >>> sketch.add(np.array([1, 3, 4, 3, 4], np.uint32))  # <s> a b a b: three bigrams
+        >>> sketch.estimates()[0] < 70
+        True
+    """
+
+    def __init__(self, order: int) -> None:
+        self.order, self.tokens = order, 0
+        self._registers = np.zeros((order - 1, 1 << _SKETCH_BITS), np.uint8)
+
+    def add(self, ids: NDArray[np.uint32], threads: int = 1) -> None:
+        """Add tokens, uint32 [n], with `<s>` where a context begins; n-grams that end in others before are left out."""
+        self.tokens += len(ids)
+        if self.order == 1:
+            return
+
+        def _sketch(begin: int, end: int) -> NDArray[np.uint8]:
+            registers = np.zeros(self._registers.size, np.uint8)
+            _native.sketch_distinct(ids, begin, end, self.order, registers, _SKETCH_BITS)
+            return registers.reshape(self._registers.shape)
+
+        for registers in run_ranges(_sketch, len(ids), threads):
+            np.maximum(self._registers, registers, out=self._registers)
+
+    def estimates(self) -> list[int]:
+        """Return the estimates for order 2, 3, ..., a little too large rather than too small."""
+        size = self._registers.shape[1]
+        estimates = []
+        for row in self._registers:
+            estimate = (0.7213 / (1 + 1.079 / size)) * size * size / float(np.sum(np.exp2(-row.astype(np.float64))))
+            empty = int(np.count_nonzero(row == 0))
+            if estimate <= 2.5 * size and empty:
+                estimate = size * float(np.log(size / empty))
+            estimates.append(min(int(estimate * 1.03) + 64, self.tokens))
+        return estimates
+
+
+def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[int]:
+    """Return estimates of the distinct n-grams of order 2 .. `order`, within about 1 %.
 
     Args:
         ids: uint32 [n], the text.
         order: the longest n-grams.
         threads: how many threads share the work; the result is the same for any number.
     """
-    size = 1 << _SKETCH_BITS
-
-    def _sketch(begin: int, end: int) -> NDArray[np.uint8]:
-        registers = np.zeros((order - 1) * size, np.uint8)
-        _native.sketch_distinct(ids, begin, end, order, registers, _SKETCH_BITS)
-        return registers
-
-    registers = np.maximum.reduce(run_ranges(_sketch, len(ids), threads)).reshape(order - 1, size)
-    estimates = []
-    for row in registers:
-        estimate = (0.7213 / (1 + 1.079 / size)) * size * size / float(np.sum(np.exp2(-row.astype(np.float64))))
-        empty = int(np.count_nonzero(row == 0))
-        if estimate <= 2.5 * size and empty:
-            estimate = size * float(np.log(size / empty))
-        estimates.append(min(int(estimate * 1.03) + 64, len(ids)))
-    return estimates
+    sketch = TypesSketch(order)
+    sketch.add(ids, threads)
+    return sketch.estimates()
 
 
 def count_ngrams(

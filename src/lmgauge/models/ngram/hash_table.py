@@ -39,13 +39,23 @@ def new_table(entries: int) -> Table:
         >>> new_table(3).shape
         (12, 2)
     """
-    lines = max(1, -(-int(entries / LOAD + 1) // ENTRIES_PER_LINE))
-    slots = ENTRIES_PER_LINE * (lines + 1)
+    slots = slots_for(entries)
     if slots >= 2**31 - 1:
         raise UsageError(f"{entries:,} n-grams of one order are more than a table can hold; use --cutoffs or a lower order")
     memory = np.zeros(2 * slots + _LINE_WORDS, np.uint64)
     start = -memory.ctypes.data % (8 * _LINE_WORDS) // 8  # entries four to a cache line, not across two
     return memory[start : start + 2 * slots].reshape(slots, 2)
+
+
+def slots_for(entries: int) -> int:
+    """Return the slots of a table with room for this number of entries, 16 bytes each.
+
+    Example:
+        >>> slots_for(3)
+        12
+    """
+    lines = max(1, -(-int(entries / LOAD + 1) // ENTRIES_PER_LINE))
+    return ENTRIES_PER_LINE * (lines + 1)
 
 
 def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:

@@ -42,7 +42,7 @@ from lmgauge.models.ngram.packed_tables import pack_tables
 from lmgauge.models.ngram.tables import NgramTables
 
 _LOWER_UNIT = 2.0**-60  # the kernels sum probabilities as integers in this unit
-_WINDOW = 1 << 24
+CONTEXTS_AT_A_TIME = 1 << 24
 
 
 def estimate_with_discounts(
@@ -68,7 +68,7 @@ def estimate_with_discounts(
         [0.75, 0.25]
     """
     unigrams = np.ones((len(counts.unigrams), 2), np.float32)
-    unigrams[:, 0] = _unigram_probabilities(counts.unigrams, discounts[0], events, interpolate)
+    unigrams[:, 0] = unigram_probabilities(counts.unigrams, discounts[0], events, interpolate)
     totals = np.array([np.sum(unigrams[:, 0], dtype=np.float64)])
 
     def _fill(i: int) -> None:
@@ -172,11 +172,11 @@ class _Order:
         This bounds the memory, and keeps the sums near the processor.
         """
         size = len(self.weights)
-        for first in range(0, size, _WINDOW):
-            yield first, np.zeros((min(_WINDOW, size - first), 2), np.uint64)
+        for first in range(0, size, CONTEXTS_AT_A_TIME):
+            yield first, np.zeros((min(CONTEXTS_AT_A_TIME, size - first), 2), np.uint64)
 
 
-def _unigram_probabilities(
+def unigram_probabilities(
     counts: NDArray[np.int64], discounts: Discounts, events: NDArray[np.bool_], interpolate: bool
 ) -> NDArray[np.float64]:
     """Return p(w), float64 [vocabulary]: the end of the recursion, where h' gives each of the V events 1 / V."""
@@ -237,10 +237,28 @@ def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> ND
         order.run(_native.sum_lower, order.dropped, *order.lower, first, lower_sums, types, lower_contexts)
         _native.balance_mass(sums, types, size)
         order.run(_native.estimate_discounted, order.dropped, first, sums, order.discounts, seen_sums)
-        used = np.flatnonzero(sums[:, 0])
-        left = sums[used, 1] / sums[used, 0].astype(np.float64)
-        unseen = lower_totals[lower_contexts[used]] - lower_sums[used] * _LOWER_UNIT
-        # alpha(h); where every word was seen nothing is left, and rounding alone decides what the rest would be.
-        weights[first + used] = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)
-        totals[first + used] = seen_sums[used] * _LOWER_UNIT + left
+        used, weight, total = share_left(sums, lower_sums, seen_sums, lower_totals[lower_contexts])
+        weights[first + used], totals[first + used] = weight, total
     return totals
+
+
+def share_left(
+    sums: NDArray[np.uint64],
+    lower_sums: NDArray[np.uint64],
+    seen_sums: NDArray[np.uint64],
+    lower_totals: NDArray[np.float64],
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Return which contexts are followed by anything, int [used], and for these alpha(h) and what p(w|h) sums to.
+
+    Args:
+        sums: [contexts, 2], c(h) and the mass to give away, in units of 2^-28.
+        lower_sums: [contexts], sum of p(w|h') over the words seen, in units of 2^-60.
+        seen_sums: [contexts], sum of p(w|h) over these, likewise.
+        lower_totals: [contexts], what the distribution after h' sums to as stored.
+    """
+    used = np.flatnonzero(sums[:, 0])
+    left = sums[used, 1] / sums[used, 0].astype(np.float64)
+    unseen = lower_totals[used] - lower_sums[used] * _LOWER_UNIT
+    # alpha(h); where every word was seen nothing is left, and rounding alone decides what the rest would be.
+    weights = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)
+    return used, weights, seen_sums[used] * _LOWER_UNIT + left

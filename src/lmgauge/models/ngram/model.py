@@ -313,8 +313,12 @@ class NgramModel(ScoresStrings, StepsWords):
 
             write_arpa(self, path)
             return
+        write_model(path, self.stored(), self.tokenizer.files())
+
+    def stored(self) -> StoredModel:
+        """Return what the folder of the model holds, but for the tokenizer's files."""
         config = self.to_dict() | {"fingerprint": self.fingerprint}
-        write_model(path, StoredModel(config, self.vocabulary, self.tables, self.checksums), self.tokenizer.files())
+        return StoredModel(config, self.vocabulary, self.tables, self.checksums)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as config.json has it."""
@@ -383,15 +387,19 @@ def _spans_without_eos(ends: NDArray[np.int64], segment_events: NDArray[np.int64
     return ends
 
 
-def load_ngram_model(path: str | Path) -> NgramModel:
+def load_ngram_model(path: str | Path, *, just_written: bool = False) -> NgramModel:
     """Load the folder of a model; its tables are memory-mapped.
+
+    Args:
+        path: the folder.
+        just_written: True if this process has just written it: then the tables are not looked at.
 
     Raises:
         ModelFileError: a file is missing, truncated, damaged or inconsistent.
         MissingExtraError: the library of its tokenizer is not installed.
     """
     path = Path(path)
-    stored = read_model(path)
+    stored = read_model(path, just_written=just_written)
     tokenizer = load_tokenizer(stored.config["tokenizer"], path)
     settings, record = NgramSettings(**_fields(NgramSettings, stored)), TrainingRecord(**_fields(TrainingRecord, stored))
     model = NgramModel(stored.tables, stored.vocabulary, tokenizer, settings, record)

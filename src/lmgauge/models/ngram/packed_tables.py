@@ -85,7 +85,7 @@ class PackedTable:
     @property
     def slots(self) -> int:
         """The number of slots; all are below it."""
-        return len(self.lines) * (_LAST_WIDTH if self.last else _WIDTH)
+        return len(self.lines) * line_width(last=self.last)
 
     @property
     def kernel(self) -> KernelTable:
@@ -148,9 +148,41 @@ def enough_lines(lines: int, parents: int, words: int) -> bool:
     return homes >= _least_homes(parents, words) and lines * _LAST_WIDTH < 2**31 - 1
 
 
+def homes_for(entries: int, bounds: Bounds, *, last: bool) -> int:
+    """Return how many home lines a table gets; `more_homes` if that turns out to be too few."""
+    return max(1, -(-int(entries / _FILLED) // line_width(last=last)), _least_homes(*bounds))
+
+
+def more_homes(homes: int) -> int:
+    """Return the next number of home lines: hardly ever, too many n-grams begin their search at neighboring lines."""
+    return homes + homes // 4 + 1
+
+
+def line_width(*, last: bool) -> int:
+    """Return how many n-grams fit into a line."""
+    return _LAST_WIDTH if last else _WIDTH
+
+
 def _least_homes(parents: int, words: int) -> int:
     bits = sum(max(1, (values - 1).bit_length()) for values in (parents, words))
     return 1 << max(0, bits - int(_native.LEAST_HOME_BITS))
+
+
+def slots_for(entries: int, parents: int, words: int, *, last: bool) -> tuple[int, int]:
+    """Return the slots and the bytes that a table of this number of n-grams has, unless very many lie side by side.
+
+    Args:
+        entries: how many n-grams there are.
+        parents: slots of their beginnings are below it.
+        words: ids of words are below it.
+        last: True for the highest order.
+
+    Example:
+        >>> slots_for(1_000_000, 2_000_000, 50_000, last=True)
+        (1250109, 11429568)
+    """
+    lines = homes_for(entries, (parents, words), last=last) + int(_native.SPARE_LINES)
+    return lines * line_width(last=last), lines * LINE_BYTES
 
 
 class TableBuilder:
@@ -233,33 +265,24 @@ class TableBuilder:
         """Return the n-grams of `rows` rows in parts; a second time with more room in the rare case it was too small."""
         bounds, below = self._bounds, [table.lines for table in self.tables[-1:]]
         count = min(_MOST_PARTS, max(1, entries // _LEAST_PART))
-        mean = entries / count
-        room = int(mean + 8 * mean**0.5) + 64 if count > 1 else entries
-        while True:
-            parts = np.empty((count * room, 5), np.uint32), np.zeros(count, np.uint64)
 
-            def _share(begin: int, end: int, parts: Parts = parts) -> None:
-                stage(begin, end, bounds, below, parts)
+        def _fill(parts: Parts) -> None:
+            run_ranges(lambda begin, end: stage(begin, end, bounds, below, parts), rows, self.threads)
 
-            run_ranges(_share, rows, self.threads)
-            most = int(parts[1].max())
-            if most <= room:
-                return parts
-            room = most
+        return stage_in_parts(entries, count, 5, _fill)
 
     def _write(self, parts: Parts, slots: Slots, *, marked: bool) -> None:
         """Sort staged n-grams and write them to their places in a new table."""
         entries, bounds = int(parts[1].sum()), self._bounds
-        width = _LAST_WIDTH if self._last else _WIDTH
-        homes = max(1, -(-int(entries / _FILLED) // width), _least_homes(*bounds))
+        homes = homes_for(entries, bounds, last=self._last)
         while True:
-            table = PackedTable(_new_lines(homes + int(_native.SPARE_LINES)), *bounds, self._last)
+            table = PackedTable(new_lines(homes + int(_native.SPARE_LINES)), *bounds, self._last)
             twice, far = self._place(table, parts, slots, marked=marked)
             if twice:
                 raise RepeatedNgramsError(twice)
             if not far:
                 break
-            homes += homes // 4 + 1  # hardly ever: too many n-grams begin their search at neighboring lines
+            homes = more_homes(homes)
         self.tables.append(table)
 
     def _place(self, table: PackedTable, parts: Parts, slots: Slots, *, marked: bool) -> tuple[int, bool]:
@@ -298,10 +321,43 @@ def pack_tables(
     return builder.tables
 
 
-def _new_lines(count: int) -> Lines:
-    """Return uint32 [count, 16], zero, that begin where a line of the processor's cache does."""
-    if not enough_lines(count, 2, 2):
-        raise UsageError(f"{count:,} lines are more than a table can have; use --cutoffs or a lower order")
+def stage_in_parts(entries: int, count: int, columns: int, fill: Callable[[Parts], None]) -> Parts:
+    """Return n-grams in `count` parts, uint32 [count * room, columns], and the sizes of the parts, uint64 [count].
+
+    Args:
+        entries: how many n-grams there are.
+        count: of parts, over which n-grams spread evenly.
+        columns: of an n-gram.
+        fill: puts n-grams into empty parts; called a second time, with more room, in the rare case it was too small.
+    """
+    mean = entries / count
+    room = int(mean + 8 * mean**0.5) + 64 if count > 1 else entries
+    while True:
+        parts = np.empty((count * room, columns), np.uint32), np.zeros(count, np.uint64)
+        fill(parts)
+        most = int(parts[1].max())
+        if most <= room:
+            return parts
+        room = most
+
+
+def check_lines_of_table(lines: int) -> None:
+    """Refuse more lines than a table can have.
+
+    Raises:
+        UsageError: there are more.
+    """
+    if not enough_lines(lines, 2, 2):
+        raise UsageError(f"{lines:,} lines are more than a table can have; use --cutoffs or a lower order")
+
+
+def new_lines(count: int) -> Lines:
+    """Return uint32 [count, 16], zero, that begin where a line of the processor's cache does.
+
+    Raises:
+        UsageError: they are more than a table can have.
+    """
+    check_lines_of_table(count)
     memory = np.zeros(16 * count + 16, np.uint32)
     start = -memory.ctypes.data % LINE_BYTES // 4
     return memory[start : start + 16 * count].reshape(count, 16)

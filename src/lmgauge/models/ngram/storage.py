@@ -8,11 +8,13 @@ and `verified_files` remembers which files were.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import logging
 import mmap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -20,13 +22,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import LmgaugeError, ModelFileError
+from lmgauge.errors import LmgaugeError, ModelFileError, NotEnoughMemoryError
 from lmgauge.files import writing_directory
+from lmgauge.memory import is_larger_than_free, size_in_words
 from lmgauge.models.ngram.config import check_config
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.verified_files import FileState
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_format, is_folder_of, read_config
+from lmgauge.progress import say_progress
 from lmgauge.text.tokens import TOKENIZER_FILE
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
 
@@ -34,6 +38,7 @@ FORMAT_VERSION = 2
 _FILES = {"config.json", "model.safetensors", TOKENIZER_FILE}
 _ALIGNMENT = 64
 _CHUNK = 1 << 24
+_LOGGER = logging.getLogger(__name__)
 _DTYPES = {"U64": np.uint64, "U32": np.uint32, "I64": np.int64, "F32": np.float32, "U8": np.uint8}
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
@@ -47,7 +52,8 @@ class StoredModel:
         vocabulary: of the model.
         tables: of the model.
         checksums: of each table of order 2, 3, ...
-        trusted: True if this very file was checked by an earlier load, and what config.json says of it is so.
+        trusted: True if this very file was checked by an earlier load or was just written, and what config.json says of it
+            is so.
         remember: call it once all was checked, for later loads.
     """
 
@@ -59,20 +65,44 @@ class StoredModel:
     remember: Callable[[], None] = lambda: None
 
 
-def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) -> None:
+@dataclass(frozen=True)
+class ArrayInPieces:
+    """An array that memory never holds as a whole.
+
+    Attributes:
+        dtype: of its values.
+        shape: of the whole.
+        pieces: gives it piece after piece, from the first row on.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    pieces: Callable[[], Iterator[NDArray[Any]]]
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the whole in bytes."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+
+def write_model(
+    path: str | Path, stored: StoredModel, files: dict[str, bytes], lines: Sequence[ArrayInPieces] | None = None
+) -> None:
     """Write the folder of a model.
 
     Args:
         path: the folder.
         stored: the model; its arrays are written as bytes, unchanged.
         files: the tokenizer's files, by name.
+        lines: of the tables of order 2, 3, ..., where they are not in memory; the tables of `stored` are then not looked at.
 
     Raises:
         InputError: the path exists and is not a model folder.
         OutputError: it cannot be written; nothing is left behind.
     """
     tables, vocabulary = stored.tables, stored.vocabulary
-    arrays: dict[str, NDArray[Any]] = {f"ngrams.{k}": table.lines for k, table in enumerate(tables.tables, 2)}
+    every: Sequence[NDArray[Any] | ArrayInPieces] = [table.lines for table in tables.tables] if lines is None else lines
+    arrays: dict[str, NDArray[Any] | ArrayInPieces] = {f"ngrams.{k}": array for k, array in enumerate(every, 2)}
     arrays |= {
         "vocabulary.slots": hash_slots(vocabulary.offsets, vocabulary.bytes),
         "vocabulary.offsets": vocabulary.offsets,
@@ -99,7 +129,7 @@ def _config_digest(config: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
+def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any] | ArrayInPieces]) -> None:
     header: dict[str, Any] = {"__metadata__": {"format": "np"}}
     position = 0
     for name, array in arrays.items():
@@ -112,19 +142,31 @@ def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % _ALIGNMENT)
     file.write(len(text).to_bytes(8, "little") + text)
-    for array in arrays.values():
-        data = np.ascontiguousarray(array).data.cast("B")
-        for begin in range(0, len(data), _CHUNK):
-            chunk = data[begin : begin + _CHUNK]
-            while len(chunk):  # a raw file may write less than asked for
-                chunk = chunk[file.write(chunk) :]
+    for name, array in arrays.items():
+        pieces = array.pieces() if isinstance(array, ArrayInPieces) else iter([array])
+        written = sum(_write_array(file, piece) for piece in pieces)
+        if written != array.nbytes:
+            raise ValueError(f"{name} has {written:,} bytes, not {array.nbytes:,}")
 
 
-def read_model(path: Path) -> StoredModel:
+def _write_array(file: IO[bytes], array: NDArray[Any]) -> int:
+    """Write an array, and return its bytes."""
+    if not array.size:
+        return 0
+    data = np.ascontiguousarray(array).data.cast("B")
+    for begin in range(0, len(data), _CHUNK):
+        chunk = data[begin : begin + _CHUNK]
+        while len(chunk):  # a raw file may write less than asked for
+            chunk = chunk[file.write(chunk) :]
+    return len(data)
+
+
+def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
     """Read the folder of a model, memory-mapped, and check all of it unless this very file was checked before.
 
     Args:
         path: the folder; tables of order k are uint32 [lines, 16].
+        just_written: True if this process has just written it: then the tables are not looked at.
 
     Raises:
         ModelFileError: a file is missing, truncated, damaged or inconsistent.
@@ -139,19 +181,23 @@ def read_model(path: Path) -> StoredModel:
     now = time.time_ns()
     file = path / "model.safetensors"
     mapped, state = _map(file, str(config["sha256"]))
-    trusted = state.is_known()
+    larger, began = is_larger_than_free(path, len(mapped)), time.monotonic()
+    trusted = just_written or state.is_known()
     if not trusted:
         _check_header(file)
     try:
         arrays = _arrays(file, mapped)
         if trusted:
             return replace(_assemble(path, config, arrays, mapped), trusted=True)
+        say_progress(f"checking {size_in_words(len(mapped))} of {path}, once")
         _check_vocabulary(path, arrays)
         slots = hash_slots(arrays["vocabulary.offsets"], arrays["vocabulary.bytes"])
         as_stored = np.array_equal(slots, arrays["vocabulary.slots"])
         # Another version may hash otherwise: the strings count, and only what is used as it lies there is remembered.
         stored = _assemble(path, config, arrays | {"vocabulary.slots": slots}, mapped)
         _check_tables(path, stored)
+        if larger:
+            _LOGGER.warning("%s", f"{path}: all of it was checked in {time.monotonic() - began:.0f} s, once for later loads")
         return replace(stored, remember=lambda: state.remember(file, now)) if as_stored else stored
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, LmgaugeError):
@@ -167,7 +213,12 @@ def _map(file: Path, digest: str) -> tuple[mmap.mmap, FileState]:
             return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ), FileState.of(opened.fileno(), digest)
     except FileNotFoundError as error:
         raise ModelFileError(f"{file}: missing; the model is incomplete") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            size = size_in_words(file.stat().st_size)
+            raise NotEnoughMemoryError(f"{file}: {size} are more than this process may map; see `ulimit -v`") from error
+        raise ModelFileError(f"{file}: is damaged or truncated: {error}") from error
+    except ValueError as error:
         raise ModelFileError(f"{file}: is damaged or truncated: {error}") from error
 
 

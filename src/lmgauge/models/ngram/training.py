@@ -4,34 +4,32 @@ read and encode -> count (`counting`) -> adjust (`adjusted_counts`) -> discounts
 weights (`interpolation`) -> tables (`tables`), and if asked for, pruning (`pruning`).
 
 Each stage is a file that states its input and output first. Memory is taken over from stage to stage: the tables that hold
-the counts become those that hold the probabilities.
+the counts become those that hold the probabilities. `memory_needs` says how much of it each stage takes; what does not fit
+into memory is trained in partitions (`partitioned`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.models.ngram.adjusted_counts import adjust_counts
-from lmgauge.models.ngram.counting import NgramCounts, count_ngrams
+from lmgauge.models.ngram.counting import NgramCounts, count_ngrams, estimate_types
 from lmgauge.models.ngram.discounts import Discounts, estimate_discounts
 from lmgauge.models.ngram.interpolation import estimate_additive, estimate_with_discounts
+from lmgauge.models.ngram.memory_needs import TextSize, check_reading, check_training
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.reading import FittedVocabulary, Progress, TextIds, TextReader
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.documents import Corpus
-from lmgauge.text.encoding import encode
-from lmgauge.text.segments import Segments
-from lmgauge.text.tokenizers import make_tokenizer
-from lmgauge.text.tokens import Tokenizer
-from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary, VocabularyBuilder, restrict
-from lmgauge.threads import map_beside, thread_count
-
-Progress = Callable[[str], None]
+from lmgauge.text.segments import TextReport
+from lmgauge.text.vocabulary import SPECIAL_TOKENS
+from lmgauge.threads import thread_count
 
 
 def train_ngram(
@@ -51,6 +49,7 @@ def train_ngram(
 
     Raises:
         InputError: the text is empty or contains a reserved token.
+        NotEnoughMemoryError: more memory is needed than is free.
         UsageError: a closed vocabulary does not hold all words, or the text is too long to count.
 
     Example:
@@ -59,34 +58,49 @@ def train_ngram(
         NgramModel(witten-bell, order 2, 6 + 6 n-grams)
     """
     threads = thread_count(threads)
-    tokenizer = make_tokenizer(settings.tokenizer)
-    ids, vocabulary = _fit_vocabulary(settings, *_read(settings, corpus, tokenizer, threads, progress))
-    number_of_events = int(np.count_nonzero(ids != BOS))
-    progress(f"counting n-grams of {number_of_events:,} events")
-    counts = count_ngrams(ids, settings.order, len(vocabulary), threads=threads)
+    reader = TextReader(settings)
+    text = TextIds()
+    for block in reader.blocks(corpus, threads=threads, progress=progress):
+        text.add(block)
+        check_reading(text.size)
+    fitted = reader.fit()
+    ids = text.whole() if fitted.new_ids is None else fitted.new_ids[text.whole()]
+    del text
+    sizes = estimate_types(ids, settings.order, threads) if settings.order > 1 else []
+    vocabulary = fitted.vocabulary
+    vocabulary_bytes = vocabulary.slots.nbytes + vocabulary.offsets.nbytes + vocabulary.bytes.nbytes
+    needed = check_training(settings, TextSize(len(ids), len(vocabulary), vocabulary_bytes, sizes))
+    progress(f"counting n-grams of {fitted.number_of_events:,} events: {needed}")
+    counts = count_ngrams(ids, settings.order, len(vocabulary), threads=threads, sizes=sizes)
     del ids
     progress(f"estimating {sum(counts.types):,} n-grams")
-    events = np.ones(len(vocabulary), bool)
-    events[[UNK, BOS, EOS]] = not vocabulary.closed, False, settings.eos
-    tables, discounts = _estimate(settings, counts, events, threads)
-    report = corpus.report
-    record = TrainingRecord(
-        discounts=tuple(d.values for d in discounts),
-        training={
-            "sha256": report.sha256,
-            "segments": report.segments,
-            "events": number_of_events,
-            "bytes": report.bytes,
-        },
-        notes=(*report.notes(), *(d.note for d in discounts if d.note)),
-    )
-    model = NgramModel(tables, vocabulary, tokenizer, settings.recorded(), record)
+    tables, discounts = _estimate(settings, counts, fitted.events(settings), threads)
+    record = training_record(corpus.report, fitted, discounts)
+    model = NgramModel(tables, vocabulary, reader.tokenizer, settings.recorded(), record)
     if settings.prune is not None:
         from lmgauge.models.ngram.pruning import prune_model
 
         progress("pruning")
         model = prune_model(model, settings.prune)
     return model
+
+
+def training_record(report: TextReport, fitted: FittedVocabulary, discounts: Sequence[Discounts]) -> TrainingRecord:
+    """Return what a model remembers of its training.
+
+    Args:
+        report: of the text, read to its end.
+        fitted: the vocabulary.
+        discounts: of each order; none for additive smoothing.
+    """
+    training = {
+        "sha256": report.sha256,
+        "segments": report.segments,
+        "events": fitted.number_of_events,
+        "bytes": report.bytes,
+    }
+    notes = (*report.notes(), *(d.note for d in discounts if d.note))
+    return TrainingRecord(discounts=tuple(d.values for d in discounts), training=training, notes=notes)
 
 
 def _estimate(
@@ -99,46 +113,6 @@ def _estimate(
     discounts = [estimate_discounts(settings, order, n) for order, n in enumerate(adjusted.counts_of_counts, 1)]
     tables = estimate_with_discounts(adjusted, discounts, events, interpolate=settings.interpolate, threads=threads)
     return tables, discounts
-
-
-def _read(
-    settings: NgramTrainingSettings, corpus: Corpus, tokenizer: Tokenizer, threads: int, progress: Progress
-) -> tuple[NDArray[np.uint32], Vocabulary]:
-    """Return the ids of the whole text with `<s>` where contexts begin, and the vocabulary they are from."""
-    closed, stream = settings.vocabulary == "closed", settings.context == "stream"
-    vocabulary: Vocabulary | VocabularyBuilder = VocabularyBuilder()
-    if settings.words is not None:
-        vocabulary = Vocabulary.from_tokens(settings.words, closed=closed)
-    blocks = [np.array([BOS], np.uint32)] if stream else []
-
-    def _ids(segments: Segments) -> NDArray[np.uint32]:
-        encoded = encode(segments, tokenizer, vocabulary, bos=not stream, eos=settings.eos, reserved=settings.reserved)
-        return encoded.ids.copy()  # without the spare room at its end
-
-    for block in map_beside(_ids, corpus, threads):  # words get their ids in the order of the text
-        blocks.append(block)
-        progress(f"reading {corpus.report.bytes / 1e6:,.0f} MB")
-    if not corpus.report.segments:
-        raise InputError("the training text is empty: there is nothing to count")
-    ids = np.concatenate(blocks)
-    return ids, vocabulary if isinstance(vocabulary, Vocabulary) else vocabulary.finish(closed=closed)
-
-
-def _fit_vocabulary(
-    settings: NgramTrainingSettings, ids: NDArray[np.uint32], vocabulary: Vocabulary
-) -> tuple[NDArray[np.uint32], Vocabulary]:
-    """Return the ids and the vocabulary with rare words left out; refuse a text that they cannot be counted for."""
-    if settings.min_count != 1 or settings.vocab_size is not None:
-        counts = np.bincount(ids, minlength=len(vocabulary)).astype(np.int64)
-        vocabulary, new_ids = restrict(vocabulary, counts, min_count=settings.min_count, size=settings.vocab_size)
-        ids = new_ids[ids]
-    if vocabulary.closed and bool(np.any(ids == UNK)):
-        raise UsageError(
-            "a closed vocabulary must hold every word of the training text; use an open one, where the others are <unk>"
-        )
-    if not np.any(ids != BOS):
-        raise InputError("the training text has no words, and --no-eos leaves out the line ends: there is nothing to count")
-    return ids, vocabulary
 
 
 def read_word_list(path: str | Path) -> list[str]:

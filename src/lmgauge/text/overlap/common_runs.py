@@ -8,6 +8,7 @@ applications", section 3; here with the roles changed, so that memory depends on
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,6 +116,26 @@ class CommonRuns:
     sources: list[str]
 
 
+@dataclass(frozen=True)
+class MetRuns:
+    """Runs that a part of a training text has in common with a test, before others are derived from them.
+
+    Attributes:
+        position: int64 [n], where each begins in the test's tokens, ascending.
+        longest: int32 [n], its length in tokens.
+        source: int32 [n], number of the training file.
+        line, byte: int64 [n], where it is in the file.
+        segment: int64 [n], number of the training segment that it begins in.
+    """
+
+    position: NDArray[np.int64]
+    longest: NDArray[np.int32]
+    source: NDArray[np.int32]
+    line: NDArray[np.int64]
+    byte: NDArray[np.int64]
+    segment: NDArray[np.int64]
+
+
 class Follower:
     """Reads a training text, block by block, beside a test.
 
@@ -133,6 +154,7 @@ class Follower:
         self._joints = Joints()
         # Zero pages cost no memory until a run is met there.
         self._source, self._line, self._byte = np.zeros(size, np.int32), np.zeros(size, np.int64), np.zeros(size, np.int64)
+        self._segment = np.zeros(size, np.int64)
         self.sources: list[str] = []
         self._blocks: deque[tuple[int, int, EncodedBlock]] = deque()  # first position, source, block: the latest
 
@@ -173,12 +195,34 @@ class Follower:
             self._source[test] = source
             self._byte[test] = begins
             self._line[test] = block.text.lines()[segments]
+            self._segment[test] = block.text.first + segments
 
-    def finish(self) -> CommonRuns:
-        """Return the runs, once the training text was read to its end."""
+    def met(self) -> MetRuns:
+        """Return the runs met so far, once a part of the training text was read to its end."""
         self._keep_places(
             _native.finish_following(self._suffixes.arrays, self._windows, self._longest, self._state).reshape(-1, 2)
         )
+        at = np.flatnonzero(self._longest)
+        return MetRuns(at, self._longest[at], self._source[at], self._line[at], self._byte[at], self._segment[at])
+
+    def take(self, met: MetRuns, sources: Sequence[str]) -> None:
+        """Keep the runs that another follower has met in another part of the training text, where they are longer.
+
+        Args:
+            met: the runs.
+            sources: names of the training files, by the numbers in `met`.
+        """
+        at = met.position
+        better = (met.longest > self._longest[at]) | ((met.longest == self._longest[at]) & (met.segment < self._segment[at]))
+        at = at[better]
+        self._source[at] = met.source[better] + len(self.sources)
+        self.sources += sources
+        self._longest[at], self._line[at], self._byte[at] = met.longest[better], met.line[better], met.byte[better]
+        self._segment[at] = met.segment[better]
+
+    def finish(self) -> CommonRuns:
+        """Return the runs, once the training text was read to its end."""
+        self.met()
         origin = np.arange(len(self._longest), dtype=np.int32)
         _native.spread_runs(self._suffixes.arrays, self._n, self._longest, origin)
         continued = np.zeros(len(self._longest), bool)

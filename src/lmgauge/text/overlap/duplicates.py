@@ -100,6 +100,7 @@ class NearPair:
         source, line: file and line (or record) of the training segment.
         jaccard: of the two sets of shingles, exact.
         text: the training segment, as compared; an ellipsis where it was cut.
+        order: number of the training segment; of equally good ones the first is kept.
     """
 
     segment: int
@@ -107,6 +108,15 @@ class NearPair:
     line: int
     jaccard: float
     text: str
+    order: int
+
+    def is_better(self, other: NearPair | None) -> bool:
+        """Return True if this pair is to be kept, and not another of the same test segment.
+
+        Args:
+            other: None where there is none.
+        """
+        return other is None or (self.jaccard, -self.order) > (other.jaccard, -other.order)
 
 
 def shingles(text: bytes, unit: str) -> frozenset[bytes]:
@@ -158,10 +168,10 @@ class NearDuplicates:
     def __init__(self, test: WholeText, suffixes: SuffixIndex, encoder: StreamEncoder, threshold: float) -> None:
         self._test, self._suffixes, self._encoder, self._threshold = test, suffixes, encoder, threshold
         self.windows: Windows = suffixes.windows(SHINGLE[encoder.unit])
-        self._batch: dict[bytes, tuple[str, int]] = {}
+        self._batch: dict[bytes, tuple[str, int, int]] = {}
         self._batch_bytes = 0
         self._left_out = np.zeros(len(test), bool)
-        self._best: dict[int, NearPair] = {}
+        self.best: dict[int, NearPair] = {}
         self._hashed: dict[int, tuple[Any, frozenset[bytes]]] = {}
         self.missing = ""
 
@@ -193,17 +203,27 @@ class NearDuplicates:
             text = block.text.text(i)
             if text in self._batch:
                 continue
-            self._batch[text] = (block.text.source, block.text.line(i))
+            self._batch[text] = (block.text.source, block.text.line(i), block.text.first + i)
             self._batch_bytes += len(text)
             if len(self._batch) >= _BATCH_SEGMENTS or self._batch_bytes >= _BATCH_BYTES:
-                self._compare()
+                self.compare()
 
-    def finish(self) -> list[NearPair]:
-        """Return the pairs found, by test segment; whole duplicates are not among them."""
-        self._compare()
-        return [pair for segment, pair in sorted(self._best.items()) if not self._left_out[segment]]
+    def take(self, pair: NearPair) -> None:
+        """Keep a pair if it is the best of its test segment so far."""
+        if pair.is_better(self.best.get(pair.segment)):
+            self.best[pair.segment] = pair
 
-    def _compare(self) -> None:
+    def finish(self, whole_duplicates: NDArray[np.bool_]) -> list[NearPair]:
+        """Return the pairs found, by test segment; whole duplicates are not among them.
+
+        Args:
+            whole_duplicates: bool [test segments].
+        """
+        self.compare()
+        return [pair for segment, pair in sorted(self.best.items()) if not whole_duplicates[segment]]
+
+    def compare(self) -> None:
+        """Compare the candidates that wait for more of them."""
         batch, self._batch, self._batch_bytes = self._batch, {}, 0
         possible = self._possible(batch) if batch else np.zeros(0, np.int64)
         if not len(possible) or self.missing:
@@ -227,16 +247,16 @@ class NearDuplicates:
                 grams = shingles(self._test.compared(segment), unit)
                 self._hashed[segment] = hashed(grams), grams
             index.insert(segment, self._hashed[segment][0])
-        for text, (source, line) in batch.items():
+        for text, (source, line, order) in batch.items():
             grams = shingles(text, unit)
             for segment in index.query(hashed(grams)):
                 other = self._hashed[segment][1]
                 jaccard = len(grams & other) / len(grams | other)
-                best = self._best.get(segment)
-                if jaccard >= self._threshold - _ROUNDING and (best is None or jaccard > best.jaccard):
-                    self._best[segment] = NearPair(segment, source, line, jaccard, _shown(text))
+                pair = NearPair(segment, source, line, jaccard, _shown(text), order)
+                if jaccard >= self._threshold - _ROUNDING:
+                    self.take(pair)
 
-    def _possible(self, batch: dict[bytes, tuple[str, int]]) -> NDArray[np.int64]:
+    def _possible(self, batch: dict[bytes, tuple[str, int, int]]) -> NDArray[np.int64]:
         """Return the test segments of which enough shingles are in the batch."""
         met = np.zeros(len(self._suffixes.arrays[0]), np.uint8)
         # Candidates were folded already, and folding twice changes nothing.

@@ -144,7 +144,7 @@ def test_threads_change_nothing(network: GgufNetwork, ids: Any) -> None:
 def test_too_long_a_context_for_the_memory(network: GgufNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = 2 * 4 * LAYERS * KV_HEADS * HEAD
     with monkeypatch.context() as patch:
-        patch.setattr(gguf_network, "free_bytes", lambda: needed * 2000)
+        patch.setattr(gguf_network, "free_memory", lambda: needed * 2000)
         with pytest.raises(
             UsageError, match=r"no memory for a context of 2,001 tokens: it takes 0\.0 GB.*smaller --context"
         ):

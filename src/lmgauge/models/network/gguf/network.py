@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import ModelFileError, UsageError, needing
-from lmgauge.models.network.engine import free_bytes
+from lmgauge.memory import free_memory
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -310,7 +310,7 @@ class GgufNetwork:
             self._api.llama_free(self._context)
             self._context = None
         room = max(length, min(max(2 * self.room, _FIRST_CONTEXT), self.positions))
-        needed, free = self._bytes_a_token() * room, free_bytes()
+        needed, free = self._bytes_a_token() * room, free_memory()
         if free is not None and needed > free:  # asked for more, the system ends the program without a word
             raise self._no_memory(room, f"it takes {needed / 1e9:,.1f} GB and {free / 1e9:,.1f} GB are free")
         parameters = self._api.llama_context_default_params()

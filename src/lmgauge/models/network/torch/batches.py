@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lmgauge.models.network.engine import Job, free_bytes
+from lmgauge.memory import free_memory
+from lmgauge.models.network.engine import Job
 
 # More does not make a processor faster: its products are at full speed, and less stays in its caches.
 _CPU_TOKENS = 2048
@@ -113,4 +114,4 @@ def tokens_at_a_time(bytes_a_token: int, device: torch.device) -> int:
 def _free_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    return free_bytes() or _FALLBACK_FREE_BYTES
+    return free_memory() or _FALLBACK_FREE_BYTES

@@ -1,0 +1,62 @@
+"""Puts shards together to the result of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from lmgauge.api.inputs import PATHS, PathLike, Text, corpus_of
+from lmgauge.cluster.record import find_records
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.results import Evaluation, Evaluations
+from lmgauge.files import refuse_replacing
+from lmgauge.tasks.comparison import Systems
+from lmgauge.text.overlap.results import Overlap
+
+_KINDS = ("evaluation", "task", "overlap")
+"""Kinds of jobs, called as the modules here whose `merge` puts their shards together."""
+
+Merged = Evaluation | Evaluations | Overlap | Systems
+
+
+def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None, *, text: Text | None = None) -> Merged:
+    """Put all shards of a job together: `lmgauge merge`. The result is that of the job without shards, to the bit.
+
+    Args:
+        shards: the folder of all shards, or their folders, in any order.
+        output: of an evaluation, the run folder to write.
+        text: what the shards scored (of an overlap: the test), if it is not where they remember it.
+
+    Returns:
+        What the job gives without shards.
+
+    Raises:
+        InputError: a shard is damaged, or the text is not what the shards read.
+        UsageError: a shard is missing or there twice, or they are of different jobs.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = [lmgauge.run_shard(job, rank, 2, folder).parts for rank in range(2)]
+        ...     merged = merge(folder, text=text)
+        >>> done, round(merged.perplexity, 4)
+        ([1, 0], 4.1369)
+    """
+    paths = [Path(path) for path in ([shards] if isinstance(shards, PATHS) else shards)]
+    records = find_records(paths)
+    if records[0].job not in _KINDS:
+        raise InputError(f"{records[0].path}: is a shard of a job that this lmgauge does not know: {records[0].job!r}")
+    job = records[0].job
+    put_together = import_module(f"lmgauge.cluster.{job}").merge
+    corpus = None if text is None else corpus_of(text)
+    if output is not None and job != "evaluation":
+        raise UsageError(f"{records[0].path}: a run folder (-o) is for evaluations, and this is a shard of kind {job}")
+    if output is not None:
+        refuse_replacing({"-o": output}, [*map(str, paths), *(str(record.path) for record in records)])
+        merged: Merged = put_together(records, corpus, Path(output))
+    else:
+        merged = put_together(records, corpus)
+    return merged

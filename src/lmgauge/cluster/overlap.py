@@ -1,0 +1,217 @@
+"""The overlap of a test with a training text in shards: a shard reads its share of the training text beside the test.
+
+N-grams run on across the lines of a text file, so a text file is never cut: shards have whole files, or records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from lmgauge.api.inputs import Text, corpus_of
+from lmgauge.cluster.job import Write
+from lmgauge.cluster.part_files import Arrays, read_parts
+from lmgauge.cluster.record import ShardRecord
+from lmgauge.cluster.shard import Shard
+from lmgauge.errors import InputError, UsageError
+from lmgauge.json_text import plain
+from lmgauge.text.documents import Corpus
+from lmgauge.text.overlap.common_runs import MetRuns
+from lmgauge.text.overlap.duplicates import NearPair
+from lmgauge.text.overlap.find import OverlapSearch, TrainingText
+from lmgauge.text.overlap.results import Overlap
+from lmgauge.text.overlap.settings import OverlapSettings
+from lmgauge.text.overlap.token_stream import Joints
+from lmgauge.text.segments import Segments
+from lmgauge.text.units import UnitCounter, pieces
+
+_TYPES = {field.name: np.int32 if field.name in ("longest", "source") else np.int64 for field in fields(MetRuns)}
+
+
+@dataclass(frozen=True)
+class OverlapJob:
+    """Test text looked for in training text: what `lmgauge.overlap` does, as a job that can be cut into shards.
+
+    Attributes:
+        train: training text: a path, several, or a `Corpus`; whole text files and records are what is shared out.
+        test: test text, which every shard holds in memory.
+        settings: what counts as overlap.
+        threads: how many; no result depends on it.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> train = lmgauge.Corpus.from_strings(["the cat sat on the mat", "a dog", "no"])
+        >>> test = lmgauge.Corpus.from_strings(["a cat sat on a mat", "no"])
+        >>> job = OverlapJob(train, test, lmgauge.OverlapSettings(n=3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     shards = [lmgauge.run_shard(job, rank, 2, folder) for rank in range(2)]
+        ...     lmgauge.merge(folder, text=test).contaminated_segments
+        2
+    """
+
+    train: Text
+    test: Text
+    settings: OverlapSettings = field(default_factory=OverlapSettings)
+    threads: int | None = None
+
+    def prepare(self) -> OverlapWork:
+        """Look for the texts.
+
+        Raises:
+            InputError: a file is missing.
+            UsageError: a text is standard input.
+        """
+        return OverlapWork(self)
+
+
+class OverlapWork:
+    """Texts to compare, known to be there."""
+
+    kind = "overlap"
+
+    def __init__(self, job: OverlapJob) -> None:
+        self._job, self._train, self._test = job, corpus_of(job.train), corpus_of(job.test)
+        if not (self._train.rereadable and self._test.rereadable):
+            raise UsageError("every shard reads both texts: save standard input in a file first")
+        self.inputs = [source.path for corpus in (self._train, self._test) for source in corpus.sources]
+
+    def made_of(self) -> Mapping[str, Any]:
+        """Return texts and settings; see `Work`."""
+        for corpus in (self._train, self._test):
+            if not corpus.report.sha256:
+                for _ in corpus:
+                    pass
+        made_of: Mapping[str, Any] = plain(
+            {
+                "train": self._train.report.sha256,
+                "test": self._test.report.sha256,
+                "search": asdict(self._job.settings),
+                "settings": {name: value for name, value in self._test.settings.items() if name != "paths"},
+            }
+        )
+        return made_of
+
+    def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
+        """Read a shard of the training text beside the test, and store what is in both; see `Work`."""
+        search = OverlapSearch(self._test, self._job.settings)
+        blocks = 0
+
+        def owned() -> Iterator[Segments]:
+            nonlocal blocks
+            for unit, piece in _pieces(self._train):
+                if shard.has(unit):
+                    blocks += 1
+                    yield piece
+
+        tokens = search.read(owned(), self._job.threads)
+        met = search.follower.met()
+        if search.near is not None:
+            search.near.compare()
+        write(0, {"duplicates": np.flatnonzero(search.duplicates.matches), **vars(met)})
+        report = self._train.report
+        return {
+            "test": self._test.settings,
+            "train": {
+                "bytes": report.bytes, "segments": report.segments, "sha256": report.sha256, "notes": report.notes()
+            },
+            "tokens": tokens,
+            "parts": blocks,
+            "sources": search.follower.sources,
+            "near_missing": search.near.missing if search.near is not None else "",
+            "near": [asdict(pair) for pair in search.near.best.values()] if search.near is not None else [],
+        }  # fmt: skip
+
+
+def _pieces(train: Corpus) -> Iterator[tuple[int, Segments]]:
+    """Yield the pieces of a training text, each with the number of its unit; nothing runs on from one unit to the next."""
+    units, joints = UnitCounter(), Joints()
+    for block in train:
+        for piece in [block] if block.terminator else pieces(block):
+            may_begin = joints.breaks_before(piece) and len(piece) > 0
+            yield units.unit_of(piece, may_begin=may_begin), piece
+
+
+def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
+    """Return what of the test is in the whole training text, from all shards.
+
+    Args:
+        records: of all shards, in order.
+        corpus: the test text; None for where the shards remember it.
+
+    Raises:
+        InputError: the test is not there any more, or was changed; a shard is damaged.
+    """
+    first = records[0]
+    try:
+        settings = OverlapSettings(**first.made_of["search"])
+        if corpus is None:
+            remembered = dict(first.facts["test"])
+            if not remembered:
+                raise InputError("the test text that the shards read was strings: give it with text")
+            corpus = Corpus.from_files(remembered.pop("paths"), **remembered)
+        train = TrainingText(**{**first.facts["train"], "notes": tuple(first.facts["train"]["notes"])})
+        search = OverlapSearch(corpus, settings)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{first.path}: does not say what was compared ({error!r}); run this shard again") from error
+    if search.test.sha256 != first.made_of.get("test"):
+        raise InputError("the test text is not what the shards read: it was changed, or another one is named")
+    tokens = 0
+    for record in records:
+        try:
+            tokens += _take(search, record)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{record.path}: does not hold what it should ({error!r}); run this shard again") from error
+    return search.finish(train, tokens)
+
+
+def _take(search: OverlapSearch, record: ShardRecord) -> int:
+    """Let a search know what a shard has met, and return how many tokens of the training text the shard has read.
+
+    Raises:
+        KeyError, TypeError, ValueError, IndexError: the shard holds something else.
+    """
+    ((_, arrays),) = read_parts(record.parts)
+    facts = record.facts
+    sources = [str(name) for name in facts["sources"]]
+    search.follower.take(_met(arrays, len(search.test.ids), search.settings.shortest, len(sources)), sources)
+    duplicates = arrays["duplicates"]
+    if duplicates.dtype != np.int64 or (duplicates < 0).any():
+        raise ValueError("duplicates")
+    search.duplicates.matches[duplicates] = True
+    if search.near is not None:
+        search.near.missing = search.near.missing or str(facts["near_missing"])
+        for pair in facts["near"]:
+            one = NearPair(**pair)
+            whole = (one.segment, one.line, one.order)
+            if not all(type(number) is int for number in whole) or not 0 <= one.segment < len(search.test):
+                raise ValueError("near duplicates")
+            if not isinstance(one.source, str) or not isinstance(one.text, str) or not 0 <= float(one.jaccard) <= 1:
+                raise ValueError("near duplicates")
+            search.near.take(one)
+    return int(facts["tokens"])
+
+
+def _met(arrays: Arrays, tokens: int, shortest: int, sources: int) -> MetRuns:
+    """Return the runs that a shard has met, once each is known to lie in the test.
+
+    Raises:
+        KeyError, ValueError: they are no such runs.
+    """
+    columns = {name: arrays[name] for name in _TYPES}
+    position, longest = columns["position"], columns["longest"]
+    fits = (
+        all(len(column) == len(position) and column.dtype == _TYPES[name] for name, column in columns.items())
+        and all((column >= 0).all() for column in columns.values())
+        and (np.diff(position) > 0).all()
+        and (longest >= shortest).all()
+        and (position + longest <= tokens).all()
+        and (columns["source"] < sources).all()
+    )
+    if not fits:
+        raise ValueError("runs in common")
+    return MetRuns(**columns)

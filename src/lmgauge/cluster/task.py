@@ -1,0 +1,240 @@
+"""A task metric in shards: a shard counts the statistics of its segments, and `merge` scores systems with those.
+
+What a metric counts are integers that add up, so that scores, intervals and tests of significance come out the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmgauge.api.task_scores import files_to_score
+from lmgauge.cluster.job import Write
+from lmgauge.cluster.part_files import read_parts
+from lmgauge.cluster.record import ShardRecord
+from lmgauge.cluster.shard import Shard
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.run_folder import file_sha256
+from lmgauge.json_text import plain
+from lmgauge.progress import say_progress
+from lmgauge.tasks.blocks import Block, ParallelSegments
+from lmgauge.tasks.comparison import Systems
+from lmgauge.tasks.metrics.bleu import BLEU
+from lmgauge.tasks.metrics.chrf import ChrF
+from lmgauge.tasks.metrics.error_rates import CER, WER
+from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
+from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
+from lmgauge.tasks.metrics.ter import TER
+from lmgauge.tasks.scoring import block_statistics, check_sources, score_parallel
+from lmgauge.tasks.settings import ComparisonSettings, Reading
+
+_METRICS: Mapping[str, Callable[..., TaskMetric]] = {"bleu": BLEU, "chrf": ChrF, "ter": TER, "wer": WER, "cer": CER}
+_SEGMENTS = 256  # of a unit
+
+
+@dataclass(frozen=True)
+class TaskJob:
+    """Systems scored with a task metric: what `lmgauge.tasks.score_files` does, as a job that can be cut into shards.
+
+    Attributes:
+        metric: "bleu", "chrf", "ter", "wer" or "cer".
+        references: a file, several with one more reference each, or a folder.
+        hypotheses: a file for each system, or a folder with the same file names for each.
+        options: of the metric, by name, such as {"lowercase": True}; plain values.
+        reading: fields, groups, documents, formats.
+        settings: how systems are compared.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "ref.txt").write_text("the dog barks"), Path(folder, "a.txt").write_text("a dog barks")
+        ...     job = TaskJob("wer", [f"{folder}/ref.txt"], [f"{folder}/a.txt"])
+        ...     shard = lmgauge.run_shard(job, 0, 1, f"{folder}/shards")
+        ...     round(lmgauge.merge(f"{folder}/shards")[0].score.score, 4)
+        0.3333
+    """
+
+    metric: str
+    references: Sequence[str | os.PathLike[str]]
+    hypotheses: Sequence[str | os.PathLike[str]]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
+    settings: ComparisonSettings = field(default_factory=ComparisonSettings)
+
+    def prepare(self) -> TaskWork:
+        """Look for the files.
+
+        Raises:
+            InputError: a file is missing.
+            UsageError: options contradict each other, or a text is standard input.
+        """
+        return TaskWork(self)
+
+
+class TaskWork:
+    """Files to score, known to be there."""
+
+    kind = "task"
+
+    def __init__(self, job: TaskJob) -> None:
+        if job.metric not in _METRICS:
+            raise UsageError(f"metric {job.metric!r}: choose one of {', '.join(_METRICS)}")
+        try:
+            json.dumps(dict(job.options))
+            options = {name: tuple(v) if isinstance(v, (list, tuple)) else v for name, v in job.options.items()}
+            metric = _METRICS[job.metric](**options)
+        except TypeError as error:
+            raise UsageError(f"{job.metric}: {error}; options of a metric in shards are plain values") from error
+        check_sources(metric, present=False)
+        self.metric = with_whole_statistics(metric)
+        self._job, self.settings = job, job.settings
+        self.references, self.hypotheses = ([os.fspath(p) for p in paths] for paths in (job.references, job.hypotheses))
+        more = (job.reading.group, job.reading.document, job.options.get("substitutions"))
+        named = [*self.references, *self.hypotheses, *(name for name in more if isinstance(name, str))]
+        if "-" in named:
+            raise UsageError("every shard reads the texts, and merge does again: save standard input in a file first")
+        self.files: ParallelSegments = files_to_score(metric, self.references, self.hypotheses, job.reading)
+        self.inputs = [path for name in named for path in _files_of(name)]
+
+    def made_of(self) -> Mapping[str, Any]:
+        """Return metric, texts and settings; see `Work`."""
+        job = self._job
+        drawn = {name: value for name, value in asdict(job.settings).items() if name != "threads"}
+        digests = [file_sha256(Path(path)) for path in self.inputs]
+        made_of: Mapping[str, Any] = plain(
+            {
+                "metric": job.metric,
+                "options": dict(job.options),
+                "systems": list(self.files.names),
+                "text": hashlib.sha256(" ".join(digests).encode()).hexdigest(),
+                "reading": {f.name: getattr(job.reading, f.name) for f in fields(job.reading)},
+                "settings": drawn,
+            }
+        )
+        return made_of
+
+    def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
+        """Count the statistics of a shard's segments and store them; see `Work`."""
+        for number, unit, piece in _pieces(self.files):
+            if shard.has(unit):
+                rows = block_statistics(self.metric, piece, self._job.settings.threads)
+                write(number, {f"system.{k}": statistics for k, statistics in enumerate(rows)})
+            _say_segments((unit + 1) * _SEGMENTS)
+        return {"references": self.references, "hypotheses": self.hypotheses}
+
+
+def _files_of(name: str) -> list[str]:
+    """Return the files that a name stands for: itself, those of a folder, or of a glob; none if there is no such file."""
+    if os.path.isdir(name):
+        return sorted(entry.path for entry in os.scandir(name) if entry.is_file())
+    return [name] if os.path.isfile(name) else sorted(path for path in glob(name) if os.path.isfile(path))
+
+
+def _pieces(blocks: Iterable[Block]) -> Iterator[tuple[int, int, Block]]:
+    """Yield the pieces that segments are cut into, each with its number and that of its unit, from 0."""
+    first = number = 0
+    for block in blocks:
+        for piece in _cut(block, first):
+            yield number, first // _SEGMENTS, piece
+            first, number = first + len(piece), number + 1
+
+
+def _cut(block: Block, first: int) -> Iterator[Block]:
+    """Yield a block in pieces that end with units, given the number of its first segment."""
+    begin = 0
+    while begin < len(block):
+        end = min(len(block), begin + _SEGMENTS - (first + begin) % _SEGMENTS)
+        yield block.part(begin, end)
+        begin = end
+
+
+class _StoredRows:
+    """The statistics of blocks, from shards."""
+
+    def __init__(self, records: Sequence[ShardRecord], columns: int, systems: int) -> None:
+        self._records, self._columns, self._systems = records, columns, systems
+        self._parts = [read_parts(record.parts) for record in records]
+        self._first = self._number = 0
+
+    def __call__(self, block: Block) -> list[Statistics]:
+        """Return the statistics of each system's segments, int64 [segments, columns]; blocks come in order.
+
+        Raises:
+            InputError: the shards do not have them.
+        """
+        rows: list[list[Statistics]] = [[] for _ in range(self._systems)]
+        for piece in _cut(block, self._first):
+            owner = self._first // _SEGMENTS % len(self._parts)
+            number, arrays = next(self._parts[owner], (-1, {}))
+            names = [f"system.{k}" for k in range(self._systems)]
+            if (
+                number != self._number
+                or sorted(arrays) != sorted(names)
+                or not all(
+                    arrays[name].shape == (len(piece), self._columns) and arrays[name].dtype == np.int64 for name in names
+                )
+            ):
+                raise InputError(
+                    f"{self._records[owner].path}: does not have the statistics of segment {self._first + 1:,} and those "
+                    "behind it; run this shard again"
+                )
+            for own, name in zip(rows, names, strict=True):
+                own.append(arrays[name])
+            self._first, self._number = self._first + len(piece), self._number + 1
+        return [np.concatenate(own) for own in rows]
+
+
+def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
+    """Return the scores of systems on all segments, from all shards.
+
+    Args:
+        records: of all shards, in order.
+        corpus: must be None: the files are where the shards read them.
+
+    Raises:
+        InputError: a file is not there any more, or was changed; a shard is damaged.
+        UsageError: a text is given.
+    """
+    first = records[0]
+    if corpus is not None:
+        raise UsageError(
+            f"{first.path}: the shards of a task metric read several files: put them back, and leave out --text"
+        )
+    work = _stored_job(first).prepare()
+    if work.made_of() != {name: value for name, value in first.made_of.items() if name != "lmgauge"}:
+        raise InputError(f"{first.path}: the texts are not what the shards read: a file was changed")
+    rows_of = _StoredRows(records, len(work.metric.columns), len(work.files.names))
+    return score_parallel(work.metric, work.files, work.settings, _say_segments, rows_of=rows_of)
+
+
+def _say_segments(done: int) -> None:
+    say_progress(f"{done:,} segments")
+
+
+def _stored_job(record: ShardRecord) -> TaskJob:
+    """Return the job that a record describes.
+
+    Raises:
+        InputError: it describes none.
+    """
+    try:
+        made_of, facts = record.made_of, record.facts
+        reading = dict(made_of["reading"])
+        reading["reference_fields"] = tuple(reading["reference_fields"])
+        paths = [facts["references"], facts["hypotheses"]]
+        if not all(isinstance(names, list) and names and all(isinstance(name, str) for name in names) for names in paths):
+            raise TypeError(f"the files are {paths!r}")
+        settings = ComparisonSettings(**made_of["settings"])
+        options = dict(made_of["options"])
+        return TaskJob(str(made_of["metric"]), paths[0], paths[1], options, Reading(**reading), settings)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{record.path}: does not say what was scored ({error}); run this shard again") from error

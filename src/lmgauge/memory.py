@@ -1,0 +1,241 @@
+"""Sizes of memory in words, what is free, and how much of a file is in memory.
+
+What is free is what this process may still take before the system ends it or refuses: the least of what the machine has
+left, of what the control groups of the process leave it (containers, batch systems), and of its own limits (`ulimit`).
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from fractions import Fraction
+from operator import index
+from pathlib import Path
+
+from lmgauge.errors import UsageError
+from lmgauge.readable import visible
+
+_SIZE = re.compile(r"(\d{1,18})(?:\.(\d{1,18}))?\s?(?:([kmgt])(b|i|ib)?|b)?", re.ASCII | re.IGNORECASE)
+_POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
+_MOST_BYTES = 2**62  # larger limits of control groups mean none
+_PAGES_AT_A_TIME = 1 << 18
+_LOGGER = logging.getLogger(__name__)
+
+
+def parse_size(size: str | int) -> int:
+    """Return the bytes of a size such as 500M, 2G, 1.5GB or 2GiB.
+
+    K, M, G and T are powers of 1024, as in `sort -S` and `lmplz -S`, and so are KiB, MiB, ...; kB, MB, GB and TB are powers
+    of 1000. A number alone is of bytes.
+
+    Args:
+        size: in words, or bytes.
+
+    Raises:
+        UsageError: it is not a size, or less than one byte.
+
+    Example:
+        >>> parse_size("2G"), parse_size("2GB"), parse_size("1.5 KiB"), parse_size(500)
+        (2147483648, 2000000000, 1536, 500)
+    """
+    if isinstance(size, str):
+        match = _SIZE.fullmatch(size.strip())
+        if match is None:
+            raise UsageError(f"{visible(size[:40])!r} is not a size; write 500M, 2G (2 x 1024^3 bytes), 1.5GB or bytes")
+        whole, part, unit, kind = match.groups()
+        base = 1000 if (kind or "").lower() == "b" else 1024
+        exact = Fraction(f"{whole}.{part or 0}") * base ** _POWER.get((unit or "").lower(), 0)
+        if unit is None and part is not None:
+            raise UsageError(f"{size.strip()!r} is not a size: bytes are whole; write 500M, 2G or 1.5GB")
+        count = int(exact)
+    elif isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise UsageError(f"a size is a string such as 2G, or a whole number of bytes; got {visible(repr(size)[:40])}")
+    else:
+        count = index(size)
+    if not 1 <= count <= _MOST_BYTES:
+        raise UsageError(f"{visible(str(size)[:40])} is out of range for a size in bytes; write 500M, 2G or 1.5GB")
+    return count
+
+
+def size_in_words(count: float) -> str:
+    """Return a number of bytes with three digits, in powers of 1000.
+
+    Example:
+        >>> size_in_words(999), size_in_words(1_834_000), size_in_words(2**31)
+        ('999 bytes', '1.83 MB', '2.15 GB')
+    """
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            shown = count / size
+            return f"{shown:,.0f} {unit}" if shown >= 999.5 else f"{shown:.3g} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def free_memory(root: Path = Path("/")) -> int | None:
+    """Return the bytes of memory that this process may still take; None where the system does not say.
+
+    Args:
+        root: of the file system that has `proc` and `sys`.
+
+    Example:
+        >>> free = free_memory()
+        >>> free is None or free > 0
+        True
+    """
+    with suppress(OSError, ValueError, AttributeError):  # what a system does not say does not count
+        if sys.platform == "win32":
+            return _free_on_windows()
+        if sys.platform == "darwin":
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # it does not say more: at most this
+    limits = [*_left_on_machine(root), *_left_in_groups(root), *_left_to_process(root)]
+    return max(0, min(limits)) if limits else None
+
+
+def resident_bytes(root: Path = Path("/")) -> int | None:
+    """Return the bytes of this process that are in memory; None where the system does not say."""
+    return _numbers(root / "proc/self/status").get("VmRSS")
+
+
+def is_larger_than_free(path: Path, size: int) -> bool:
+    """Return True if a mapped file is larger than what is free, and warn of it: it can be used, but not at full speed.
+
+    Args:
+        path: the file or folder, for the message.
+        size: of what is mapped, in bytes.
+    """
+    free = free_memory()
+    if free is None or size <= free:
+        return False
+    words = size_in_words(size), size_in_words(free)
+    _LOGGER.warning(
+        "%s", f"{path}: {words[0]}, and {words[1]} of memory are free: pages are read from disk as they are needed"
+    )
+    return True
+
+
+def bytes_in_memory(path: Path) -> int | None:
+    """Return how many bytes of a file, or of all files in a folder, are in memory now; None where the system does not say.
+
+    They are there because some process has written or read them lately; the system drops them when it needs room.
+
+    Args:
+        path: Linux says it only to those who may write to the file.
+    """
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    sizes = [_file_in_memory(file) for file in files]
+    return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _left_on_machine(root: Path) -> Iterator[int]:
+    numbers = _numbers(root / "proc/meminfo")
+    if "MemAvailable" in numbers:
+        yield numbers["MemAvailable"]
+
+
+def _left_in_groups(root: Path) -> Iterator[int]:
+    """Yield what each control group around this process leaves, in both versions of the interface."""
+    with suppress(OSError, ValueError):
+        for line in (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+            _, controllers, group = line.split(":", 2)
+            if not controllers:
+                names = ("memory.max", "memory.current", "inactive_file")
+                yield from _left_along(root / "sys/fs/cgroup", group, names)
+            elif "memory" in controllers.split(","):
+                names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+                yield from _left_along(root / "sys/fs/cgroup/memory", group, names)
+
+
+def _left_along(mount: Path, group: str, names: tuple[str, str, str]) -> Iterator[int]:
+    """Yield what is left in a group and in those around it: limit - used + what can be dropped of files read.
+
+    In a container the group may have a path that is not there: its own then is the mount itself.
+    """
+    parts = [part for part in group.split("/") if part]
+    if ".." in parts:
+        parts = []
+    for depth in range(len(parts), -1, -1):
+        folder = mount.joinpath(*parts[:depth])
+        limit, used = _number(folder / names[0]), _number(folder / names[1])
+        if limit is None or used is None or limit >= _MOST_BYTES:
+            continue
+        yield limit - used + _numbers(folder / "memory.stat").get(names[2], 0)
+
+
+def _left_to_process(root: Path) -> Iterator[int]:
+    """Yield what the limits of the process on addresses and on data leave."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    numbers = _numbers(root / "proc/self/status")
+    for limit, used in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
+        soft, _ = resource.getrlimit(getattr(resource, limit))
+        if soft != resource.RLIM_INFINITY and used in numbers:
+            yield soft - numbers[used]
+
+
+def _number(file: Path) -> int | None:
+    """Return the number in a file; None where there is none, such as `max`."""
+    try:
+        return int(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    """Return the numbers of a file by the word before each; those in kB as bytes."""
+    numbers: dict[str, int] = {}
+    with suppress(OSError):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            words = line.split()
+            if len(words) >= 2 and words[1].isascii() and words[1].isdigit():
+                numbers[words[0].rstrip(":")] = int(words[1][:18]) * (1024 if words[2:] == ["kB"] else 1)
+    return numbers
+
+
+def _free_on_windows() -> int | None:
+    import ctypes
+
+    class _Status(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_uint32),
+            ("load", ctypes.c_uint32),
+            *((name, ctypes.c_uint64) for name in ("total", "free", "page", "free_page", "own", "free_own", "extended")),
+        )
+
+    status = _Status(length=ctypes.sizeof(_Status))
+    done = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined,unused-ignore]
+    return min(int(status.free), int(status.free_page)) if done else None
+
+
+def _file_in_memory(file: Path) -> int | None:
+    """Ask `mincore`, which has a byte for each page, its lowest bit set where the page is in memory."""
+    import ctypes
+
+    import numpy as np
+
+    if sys.platform == "win32" or not os.access(file, os.W_OK):  # Linux says of files of others that all is there
+        return None
+    try:
+        mincore = ctypes.CDLL(None).mincore
+        with file.open("rb") as opened:
+            size = os.fstat(opened.fileno()).st_size
+            if not size:
+                return 0
+            mapped = mmap.mmap(opened.fileno(), size, access=mmap.ACCESS_READ)
+    except (OSError, ValueError, AttributeError):
+        return None
+    address = np.frombuffer(mapped, np.uint8).ctypes.data
+    resident = 0
+    for begin in range(0, size, _PAGES_AT_A_TIME * mmap.PAGESIZE):
+        length = min(size - begin, _PAGES_AT_A_TIME * mmap.PAGESIZE)
+        pages = np.zeros(-(-length // mmap.PAGESIZE), np.uint8)
+        if mincore(ctypes.c_void_p(address + begin), ctypes.c_size_t(length), ctypes.c_void_p(pages.ctypes.data)):
+            return None
+        resident += int(np.count_nonzero(pages & 1)) * mmap.PAGESIZE
+    return min(resident, size)

@@ -1,0 +1,131 @@
+"""What a training may take: memory, room for its work, workers; as asked for, and as decided."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.errors import NotEnoughMemoryError, UsageError
+from lmgauge.memory import free_memory, parse_size, size_in_words
+from lmgauge.threads import thread_count
+
+WORK_ENDING = ".parts"
+_LEAST = 16 << 20  # less cannot hold what a program needs to begin with
+_SHARE = 0.8  # of what is free, where nobody says how much to take
+_STEP = 1 << 20
+
+
+@dataclass(frozen=True)
+class MemoryLimits:
+    """How a training stays within a given memory.
+
+    Attributes:
+        memory: bytes that all of its processes on one machine may take together.
+        temp: folder for its work; None: beside the model.
+        resume: True continues from the last finished stage of a run that was stopped; begins where there is none.
+        workers: how many tasks are done at a time.
+        processes: True gives each worker a process of its own; False makes them threads of this one.
+        ray: address of a Ray cluster, or "local"; None: this machine.
+    """
+
+    memory: int
+    temp: Path | None = None
+    resume: bool = False
+    workers: int = 1
+    processes: bool = False
+    ray: str | None = None
+
+    def work_folder(self, output: Path) -> Path:
+        """Return the folder that holds the arrays of a training until its model is written.
+
+        Example:
+            >>> MemoryLimits(1 << 30).work_folder(Path("models/kn5")).as_posix()
+            'models/kn5.parts'
+        """
+        return (output.parent if self.temp is None else self.temp) / f"{output.name}{WORK_ENDING}"
+
+
+@dataclass(frozen=True)
+class TrainingResources:
+    """What the user said a training may take; see `lmgauge.train` for the meaning of each.
+
+    Raises:
+        UsageError: an option is out of range, or contradicts another.
+
+    Example:
+        >>> TrainingResources(output="kn5", memory="2G").limits().memory
+        2147483648
+    """
+
+    output: str | os.PathLike[str] | None = None
+    memory: str | int | None = None
+    temp: str | os.PathLike[str] | None = None
+    resume: bool = False
+    workers: int | None = None
+    ray: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory is not None and parse_size(self.memory) < _LEAST:
+            raise UsageError(
+                f"memory: {size_in_words(parse_size(self.memory))} are too few to train in; give {size_in_words(_LEAST)} or "
+                "more, such as 2G"
+            )
+        if self.workers is not None and self.workers < 1:
+            raise UsageError(f"workers must be 1 or more; got {self.workers}")
+        if self.ray is not None and not self.ray.strip():
+            raise UsageError("ray: give the address of a cluster, or local")
+        if self.resume and not self.asked:
+            raise UsageError(
+                "resume: training in memory has no stages to resume; give --memory as in the run that was stopped"
+            )
+        if self.asked and self.output is None:
+            raise UsageError("memory, workers and ray need an output, the folder that the model is written to as it is made")
+        if self.asked and self.writes_file:
+            raise UsageError(
+                f"{self.output}: training within a given memory writes a model folder; train into a folder, then "
+                f"`lmgauge convert` it"
+            )
+        if self.temp is not None and not (os.path.isdir(self.temp) and os.access(self.temp, os.W_OK | os.X_OK)):
+            problem = "cannot be written to" if os.path.isdir(self.temp) else "is not a folder"
+            raise UsageError(f"temp: {os.fspath(self.temp)} {problem}; name a folder that is there, on a disk with room")
+
+    @property
+    def asked(self) -> bool:
+        """Whether the work is to be done in partitions, however small it is."""
+        return self.memory is not None or self.workers is not None or self.ray is not None
+
+    @property
+    def writes_file(self) -> bool:
+        """Whether the output is one file, of another program's format."""
+        return self.output is not None and os.fspath(self.output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS))
+
+    def limits(self, *, threads: int | None = None) -> MemoryLimits:
+        """Return the limits; without a number for memory, most of what is free.
+
+        Args:
+            threads: how many workers there are where nobody says so, as threads.
+
+        Raises:
+            NotEnoughMemoryError: too little is free to begin.
+            UsageError: the system does not say what is free.
+        """
+        return MemoryLimits(
+            _most_of_free() if self.memory is None else parse_size(self.memory),
+            None if self.temp is None else Path(self.temp),
+            self.resume,
+            thread_count(threads) if self.workers is None else self.workers,
+            self.workers is not None,
+            self.ray,
+        )
+
+
+def _most_of_free() -> int:
+    free = free_memory()
+    if free is None:
+        raise UsageError("the system does not say how much memory is free; say how much to take, such as --memory 2G")
+    memory = int(_SHARE * free) // _STEP * _STEP
+    if memory < _LEAST:
+        raise NotEnoughMemoryError(f"{size_in_words(free)} of memory are free, too little to train in; end other programs")
+    return memory

@@ -1,0 +1,149 @@
+"""Training within a given memory: the list of stages.
+
+read (`reading`, `chunks`) -> plan (`plan`) -> count and route (`counting`) -> adjust and estimate (`estimating`) -> prune
+(`pruning`) -> pack (`packing`). The arrays between the stages lie where the engine has them. A run that was stopped is
+resumed after the last finished task: what the program itself did is written as arrays, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from lmgauge.memory import resident_bytes
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
+from lmgauge.models.ngram.partitioned.estimating import estimate
+from lmgauge.models.ngram.partitioned.limits import MemoryLimits
+from lmgauge.models.ngram.partitioned.packing import Packing, pack_partitions, save_packed
+from lmgauge.models.ngram.partitioned.plan import number_of_partitions, tokens_of_chunk
+from lmgauge.models.ngram.partitioned.pruning import prune_partitions
+from lmgauge.models.ngram.partitioned.shape import Shape
+from lmgauge.models.ngram.partitioned.text import ReadText, read_json, read_text, write_json
+from lmgauge.models.ngram.reading import Progress
+from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.tables import NgramTables
+from lmgauge.models.ngram.training import training_record
+from lmgauge.progress import listening
+from lmgauge.stages.folder_engine import FolderEngine
+from lmgauge.stages.stage import Engine
+from lmgauge.text.documents import Corpus
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.vocabulary import BOS
+from lmgauge.threads import thread_count
+
+_PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
+_SPARE = 0.95  # of the memory asked for: what is not planned stays within the rest
+
+
+def train_within(
+    settings: NgramTrainingSettings,
+    corpus: Corpus,
+    output: Path,
+    limits: MemoryLimits,
+    *,
+    threads: int | None = None,
+    progress: Progress = lambda stage: None,
+) -> NgramModel:
+    """Train a model within a given memory, and write its folder: the model that `train_ngram` makes, to the bit.
+
+    Args:
+        settings: all decisions about the model.
+        corpus: the text, read once; each segment is a sentence.
+        output: the folder of the model.
+        limits: memory, room for the work, workers.
+        threads: that read the text.
+        progress: called with a few words when a stage begins.
+
+    Returns:
+        The model, mapped from the folder.
+
+    Raises:
+        InputError: the text cannot be used, or the output is something else than a model folder.
+        OutputError: there is no room for the work or the model.
+        UsageError: the memory does not hold the vocabulary; a closed vocabulary does not hold all words; the folder of the
+            work has other work in it.
+    """
+    with listening(progress), _open_engine(limits, output, _described(settings, corpus)) as engine:
+        chunk = tokens_of_chunk(limits.memory // limits.workers)
+        text = read_text(engine, settings, corpus, chunk, threads=thread_count(threads), progress=progress)
+        if not engine.is_finished("plan"):
+            write_json(engine, "plan", _planned(text, _for_a_task(limits)))
+            engine.finish("plan")
+        model = train_partitions(engine, settings, text, output, **read_json(engine, "plan"))
+        engine.remove()
+    return model
+
+
+def train_partitions(
+    engine: Engine, settings: NgramTrainingSettings, text: ReadText, output: Path, *, partitions: int, memory: int
+) -> NgramModel:
+    """Train on a text that was read, on any engine, and write the folder of the model.
+
+    Args:
+        engine: holds the text.
+        settings: all decisions about the model.
+        text: what is known of the text.
+        output: the folder of the model.
+        partitions: how many there are; the model does not depend on it.
+        memory: bytes that a task may take.
+    """
+    fitted, order = text.fitted, settings.order
+    shape = Shape(order, partitions, text.chunks, len(fitted.vocabulary), order > 2 and not settings.additive)
+    if order > 1:
+        expected = [int(1.02 * n / partitions) + 64 for n in text.types]
+        for stage in counting_stages(Counting(shape, expected)):
+            engine.run(stage)
+    counts = fitted.counts.copy()
+    counts[BOS] = 0
+    estimated = estimate(engine, shape, settings, counts, fitted.events(settings))
+    recorded, record = settings.recorded(), training_record(text.report, fitted, estimated.discounts)
+    unigrams, entries = estimated.unigrams, estimated.entries
+    if settings.prune is not None:
+        pruned = prune_partitions(engine, shape, unigrams, settings.prune)
+        unigrams, entries = pruned.unigrams, pruned.entries
+        recorded, record = replace(recorded, prune=settings.prune), replace(record, notes=(*record.notes, pruned.note))
+    tables = NgramTables(unigrams, [], full_context=settings.additive, unseen=estimated.unseen)
+    model = NgramModel(tables, fitted.vocabulary, make_tokenizer(settings.tokenizer), recorded, record)
+    packed = pack_partitions(engine, Packing(order, partitions, shape.vocabulary, memory), entries)
+    return save_packed(engine, packed, model, output)
+
+
+def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any]:
+    """Return what the work depends on, to tell whether a stopped run may be resumed."""
+    files = [(source.path, *_stamp(source.path)) for source in corpus.sources]
+    words = None if settings.words is None else hashlib.sha256("\n".join(settings.words).encode()).hexdigest()
+    values = {f.name: getattr(settings, f.name) for f in fields(settings)}
+    values |= {"tokenizer": make_tokenizer(settings.tokenizer).settings(), "words": words, "files": files}
+    described: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    return described
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    with suppress(OSError, ValueError):
+        state = os.stat(path)
+        return state.st_size, state.st_mtime_ns
+    return -1, -1
+
+
+def _for_a_task(limits: MemoryLimits) -> int:
+    """Return how many bytes one task may take, now that the program holds what it will hold."""
+    rest = int(_SPARE * limits.memory) - (resident_bytes() or 0)
+    separate = limits.processes or limits.ray is not None
+    return rest // limits.workers - (_PROCESS_BYTES if separate else 0)
+
+
+def _planned(text: ReadText, memory: int) -> dict[str, int]:
+    size = len(text.fitted.vocabulary)
+    partitions = number_of_partitions(text.types, chunk=text.chunk, vocabulary=size, memory=memory)
+    return {"partitions": partitions, "memory": memory}
+
+
+def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> FolderEngine:
+    folder = limits.work_folder(output)
+    return FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume)

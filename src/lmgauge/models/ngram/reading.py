@@ -1,0 +1,160 @@
+"""Stage 0, reading: text to token ids, and the vocabulary they are from.
+
+Input: a corpus. Output: blocks of ids, uint32 [n], with `<s>` where contexts begin; then the vocabulary, how often each word
+occurred, and the new ids of words where rare ones are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.text.documents import Corpus
+from lmgauge.text.encoding import encode
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary, VocabularyBuilder, restrict
+from lmgauge.threads import map_beside
+
+Progress = Callable[[str], None]
+Ids = NDArray[np.uint32]
+_TOKENS_AT_A_TIME = 1 << 22
+_PIECE = 1 << 24
+
+
+@dataclass(frozen=True)
+class FittedVocabulary:
+    """The vocabulary of a text that was read.
+
+    Attributes:
+        vocabulary: without the words that are left out.
+        counts: int64 [vocabulary], occurrences; those of `<s>` count contexts.
+        new_ids: uint32, the id of each word of the text, `<unk>` for those left out; None where ids stay as they are.
+    """
+
+    vocabulary: Vocabulary
+    counts: NDArray[np.int64]
+    new_ids: Ids | None
+
+    @property
+    def number_of_events(self) -> int:
+        """How many tokens are predicted: all but `<s>`."""
+        return int(self.counts.sum() - self.counts[BOS])
+
+    def events(self, settings: NgramTrainingSettings) -> NDArray[np.bool_]:
+        """Return which tokens can be predicted, bool [vocabulary]."""
+        events = np.ones(len(self.vocabulary), bool)
+        events[[UNK, BOS, EOS]] = not self.vocabulary.closed, False, settings.eos
+        return events
+
+
+class TextReader:
+    """Read a text once, block after block.
+
+    Args:
+        settings: of the training.
+
+    Example:
+        >>> reader = TextReader(NgramTrainingSettings("laplace", order=2))
+        >>> [ids.tolist() for ids in reader.blocks(Corpus.from_strings(["a b", "a"]), threads=1)]
+        [[1, 3, 4, 2, 1, 3, 2]]
+        >>> reader.fit().counts.tolist()
+        [0, 2, 2, 2, 1]
+    """
+
+    def __init__(self, settings: NgramTrainingSettings) -> None:
+        self.settings, self.tokenizer = settings, make_tokenizer(settings.tokenizer)
+        self._vocabulary: Vocabulary | VocabularyBuilder = VocabularyBuilder()
+        if settings.words is not None:
+            self._vocabulary = Vocabulary.from_tokens(settings.words, closed=settings.vocabulary == "closed")
+        self._counts = np.zeros(0, np.int64)
+
+    def blocks(self, corpus: Corpus, *, threads: int, progress: Progress = lambda stage: None) -> Iterator[Ids]:
+        """Yield the ids of the text, with `<s>` where contexts begin.
+
+        Raises:
+            InputError: the text is empty or contains a reserved token.
+        """
+        settings, vocabulary, stream = self.settings, self._vocabulary, self.settings.context == "stream"
+
+        def _ids(segments: Segments) -> Ids:
+            encoded = encode(
+                segments, self.tokenizer, vocabulary, bos=not stream, eos=settings.eos, reserved=settings.reserved
+            )
+            return encoded.ids.copy()  # without the spare room at its end
+
+        if stream:
+            yield self._counted(np.array([BOS], np.uint32))
+        for block in map_beside(_ids, corpus, threads):  # words get their ids in the order of the text
+            yield self._counted(block)
+            progress(f"reading {corpus.report.bytes / 1e6:,.0f} MB")
+        if not corpus.report.segments:
+            raise InputError("the training text is empty: there is nothing to count")
+
+    def _counted(self, ids: Ids) -> Ids:
+        for begin in range(0, len(ids), _TOKENS_AT_A_TIME):  # NumPy makes 64-bit numbers of them first
+            counts = np.bincount(ids[begin : begin + _TOKENS_AT_A_TIME], minlength=len(self._counts))
+            counts[: len(self._counts)] += self._counts
+            self._counts = counts
+        return ids
+
+    def fit(self) -> FittedVocabulary:
+        """Return the vocabulary with rare words left out.
+
+        Raises:
+            InputError: the text has no words, and line ends are left out.
+            UsageError: a closed vocabulary does not hold all words.
+        """
+        settings, vocabulary = self.settings, self._vocabulary
+        if isinstance(vocabulary, VocabularyBuilder):
+            vocabulary = vocabulary.finish(closed=settings.vocabulary == "closed")
+        counts = np.zeros(len(vocabulary), np.int64)
+        counts[: len(self._counts)] = self._counts
+        new_ids = None
+        if settings.min_count != 1 or settings.vocab_size is not None:
+            vocabulary, new_ids = restrict(vocabulary, counts, min_count=settings.min_count, size=settings.vocab_size)
+            before, counts = counts, np.zeros(len(vocabulary), np.int64)
+            np.add.at(counts, new_ids, before)
+        if vocabulary.closed and counts[UNK]:
+            raise UsageError(
+                "a closed vocabulary must hold every word of the training text; use an open one, where the others are <unk>"
+            )
+        fitted = FittedVocabulary(vocabulary, counts, new_ids)
+        if not fitted.number_of_events:
+            raise InputError(
+                "the training text has no words, and --no-eos leaves out the line ends: there is nothing to count"
+            )
+        return fitted
+
+
+class TextIds:
+    """The ids of a text, which grow block by block.
+
+    They lie in pieces so large that the system takes each back as soon as it is free; the room of many small arrays would
+    stay with this process while it counts.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._pieces: list[Ids] = []
+
+    def add(self, block: Ids) -> None:
+        """Add the ids of the next block."""
+        while len(block):
+            at = self.size % _PIECE
+            if not at:
+                self._pieces.append(np.empty(_PIECE, np.uint32))
+            part, block = block[: _PIECE - at], block[_PIECE - at :]
+            self._pieces[-1][at : at + len(part)] = part
+            self.size += len(part)
+
+    def whole(self) -> Ids:
+        """Return all ids, uint32 [n]."""
+        if len(self._pieces) > 1:
+            self._pieces = [np.concatenate(self._pieces)[: self.size]]
+        return self._pieces[0][: self.size] if self._pieces else np.zeros(0, np.uint32)

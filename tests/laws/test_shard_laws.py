@@ -1,0 +1,138 @@
+"""The law of shards: any job, cut into any number of shards, run and merged in any order, gives what it gives uncut."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.laws.test_model_laws import texts
+
+import lmgauge
+from lmgauge import tasks
+from lmgauge.cluster import task
+from lmgauge.text import units
+
+METRICS = {
+    type(metric).__name__.lower(): metric for metric in (tasks.BLEU(), tasks.ChrF(), tasks.TER(), tasks.WER(), tasks.CER())
+}
+TRAINED = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat on the mat", "a dog"]), order=3)
+
+
+def write_text(folder: Path, lines: Sequence[str], files: int) -> list[Path]:
+    """Lines in some files, the last one without a newline at its end."""
+    bounds = [len(lines) * i // files for i in range(files + 1)]
+    paths = [folder / f"{i}.txt" for i in range(files)]
+    for path, begin, end in zip(paths, bounds, bounds[1:], strict=False):
+        path.write_text("\n".join(lines[begin:end]), encoding="utf-8", newline="\n")
+    return paths
+
+
+def same_run(one: Path, other: Path) -> bool:
+    """Byte for byte; both are written by one program on one machine, so that their environments agree, too."""
+    return all((one / name).read_bytes() == (other / name).read_bytes() for name in ("evaluation.json", "scores.parquet"))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    lines=texts(unseen=True),
+    files=st.integers(1, 3),
+    count=st.integers(1, 5),
+    order=st.randoms(use_true_random=False),
+    chosen=st.fixed_dictionaries({"by_group": st.booleans(), "columns": st.sampled_from([(), ("entropy", "rank")])}),
+    sizes=st.tuples(st.sampled_from([1, 20, 1 << 20]), st.sampled_from([1, 15, 1 << 18])),
+)
+def test_an_evaluation_in_shards_is_the_evaluation(
+    lines: list[str], files: int, count: int, order: Any, chosen: dict[str, Any], sizes: tuple[int, int]
+) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(units, "UNIT_BYTES", sizes[1])
+        folder = Path(name)
+        corpus = lmgauge.Corpus.from_files(write_text(folder, lines, files), block_bytes=sizes[0])
+        job = lmgauge.EvaluationJob(TRAINED, corpus, **chosen)
+        ranks = list(range(count))
+        order.shuffle(ranks)
+        shards = [lmgauge.run_shard(job, rank, count, folder / "shards") for rank in ranks]
+        order.shuffle(shards)
+        outputs = lmgauge.Outputs(folder / "whole", columns=chosen["columns"])
+        whole = lmgauge.evaluate(TRAINED, corpus, by_group=chosen["by_group"], output=outputs)
+        merged = lmgauge.merge([shard.folder for shard in shards], folder / "merged")
+        assert json.dumps(merged.to_dict()) == json.dumps(whole.to_dict())
+        assert same_run(folder / "whole", folder / "merged")
+        assert sum(shard.parts for shard in shards) >= 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    train=st.lists(texts(), min_size=1, max_size=4),
+    test=texts(unseen=True),
+    records=st.booleans(),
+    count=st.integers(1, 4),
+    order=st.randoms(use_true_random=False),
+    size=st.sampled_from([1, 15]),
+    n=st.integers(1, 4),
+)
+def test_an_overlap_in_shards_is_the_overlap(
+    train: list[list[str]], test: list[str], records: bool, count: int, order: Any, size: int, n: int
+) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(units, "UNIT_BYTES", size)
+        folder = Path(name)
+        for number, lines in enumerate(train):
+            rows = [json.dumps({"text": line}) for line in lines] if records else lines
+            (folder / f"train{number}.{'jsonl' if records else 'txt'}").write_text("\n".join(rows), encoding="utf-8")
+        (path,) = write_text(folder, test, 1)
+        training = lmgauge.Corpus.from_files(f"{folder}/train*", group=None, block_bytes=30)
+        chosen = lmgauge.OverlapSettings(n=n, near=0.5)
+        job = lmgauge.OverlapJob(training, path, chosen)
+        try:
+            whole = lmgauge.overlap(training, path, n=n, near=0.5)
+        except lmgauge.InputError as error:
+            whole, message = None, str(error)
+        ranks = list(range(count))
+        order.shuffle(ranks)
+        for rank in ranks:
+            lmgauge.run_shard(job, rank, count, folder / "shards")
+        if whole is None:
+            with pytest.raises(lmgauge.InputError, match=message.partition("?")[0]):
+                lmgauge.merge(folder / "shards")
+            return
+        merged = lmgauge.merge(folder / "shards")
+        assert json.dumps(merged.to_dict()) == json.dumps(whole.to_dict())
+        assert merged.segment_excluded.tolist() == whole.segment_excluded.tolist()
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    pairs=st.lists(st.tuples(*[st.lists(st.sampled_from(["a", "b", "cc", "ä"]), max_size=5)] * 3), min_size=1, max_size=12),
+    metric=st.sampled_from(list(METRICS)),
+    count=st.integers(1, 4),
+    size=st.integers(1, 4),
+)
+def test_a_task_metric_in_shards_is_the_metric(
+    pairs: list[tuple[list[str], ...]], metric: str, count: int, size: int
+) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task, "_SEGMENTS", size)
+        folder = Path(name)
+        for file, column in zip(
+            ("ref", "one", "two"), zip(*[[" ".join(words) for words in pair] for pair in pairs], strict=True), strict=True
+        ):
+            (folder / file).write_text("".join(f"{line}\n" for line in column), encoding="utf-8")
+        outputs = [folder / "one", folder / "two"]
+        drawn = lmgauge.tasks.ComparisonSettings(resamples=100)
+        job = lmgauge.TaskJob(metric, [folder / "ref"], outputs, settings=drawn)
+        for rank in range(count):
+            lmgauge.run_shard(job, rank, count, folder / "shards")
+        try:
+            whole = lmgauge.tasks.score_files(METRICS[metric], references=folder / "ref", hypotheses=outputs, settings=drawn)
+        except lmgauge.InputError as error:
+            with pytest.raises(lmgauge.InputError, match=str(error)[:20]):
+                lmgauge.merge(folder / "shards")
+            return
+        assert json.dumps(lmgauge.merge(folder / "shards").to_dict()) == json.dumps(whole.to_dict())

@@ -1,0 +1,102 @@
+"""Counting in partitions, against a dictionary of tuples."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmgauge._kernels import _native
+from lmgauge.models.ngram.partitioned.chunks import ChunkWriter
+from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages, dealing_stage
+from lmgauge.models.ngram.partitioned.shape import Shape
+from lmgauge.stages.memory_engine import MemoryEngine
+from lmgauge.text.vocabulary import BOS
+
+Ngram = tuple[int, ...]
+
+
+def counted(ids: list[int], order: int, partitions: int, chunk: int) -> tuple[MemoryEngine, Shape]:
+    engine = MemoryEngine()
+    writer = ChunkWriter(engine, order, chunk)
+    writer.add(np.array(ids, np.uint32))
+    shape = Shape(order, partitions, writer.finish(), 10, order > 2)
+    for stage in counting_stages(Counting(shape, [1] * (order - 1))):
+        engine.run(stage)
+    return engine, shape
+
+
+def ngrams(engine: MemoryEngine, shape: Shape, partition: int) -> dict[int, list[Ngram]]:
+    """The n-grams of a partition, order by order, in the order of their rows."""
+    found: dict[int, list[Ngram]] = {}
+    for k in shape.orders:
+        parents, words = engine.read(f"parents/{k}/{partition}").tolist(), engine.read(f"words/{k}/{partition}").tolist()
+        found[k] = [
+            ((parent,) if k == 2 else found[k - 1][parent]) + (word,) for parent, word in zip(parents, words, strict=True)
+        ]
+    return found
+
+
+def windows(ids: list[int], k: int) -> list[Ngram]:
+    every = [tuple(ids[i : i + k]) for i in range(len(ids) - k + 1)]
+    return [ngram for ngram in every if BOS not in ngram[1:]]
+
+
+texts = st.lists(st.sampled_from([BOS, 3, 3, 4, 5]), min_size=1, max_size=60).map(lambda ids: [BOS, *ids])
+
+
+@given(texts, st.integers(2, 5), st.integers(1, 4), st.integers(1, 30))
+def test_counts_are_those_of_a_dictionary(ids: list[int], order: int, partitions: int, chunk: int) -> None:
+    engine, shape = counted(ids, order, partitions, chunk)
+    every = [ngrams(engine, shape, p) for p in range(partitions)]
+    for k in shape.orders:
+        counts: Counter[Ngram] = Counter()
+        for p in range(partitions):
+            counts.update(dict(zip(every[p][k], engine.read(f"counts/{k}/{p}").tolist(), strict=True)))
+        assert counts == Counter(windows(ids, k))
+
+
+@given(texts, st.integers(3, 5), st.integers(1, 4), st.integers(1, 30))
+def test_each_new_ngram_asks_for_its_suffix(ids: list[int], order: int, partitions: int, chunk: int) -> None:
+    engine, shape = counted(ids, order, partitions, chunk)
+    every = [ngrams(engine, shape, p) for p in range(partitions)]
+    for k in shape.inner:
+        asked: Counter[Ngram] = Counter()
+        for p in range(partitions):
+            for name in shape.names("requests/{k}/{p}/{c}", k=[k], p=[p]):
+                asked.update(every[p][k][row] for row in engine.read(name).tolist())
+        assert asked == Counter(ngram[1:] for ngram in set(windows(ids, k + 1)))
+
+
+@given(texts, st.integers(3, 4), st.integers(1, 4), st.integers(1, 30))
+def test_answers_come_back_in_the_order_of_the_rows(ids: list[int], order: int, partitions: int, chunk: int) -> None:
+    engine, shape = counted(ids, order, partitions, chunk)
+    every = [ngrams(engine, shape, p) for p in range(partitions)]
+
+    def _hash(ngram: Ngram) -> int:
+        return int("".join(map(str, ngram)))
+
+    for k in shape.inner:
+        for p in range(partitions):
+            for c in range(shape.chunks):
+                rows = engine.read(f"requests/{k}/{p}/{c}").tolist()
+                engine.write(f"answers/{k}/{p}/{c}", np.array([_hash(every[p][k][row]) for row in rows], np.uint32))
+        engine.run(dealing_stage(shape, k, "answers", "lower"))
+        for p in range(partitions):
+            dealt = [v for name in shape.names("lower/{k}/{p}/{c}", k=[k + 1], p=[p]) for v in engine.read(name).tolist()]
+            assert dealt == [_hash(ngram[1:]) for ngram in every[p][k + 1]]
+
+
+def test_streams_that_do_not_fit_are_refused() -> None:
+    ids = np.array([1, 1, 3, 4, 5, 1, 1, 1], np.uint32)
+    with pytest.raises(ValueError, match="too short"):
+        _native.route_requests(ids, 3, [np.zeros(0, np.uint8)], [np.zeros(0, np.uint32)])
+    with pytest.raises(ValueError, match="too long"):
+        _native.route_requests(np.ones(5, np.uint32), 3, [np.ones(1, np.uint8)], [np.zeros(0, np.uint32)])
+    with pytest.raises(ValueError, match="shorter"):
+        _native.PartitionCounter(3, 1, 0, [1, 1]).add(np.ones(3, np.uint32))
+    with pytest.raises(ValueError, match="row"):
+        _native.count_rows(np.array([2], np.uint32), np.zeros(2, np.uint32))

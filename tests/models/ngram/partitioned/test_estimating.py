@@ -1,0 +1,89 @@
+"""Estimating in partitions, n-gram by n-gram beside the tables of training in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lmgauge
+from lmgauge import Corpus, NgramModel
+from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
+from lmgauge.models.ngram.partitioned.estimating import Estimated, estimate
+from lmgauge.models.ngram.partitioned.shape import Shape
+from lmgauge.models.ngram.partitioned.text import read_text
+from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.stages.memory_engine import MemoryEngine
+from lmgauge.text.vocabulary import BOS
+
+LINES = ["the cat sat on the mat", "the dog sat", "a cat ran", "the cat sat", "", "on the mat the cat ran and ran"]
+Values = dict[tuple[int, ...], tuple[float, float]]
+
+
+def estimated(
+    settings: NgramTrainingSettings, partitions: int, lines: Sequence[str] = LINES, chunk: int = 7
+) -> tuple[MemoryEngine, Shape, Estimated]:
+    engine = MemoryEngine()
+    text = read_text(engine, settings, Corpus.from_strings(lines), chunk, threads=1)
+    linked = settings.order > 2 and not settings.additive
+    shape = Shape(settings.order, partitions, text.chunks, len(text.fitted.vocabulary), linked)
+    for stage in counting_stages(Counting(shape, text.types)):
+        engine.run(stage)
+    counts = text.fitted.counts.copy()
+    counts[BOS] = 0
+    return engine, shape, estimate(engine, shape, settings, counts, text.fitted.events(settings))
+
+
+def of_partitions(engine: MemoryEngine, shape: Shape) -> list[Values]:
+    """Probability and weight of each n-gram, order by order."""
+    orders: list[Values] = [{} for _ in shape.orders]
+    for p in range(shape.partitions):
+        below: list[tuple[int, ...]] = []
+        for k in shape.orders:
+            parents, words = engine.read(f"parents/{k}/{p}").tolist(), engine.read(f"words/{k}/{p}").tolist()
+            ngrams = [
+                ((parent,) if k == 2 else below[parent]) + (word,) for parent, word in zip(parents, words, strict=True)
+            ]
+            probabilities = engine.read(f"probabilities/{k}/{p}").tolist()
+            weights = [1.0] * len(ngrams) if k == shape.order else engine.read(f"weights/{k}/{p}").tolist()
+            dropped = engine.read(f"dropped/{k}/{p}").tolist() or [0] * len(ngrams)
+            rows = zip(ngrams, probabilities, weights, dropped, strict=True)
+            orders[k - 2].update({ngram: (probability, weight) for ngram, probability, weight, drop in rows if not drop})
+            below = ngrams
+    return orders
+
+
+def of_tables(model: NgramModel) -> list[Values]:
+    orders: list[Values] = []
+    below: dict[int, tuple[int, ...]] = {}
+    for k, table in enumerate(model.tables.tables, 2):
+        e = table.entries()
+        columns = (e.slots, e.parents, e.words, e.probabilities, e.weights)
+        rows = list(zip(*(column.tolist() for column in columns), strict=True))
+        names = {slot: ((parent,) if k == 2 else below[parent]) + (word,) for slot, parent, word, _, _ in rows}
+        orders.append({names[slot]: (probability, weight) for slot, _, _, probability, weight in rows})
+        below = names
+    return orders
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("modified-kneser-ney", {}),
+        ("kneser-ney", {"interpolate": False, "cutoffs": (0, 0, 1)}),
+        ("good-turing", {}),
+        ("witten-bell", {"context": "stream"}),
+        ("lidstone", {"k": 0.5}),
+    ],
+)
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_values_are_those_of_training_in_memory(kind: Any, options: dict[str, Any], order: int, partitions: int) -> None:
+    model = lmgauge.train(kind, Corpus.from_strings(LINES), order=order, **options)
+    engine, shape, made = estimated(NgramTrainingSettings(kind, order=order, **options), partitions)
+    assert np.array_equal(made.unigrams, model.tables.unigrams)
+    assert of_partitions(engine, shape) == of_tables(model)
+    assert made.entries == model.types[1:]
+    assert made.unseen == model.tables.unseen
