@@ -16,7 +16,8 @@ from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_ngram
 
 _PROGRAM = """
-import json, resource, sys
+import json, sys
+from pathlib import Path
 import numpy as np
 import lmgauge
 from lmgauge.memory import resident_bytes
@@ -35,7 +36,9 @@ settings = NgramTrainingSettings(sys.argv[1], order=int(sys.argv[2]), **json.loa
 training.train_ngram(settings, lmgauge.Corpus.from_strings(lines(1000)), threads=1)
 before = resident_bytes()
 training.train_ngram(settings, lmgauge.Corpus.from_strings(lines(100_000)), threads=1)
-peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+# Not ru_maxrss, which begins as that of the process that started this one.
+status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+peak = 1024 * int(status["VmHWM"].split()[0]) - before
 print(json.dumps([peak, max(needed[-1].values())]))
 """
 
