@@ -169,7 +169,6 @@ def test_so_it_is_where_somebody_stops_it(
         (["kneser-ney", "--memory", "2 elephants"], "'2 elephants' is not a size"),
         (["kneser-ney", "--memory", "2G", "--temp", "nowhere"], "temp: nowhere is not a folder"),
         (["kneser-ney", "--workers", "0"], "Invalid value for '--workers'"),
-        (["kneser-ney", "--memory", "2G", "--prune", "1e-8"], "prune: a model is not pruned within a given memory"),
         (["lstm", "--memory", "2G"], "--memory is for n-gram models; lstm does not take it"),
         (["ffnn", "--ray", "local"], "--ray is for n-gram models; ffnn does not take it"),
         (["gru", "--workers", "2"], "--workers is for n-gram models"),

@@ -83,8 +83,6 @@ def _within(
 ) -> NgramModel:
     from lmgauge.models.ngram.partitioned.training import train_within
 
-    if settings.prune is not None:
-        raise UsageError("prune: a model is not pruned within a given memory; train it without, then `lmgauge prune` it")
     work = limits.work_folder(output)
     refuse_replacing({"-o": output, "--temp": work}, [source.path for source in corpus.sources])
     with _naming_work(work, limits):
@@ -97,6 +95,8 @@ def _naming_work(work: Path, limits: MemoryLimits) -> Iterator[None]:
     hint = f"the same command with --memory {_in_option(limits.memory)} --resume continues from {work}"
     try:
         yield
+    except UsageError:
+        raise  # what is to be said of it, it says
     except LmgaugeError as error:
         if work.is_dir() and "--resume" not in str(error):
             error.args = (f"{error}; then {hint}", *error.args[1:])

@@ -17,7 +17,6 @@ from lmgauge.models.ngram.training import train_ngram
 
 _PROGRAM = """
 import json, sys
-from pathlib import Path
 import numpy as np
 import lmgauge
 from lmgauge.memory import resident_bytes
@@ -36,10 +35,9 @@ settings = NgramTrainingSettings(sys.argv[1], order=int(sys.argv[2]), **json.loa
 training.train_ngram(settings, lmgauge.Corpus.from_strings(lines(1000)), threads=1)
 before = resident_bytes()
 training.train_ngram(settings, lmgauge.Corpus.from_strings(lines(100_000)), threads=1)
-# Not ru_maxrss, which begins as that of the process that started this one.
-status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-peak = 1024 * int(status["VmHWM"].split()[0]) - before
-print(json.dumps([peak, max(needed[-1].values())]))
+# Not ru_maxrss, which a process has from the one that started it.
+peak = 1024 * next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(json.dumps([peak - before, max(needed[-1].values())]))
 """
 
 
