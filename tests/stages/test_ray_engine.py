@@ -16,7 +16,12 @@ import pytest
 from tests.stages.graphs import Plan, arrays_after
 from tests.stages.ray_work import fail, stages
 
+import lmgauge
+from lmgauge import Corpus
 from lmgauge.errors import LmgaugeError, MissingExtraError
+from lmgauge.models.ngram.partitioned.text import read_text
+from lmgauge.models.ngram.partitioned.training import train_partitions
+from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.progress import listening
 from lmgauge.stages import ray_engine
 from lmgauge.stages.memory_engine import MemoryEngine
@@ -128,3 +133,23 @@ def test_ray_on_this_machine() -> None:
         assert engine.workers == 1
         assert arrays_after(engine, PLAN[:2]) == arrays_after(MemoryEngine(), PLAN[:2])
     assert not library().is_initialized()
+
+
+def test_a_model_is_the_same_when_a_machine_dies_while_it_is_trained(cluster: Any, node: Any, tmp_path: Path) -> None:
+    lines = ["the cat sat on the mat", "the dog sat", "a cat ran", "the dog ran after the cat"] * 3
+    settings = NgramTrainingSettings("modified-kneser-ney", order=4)
+    expected = lmgauge.train("modified-kneser-ney", Corpus.from_strings(lines), order=4)
+    ran: list[str] = []
+
+    class Losing(RayEngine):
+        def run(self, stage: Stage) -> None:
+            ran.append(stage.name)
+            if stage.name == "estimate-3":  # the other machine has what came of counting
+                cluster.remove_node(node, allow_graceful=False)
+            super().run(stage)
+
+    with Losing(cluster.address) as engine:
+        text = read_text(engine, settings, Corpus.from_strings(lines), 20, threads=1)
+        model = train_partitions(engine, settings, text, tmp_path / "model", partitions=3, memory=1 << 20)
+    assert "estimate-3" in ran
+    assert model.fingerprint == expected.fingerprint
