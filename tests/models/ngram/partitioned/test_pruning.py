@@ -56,7 +56,7 @@ def test_what_stays_is_what_stays_in_memory(
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
-@pytest.mark.parametrize("at_once", [3, 1 << 18])
+@pytest.mark.parametrize("at_once", [3, 1 << 15])
 def test_blanks_begin_and_end_what_stays(monkeypatch: pytest.MonkeyPatch, partitions: int, at_once: int) -> None:
     monkeypatch.setattr(pruning, "_AT_ONCE", at_once)
     lines = ["the cat sat on the mat", "the dog sat", "a cat sat on a mat and the dog ran", "the dog ran", "on the mat"] * 3
