@@ -84,6 +84,13 @@ def treebank_text(part: str) -> Path:
     return _unpacked(f"{TREEBANK}/ptb.{part}.txt.gz", f"ptb.{part}.txt")
 
 
+def open_corpus(name: str) -> Path:
+    """The path of a packed text of the folder open/, unpacked once into the cache folder."""
+    if name == f"classic-books/{PACKED['train.txt']}":
+        return book_text("train.txt")
+    return _unpacked(f"open/{name}", name.rsplit(".", 1)[0].replace("/", "-"))
+
+
 def _unpacked(name: str, target_name: str) -> Path:
     target = cache_folder() / target_name
     if target.exists():

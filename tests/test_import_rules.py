@@ -1,6 +1,6 @@
 """Which folder may import what: the arrows of the design, read from the source with `ast`.
 
-    cli -> api -> report -> evaluation, tasks -> numerics       explore, integrations, compat: beside cli, on the door
+    cli -> api -> report -> evaluation, tasks -> numerics       explore, cluster, integrations, compat: beside cli
                             evaluation -> scores <- models -> text        _kernels: leaves
 
 The score table is the waist: nothing right of it knows a model, nothing left of it knows a metric.
@@ -22,14 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
-    *("choices", "context_policy", "contexts", "errors", "figures", "files", "json_text", "memory"),
+    *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
     *("progress", "protocols", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
 
 KERNELS = "lmgauge._kernels"
-SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments"}
+SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments", "lmgauge.text.units"}
 """Denominators are counted from the source text, also right of the waist."""
 
 EVERY_ROOM = {
@@ -58,8 +58,9 @@ ALLOWED: dict[str, set[str]] = {
     "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
     "api": FOR_ALL | EVERY_ROOM,
     "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
+    "cluster": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "compat": FOR_ALL | EVERY_ROOM | {KERNELS, "lmgauge.api"},
-    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api", "lmgauge.explore"},
+    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api", "lmgauge.cluster", "lmgauge.explore"},
     "__main__": {"lmgauge.cli"},
 }
 """Room (folder or module right under the package; "" for the other modules there) -> prefixes of what it may import."""
@@ -73,7 +74,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
     | {"lmgauge.api.mix", "lmgauge.api.prune"}
-    | {"lmgauge.models.training.run"},
+    | {"lmgauge.models.training.run", "lmgauge.cluster.running"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 
@@ -93,6 +94,7 @@ LIBRARIES: dict[str, set[str]] = {
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
     "api": {"numpy", "pandas", "pyarrow"},
+    "cluster": {"numpy", "pyarrow"},
     "compat": set(),
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),

@@ -44,6 +44,10 @@ from lmgauge.api.stored_base import save_base as save_base
 from lmgauge.api.train import train as train
 from lmgauge.api.train import train_neural as train_neural
 from lmgauge.api.words import word_surprisal as word_surprisal
+from lmgauge.cluster.evaluation import EvaluationJob as EvaluationJob
+from lmgauge.cluster.merging import merge as merge
+from lmgauge.cluster.running import FinishedShard as FinishedShard
+from lmgauge.cluster.running import run_shard as run_shard
 from lmgauge.errors import CheckFailedError as CheckFailedError
 from lmgauge.errors import InputError as InputError
 from lmgauge.errors import LmgaugeError as LmgaugeError

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lmgauge
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluations, comparison_notes
 from lmgauge.report.evaluations import footnotes
 from lmgauge.text.documents import Corpus
@@ -23,7 +24,8 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def evaluated(text: Path, **options: dict[str, object]) -> Evaluations:
     models = [lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=2, **given) for given in options.values()]  # type: ignore[arg-type]
-    return lmgauge.evaluation.evaluate.evaluate(models, Corpus.from_files([text]), names=list(options), by_group=True)
+    origins = [Origin.of_model(model, name) for model, name in zip(models, options, strict=True)]
+    return lmgauge.evaluation.evaluate.evaluate(models, Corpus.from_files([text]), origins=origins, by_group=True)
 
 
 def test_models_of_the_same_events_may_be_compared(text: Path) -> None:

@@ -108,7 +108,7 @@ def evaluate(
         results = _evaluate(
             files.scored_models,
             corpus,
-            names=names,
+            origins=[Origin.of_model(one, name) for one, name in zip(models, names, strict=True)],
             by_group=by_group,
             threads=threads,
             spans=outputs.wanted,

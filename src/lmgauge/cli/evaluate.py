@@ -22,7 +22,9 @@ from lmgauge.cli.options import (
     read_texts,
     reading_settings,
     reserved_option,
+    run_shard,
     scoring_settings,
+    shard_option,
     threads_option,
     training_text,
 )
@@ -31,6 +33,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from lmgauge.cluster.shard import Shard
     from lmgauge.evaluation.results import Evaluations
     from lmgauge.report.blocks import Document
     from lmgauge.text.documents import Corpus
@@ -44,6 +47,7 @@ class _Choices:
     threads: int | None
     contexts: tuple[int, ...] | None
     per_context: str | None
+    shard: Shard | None
     every_protocol: bool = False
 
 
@@ -98,6 +102,7 @@ def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> t
         metavar="FILE",
         help="With --contexts, also write one row per length: .tsv, .csv, .jsonl, .parquet, or - .",
     ),
+    shard_option,
 )
 @settings(
     "outputs",
@@ -178,6 +183,9 @@ def evaluate(
         folder = model_among(texts)
         hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
+    if choices.shard is not None:
+        _shard(models, read_texts(texts, reading), choices, outputs, scoring, choices.shard, shown)
+        return
     if choices.contexts is not None:
         _curve(models, read_texts(texts, reading), choices, scoring, shown)
         return
@@ -201,6 +209,32 @@ def evaluate(
     else:  # rows say nothing of what was changed or left out
         for note in dict.fromkeys(note for result in results for note in result.notes):
             say(f"note: {note}", err=True)
+
+
+def _shard(
+    models: tuple[str, ...],
+    corpus: Corpus,
+    choices: _Choices,
+    outputs: Outputs,
+    scoring: ScoringOptions,
+    shard: Shard,
+    shown: _Shown,
+) -> None:
+    from lmgauge.cluster.evaluation import EvaluationJob
+
+    refuse_given(("scores", "contexts", "per_context", "html"), "does not go with --shard")
+    refuse_given(("per_segment", "per_token", "per_word"), "does not go with --shard: merge writes a run folder")
+    if len(models) != 1 or choices.every_protocol:
+        raise click.UsageError("--shard takes one model, and one protocol, at a time")
+    job = EvaluationJob(
+        models[0],
+        corpus,
+        by_group=choices.by == "group",
+        columns=outputs.columns,
+        scoring=scoring,
+        threads=choices.threads,
+    )
+    run_shard(job, shard, outputs.folder, as_json=shown.as_json)
 
 
 def _document(result: object) -> Document:

@@ -29,6 +29,7 @@ SECTIONS = {
     },
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+        "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
         "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
         "report": (
             "lmgauge.cli.report:report",
@@ -86,11 +87,12 @@ SECTIONS = {
 COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
 GUESSES = {
     "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
-    "mix": ("ensemble", "interpolate", "merge"),
+    "mix": ("ensemble", "interpolate"),
     "cache": ("adapt", "dynamic"),
     "prune": ("compress", "shrink", "trim"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
+    "merge": ("combine", "gather", "join", "reduce", "shard", "shards"),
     "diagnose": ("analyze", "errors"),
     "report": ("dashboard", "html", "page", "plot", "view", "visualize"),
     "explore": ("browse", "serve", "server", "ui", "viewer", "watch"),

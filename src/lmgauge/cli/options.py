@@ -7,6 +7,7 @@ Two groups arrive as one object: `reading_settings()` as `reading: ReadingOption
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from glob import glob
@@ -35,6 +36,8 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from lmgauge.cluster.job import Job
+    from lmgauge.cluster.shard import Shard
     from lmgauge.text.documents import Corpus
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
@@ -298,6 +301,45 @@ def _paths(values: Iterable[object]) -> Iterator[str]:
             yield value
             yield from glob(value)
             yield from value.partition("=")[2].split(",")
+
+
+def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> Shard | None:
+    from lmgauge.cluster.shard import Shard
+
+    return None if value is None else Shard.parse(value)
+
+
+shard_option = click.option(
+    "--shard",
+    metavar="I/N|slurm",
+    callback=_shard,
+    help="Compute share I of N only, into a folder of its own in -o DIR, unless it is complete there; slurm: by SLURM's "
+    "variables. lmgauge merge DIR puts all shares together.",
+)
+
+
+def run_shard(job: Job, shard: Shard, output: str | os.PathLike[str] | None, *, as_json: bool) -> None:
+    """Compute one shard of a job and say where it is.
+
+    Args:
+        job: the job.
+        shard: which share.
+        output: the folder of all shards, as the user named it.
+        as_json: print JSON.
+
+    Raises:
+        click.UsageError: no folder is named.
+        LmgaugeError: what computing raises.
+    """
+    from lmgauge.cli.say import answer, showing_progress
+    from lmgauge.cluster.running import run_shard as run
+    from lmgauge.report import shards
+
+    if output is None:
+        raise click.UsageError("--shard needs a folder for the shards: -o DIR")
+    with showing_progress():
+        result = run(job, shard.number - 1, shard.of, output)
+    answer(result, lambda: shards.blocks(result), as_json=as_json)
 
 
 seed_option = whole_number("--seed", least=0, default=DEFAULT_SEED, help="Same seed, same output.")

@@ -12,6 +12,7 @@ from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, Reduction, TopK
 from lmgauge.distributions.word_boundaries import Marking, WordBoundaries
 from lmgauge.errors import UsageError
+from lmgauge.scores import score_in_pieces
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -86,9 +87,15 @@ class WithColumns:
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the batches of the model with the columns; arguments as of its own `score`."""
         if self._boundaries is None:
-            return reduce(self._model, segments, self._reductions, spans=spans, threads=threads)
+            return self._reduced(segments, spans, threads)
         blocks, scored = tee(segments)
-        return self._boundaries.fill(blocks, reduce(self._model, scored, self._reductions, spans=spans, threads=threads))
+        return self._boundaries.fill(blocks, self._reduced(scored, spans, threads))
+
+    def _reduced(self, segments: Iterable[Segments], spans: bool, threads: int | None) -> Iterator[ScoreBatch]:
+        def reduced(blocks: Iterable[Segments]) -> Iterator[ScoreBatch]:
+            return reduce(self._model, blocks, self._reductions, spans=spans, threads=threads)
+
+        return score_in_pieces(reduced, segments) if getattr(self._model, "scores_in_units", False) else reduced(segments)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """Return the batch of one block with the columns; arguments as of the model's own `score_block`."""

@@ -260,7 +260,7 @@ def evaluate(
     models: Sequence[LanguageModel],
     corpus: Corpus,
     *,
-    names: Sequence[str] | None = None,
+    origins: Sequence[Origin] | None = None,
     by_group: bool = False,
     threads: int | None = None,
     spans: bool = False,
@@ -272,7 +272,7 @@ def evaluate(
     Args:
         models: what to evaluate.
         corpus: the text.
-        names: what to call the models; their labels if not given.
+        origins: what is said of the models, and what they are called; found from the models themselves if None.
         by_group: also evaluate each group of segments (by file, or by the field that the corpus names).
         threads: how many; no number depends on it.
         spans: whether batches carry byte spans; `watch` may need them.
@@ -285,7 +285,7 @@ def evaluate(
     Raises:
         InputError: the text is empty.
     """
-    evaluators = [Evaluator(Origin.of_model(model, names[i] if names else None)) for i, model in enumerate(models)]
+    evaluators = [Evaluator(origin) for origin in origins or map(Origin.of_model, models)]
     counted: dict[int, Denominators] = {}
     spans = spans or any(policy_of(model).leaves_out for model in models)
     done = 0

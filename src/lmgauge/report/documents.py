@@ -68,6 +68,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "PrunedModel": _by("pruning"),
     "StaticMixture": _by("mixture", "static_blocks"),
     "NeuralTraining": _by("training"),
+    "FinishedShard": _by("shards"),
 }
 """The builder of each kind of result, by the name of its class, so that no result is loaded to show another."""
 

@@ -14,7 +14,7 @@ In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and t
     id        dictionary<int32, string>   of the segment, as its source names it; only on disk, for joins
 
 `table.py` has the table in memory and the ways to walk it, `files.py` writes and reads it.
-May import `errors`, `files`, `numerics` and, to count the source text, `text.documents` and `text.segments`.
+May import `errors`, `files`, `numerics` and, to count the source text, `text.documents`, `text.segments` and `text.units`.
 """
 
 from lmgauge.scores.files import RowReader as RowReader
@@ -23,6 +23,8 @@ from lmgauge.scores.files import is_json_lines as is_json_lines
 from lmgauge.scores.files import read_metadata as read_metadata
 from lmgauge.scores.files import read_scores as read_scores
 from lmgauge.scores.given import GivenTokens as GivenTokens
+from lmgauge.scores.pieces import join_pieces as join_pieces
+from lmgauge.scores.pieces import score_in_pieces as score_in_pieces
 from lmgauge.scores.table import EOS_KIND as EOS_KIND
 from lmgauge.scores.table import KINDS as KINDS
 from lmgauge.scores.table import OOV as OOV

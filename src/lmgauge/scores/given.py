@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,6 +40,16 @@ class GivenTokens:
         of_some[chosen] = True
         ids = self.ids[np.repeat(of_some, self.counts)]
         return GivenTokens(ids, self.counts[chosen], self.lengths[chosen], self.crossing[chosen])
+
+    @classmethod
+    def joined(cls, parts: Sequence[GivenTokens]) -> GivenTokens:
+        """Return what was given before the segments of some batches, one behind the other.
+
+        Args:
+            parts: at least one, with ids of the same strings.
+        """
+        columns = zip(*((part.ids, part.counts, part.lengths, part.crossing) for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
 
     def by_segment(self) -> list[NDArray[np.uint32]]:
         """Return the ids given before each segment, uint32 each."""

@@ -13,6 +13,7 @@ import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -248,6 +249,37 @@ class Corpus:
             raise UsageError("text that is given before each segment cannot be kept where segments are joined into one")
         options = replace(self._options, join=separator, document=None, id=None)
         return Corpus(self._readers, options, one_shot=self._one_shot, sources=self.sources)
+
+    def in_blocks(self, block_bytes: int) -> Corpus:
+        """Return the same text, to be read in blocks of another size.
+
+        Args:
+            block_bytes: about how many bytes to hold at a time.
+
+        Raises:
+            UsageError: fewer than 1.
+
+        Example:
+            >>> [len(block) for block in Corpus.from_strings(["the cat", "sat", "down"]).in_blocks(10)]
+            [2, 1]
+        """
+        other = copy(self)
+        other._options, other.report, other.document_names = (
+            replace(self._options, block_bytes=block_bytes),
+            TextReport(),
+            [],
+        )
+        return other
+
+    @property
+    def block_bytes(self) -> int:
+        """About how many bytes of the text a block has."""
+        return self._options.block_bytes
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether all segments are joined into one."""
+        return self._options.join is not None
 
     @property
     def boundary(self) -> Boundary | None:

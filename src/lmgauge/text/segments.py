@@ -142,6 +142,37 @@ class Segments:
             boundary=self.boundary,
         )
 
+    def part(self, begin: int, end: int) -> Segments:
+        """Return consecutive segments as a block of their own, with the text that is given before each; nothing is copied.
+
+        Args:
+            begin: the first segment, counted from 0 in this object.
+            end: the segment behind the last.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["the cat", "sat", "down"])))
+            >>> part = block.part(1, 3)
+            >>> part.first, part.text(0), part.data.tobytes()
+            (1, b'sat', b'satdown')
+        """
+        if (begin, end) == (0, len(self)):
+            return self
+        low = int(self.starts[begin] if self.given_starts is None else self.given_starts[begin])
+        return replace(
+            self,
+            data=self.data[low : int(self.ends[end - 1]) + self.terminator],
+            starts=self.starts[begin:end] - low,
+            ends=self.ends[begin:end] - low,
+            first_line=self.line(begin),
+            line_numbers=None if self.line_numbers is None else self.line_numbers[begin:end],
+            groups=None if self.groups is None else self.groups[begin:end],
+            documents=None if self.documents is None else self.documents[begin:end],
+            ids=None if self.ids is None else self.ids[begin:end],
+            first=self.first + begin,
+            given_starts=None if self.given_starts is None else self.given_starts[begin:end] - low,
+        )
+
     def alone(self) -> Segments:
         """Return the segments without the text that is given before them, one right behind the other.
 

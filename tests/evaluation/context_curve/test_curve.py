@@ -164,9 +164,9 @@ def test_lengths_run_in_several_processes(checkpoint_folder: Path) -> None:
 
 @pytest.fixture
 def checkpoint_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    from lmgauge.models.network import sequences
+    from lmgauge.text import units
 
-    monkeypatch.setattr(sequences, "_GROUP_TOKENS", 60)
+    monkeypatch.setattr(units, "UNIT_BYTES", 300)
     tokenizer = byte_level()
     network("gpt2", len(tokenizer)).save_pretrained(tmp_path / "net")
     tokenizer.save_pretrained(tmp_path / "net")

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 import lmgauge
 from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.models.network import sequences
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.parallel import Workers, score_in_order, workers_for
+from lmgauge.text import units
 
 ROOT = Path(__file__).resolve().parents[3]
 FATAL, SLOW, BAD, MISSING = -1, -2, -3, -4
@@ -233,7 +233,7 @@ TEXTS = [f"the cat {n} sat on the mat and {'saw a dog ' * (n % 7)}." for n in ra
 def test_digits_are_those_of_one_process(
     checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sequences, "_GROUP_TOKENS", 100)
+    monkeypatch.setattr(units, "UNIT_BYTES", 400)
     texts = lmgauge.Corpus.from_strings(TEXTS, block_bytes=200)
     alone = lmgauge.load_model(checkpoint(), device="cpu", context=16, stride=5)
     shared: Any = lmgauge.load_model(checkpoint(), devices=["cpu", "cpu", "cpu"], context=16, stride=5)

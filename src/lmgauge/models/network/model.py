@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -18,18 +19,17 @@ from lmgauge.models.network.block_distributions import NetworkDistributions
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.parallel import Workers, score_in_order
-from lmgauge.models.network.sequences import BlockEvents, block_events, in_groups
+from lmgauge.models.network.sequences import BlockEvents, block_events, events_in_units
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.network.windows import layout_of, window_of, windows
+from lmgauge.models.network.windows import layout_of, window_of, windows, windows_note
 from lmgauge.models.protocol import check_context
 from lmgauge.models.scored_text import ScoresStrings
-from lmgauge.scores import ScoreBatch
+from lmgauge.scores import ScoreBatch, score_in_pieces
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 from lmgauge.threads import thread_count
 
-_WITHOUT_BOS = "; only the first begins with BOS, which this tokenizer puts before a text (--bos-each-window)"
 # Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
 
@@ -45,6 +45,7 @@ class NetworkModel(ScoresStrings):
         options: what was chosen about scoring.
         tolerance: nats by which rows may differ when they are scored again.
         workers: further processes that compute; None where this one does all.
+        scores_in_units: True if segments are contexts of their own, so that large blocks are best scored in pieces.
     """
 
     blocks_are_independent = False
@@ -61,6 +62,7 @@ class NetworkModel(ScoresStrings):
         self.tokens = tokens.reading_line_ends() if policy.end == "newline" else tokens
         self.layout = layout_of(policy)
         self.tolerance = engine.tolerance
+        self.scores_in_units = not policy.runs_on
         self._segments = self._in_windows = 0
         self.workers: Workers | None = None
 
@@ -110,11 +112,8 @@ class NetworkModel(ScoresStrings):
             ]
         if not self._in_windows or self.context_policy.protocol is not None:
             return []
-        return [
-            f"{self._in_windows:,} of {self._segments:,} segments longer than {self.context_policy.length:,} tokens, read "
-            f"in windows of that size, each {self.context_policy.stride:,} tokens after the one before"
-            + ("" if self.context_policy.bos_each or self.tokens.puts_first != "bos" else _WITHOUT_BOS)
-        ]
+        without_bos = self.tokens.puts_first == "bos" and not self.context_policy.bos_each
+        return [windows_note(self.context_policy, without_bos, self._in_windows, self._segments)]
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order.
@@ -129,15 +128,15 @@ class NetworkModel(ScoresStrings):
             ModelFileError: the network gives NaN.
             UsageError: a window does not fit into the memory.
         """
-        stream = _Stream(self) if self.context_policy.runs_on else None
-        segments = segments if stream is None else alone(segments, self.label)
         self._segments = self._in_windows = 0
-        blocks = (block_events(block, self.tokens, self.context_policy, spans=spans) for block in segments)
-        if stream is None:
-            yield from self._of_segments(in_groups(blocks), thread_count(threads))
+        threads = thread_count(threads)
+        in_groups = partial(events_in_units, tokens=self.tokens, policy=self.context_policy, spans=spans)
+        if self.scores_in_units:
+            yield from score_in_pieces(lambda cut: self._of_segments(in_groups(cut), threads), segments)
             return
-        for group in in_groups(blocks):
-            with self.engine.threads(thread_count(threads)):
+        stream = _Stream(self)
+        for group in in_groups(alone(segments, self.label)):
+            with self.engine.threads(threads):
                 batches = [stream(events) for events in group]
             yield from batches
 

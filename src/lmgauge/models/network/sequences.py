@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,8 @@ from lmgauge.models.network.tokens import TokenMap
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
+from lmgauge.text.units import in_units
 from lmgauge.text.vocabulary import EOS, UNK
-
-# Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
-_GROUP_TOKENS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +140,15 @@ def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, sp
     return BlockEvents(block, ids, counts, ends, encoded.lossy, before)
 
 
-def in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
-    """Yield blocks in groups with enough events to fill batches.
+def events_in_units(
+    blocks: Iterable[Segments], tokens: TokenMap, policy: ContextPolicy, *, spans: bool
+) -> Iterator[list[BlockEvents]]:
+    """Yield the events of blocks in groups of enough text to fill batches.
 
     Args:
         blocks: of a text, in order.
+        tokens: of the network.
+        policy: what ends a segment.
+        spans: whether to find the byte spans of the events.
     """
-    group: list[BlockEvents] = []
-    for events in blocks:
-        group.append(events)
-        if sum(len(part.ids) for part in group) >= _GROUP_TOKENS:
-            yield group
-            group = []
-    if group:
-        yield group
+    return in_units((block_events(block, tokens, policy, spans=spans) for block in blocks), attrgetter("block"))

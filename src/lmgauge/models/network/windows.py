@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.counted_note import CountedNote
 from lmgauge.protocols import PROTOCOLS
 
 
@@ -243,3 +244,26 @@ def layout_of(policy: ContextPolicy) -> Layout:
     if protocol.layout == "chunks":
         return Chunks(stride, protocol.first_scored(stride))
     return Filled(length) if protocol.layout == "filled" else Sliding(length, stride)
+
+
+def windows_note(policy: ContextPolicy, without_bos: bool, count: int, total: int) -> CountedNote:
+    """Return the sentence on segments that do not fit into a window.
+
+    Args:
+        policy: what each prediction sees.
+        without_bos: the tokenizer puts BOS before a text, and further windows do not begin with it.
+        count: of such segments.
+        total: all segments.
+
+    Example:
+        >>> str(windows_note(ContextPolicy(length=8, stride=4), False, 2, 10))[:60]
+        '2 of 10 segments longer than 8 tokens, read in windows of th'
+    """
+    sentence = (
+        f"segments longer than {policy.length:,} tokens, read in windows of that size, each {policy.stride:,} tokens after "
+        "the one before"
+    )
+    return CountedNote.of("{count:,} of {total:,} " + sentence + _WITHOUT_BOS * without_bos, count, total)
+
+
+_WITHOUT_BOS = "; only the first begins with BOS, which this tokenizer puts before a text (--bos-each-window)"

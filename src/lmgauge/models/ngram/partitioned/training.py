@@ -145,7 +145,5 @@ def _planned(text: ReadText, memory: int) -> dict[str, int]:
 
 
 def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> FolderEngine:
-    if limits.ray is not None:
-        raise NotImplementedError
     folder = limits.work_folder(output)
     return FolderEngine(folder, work, workers=limits.workers, resume=limits.resume)

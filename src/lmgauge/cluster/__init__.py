@@ -1,0 +1,13 @@
+"""Work cut into shards, for several processes or machines, and put together again to the digits of the whole.
+
+A shard of a job scores its share of a text: every n-th unit of it, of about 256 kB each. What costs time is computed by the
+shards, block by block, and stored as named arrays (`part_files`), so that `merge` runs the same code as an unsharded job
+does, and takes from the shards what that would have computed. So all it gives is the same, to the bit.
+
+    Shard (shard.py)     which share: 2 of 8, from the command line or from SLURM
+    Job (job.py)         what can be cut: an evaluation, an overlap, a task metric
+    run (running.py)     run(job, rank, world_size, output): one folder a shard, whole or not there
+    merge (merging.py)   the folders of all shards -> the result of the whole
+
+May import any room but `cli`, `explore` and `integrations`.
+"""

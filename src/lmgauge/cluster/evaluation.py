@@ -1,0 +1,289 @@
+"""An evaluation in shards: a shard scores its blocks of the text, and `merge` evaluates the text with those scores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
+from lmgauge.cluster.job import Write
+from lmgauge.cluster.part_files import read_parts
+from lmgauge.cluster.record import ShardRecord
+from lmgauge.cluster.score_arrays import BatchDecoder, BatchEncoder
+from lmgauge.cluster.shard import Shard, numbered_pieces
+from lmgauge.context_policy import policy_of
+from lmgauge.counted_note import CountedNote, merged_notes
+from lmgauge.distributions.columns import WithColumns
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.evaluate import evaluate, sum_block
+from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.results import Evaluation, Evaluations
+from lmgauge.evaluation.run_folder import RunFolders, run_settings
+from lmgauge.evaluation.runs import Run
+from lmgauge.json_text import plain
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.progress import say_progress
+from lmgauge.scores import ScoreBatch, TokenStrings, join_pieces
+from lmgauge.scoring import score_together
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+from lmgauge.text.units import UnitCounter, pieces
+
+_MOST = 1 << 31  # bytes of a block
+_WHERE = ("device", "devices", "processes")
+"""Settings that say where numbers are computed, and change none."""
+
+
+@dataclass(frozen=True)
+class EvaluationJob:
+    """One model evaluated on a text: what `lmgauge.evaluate` does, as a job that can be cut into shards.
+
+    Attributes:
+        model: a model or its path.
+        text: files: a path, several, or a `Corpus`.
+        by_group: also evaluate each group.
+        columns: what to keep of each whole distribution, see `Outputs`.
+        scoring: how a model named by its path scores.
+        threads: how many; no number depends on it, but the last bits of networks.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog", "the dog sat"])
+        >>> job = EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for rank in range(2):
+        ...         shard = lmgauge.run_shard(job, rank, 2, folder)
+        ...     merged = lmgauge.merge([folder], text=text)
+        >>> merged == lmgauge.evaluate(job.model, text)
+        True
+    """
+
+    model: Model
+    text: Text
+    by_group: bool = False
+    columns: Sequence[str] = ()
+    scoring: ScoringOptions | None = None
+    threads: int | None = None
+
+    def prepare(self) -> EvaluationWork:
+        """Load the model and look for the text.
+
+        Raises:
+            ModelFileError: the model cannot be loaded.
+            InputError: a file is missing.
+            UsageError: the context runs on over the text, or the text is one segment: it cannot be cut.
+        """
+        return EvaluationWork(self)
+
+
+class EvaluationWork:
+    """An evaluation whose model is loaded."""
+
+    kind = "evaluation"
+
+    def __init__(self, job: EvaluationJob) -> None:
+        corpus = one_text(job.text, None, None)
+        if not corpus.rereadable:
+            raise UsageError("every shard reads the text, and merge does again: save it in a file first")
+        (model,), (name,) = named_models([job.model], job.scoring)
+        followed_corpus = followed([model], corpus, job.scoring, by_group=job.by_group)
+        _refuse_uncut(model, followed_corpus, joined=followed_corpus is not corpus)
+        self._job, self._corpus = job, corpus
+        self._model = WithColumns(model, job.columns) if job.columns else model
+        self._origin = Origin.of_model(model, name)
+        how: dict[str, Any] = {"by_group": job.by_group, "columns": job.columns, "scoring": job.scoring or ScoringOptions()}
+        self._settings: dict[str, Any] = plain(run_settings(model, corpus.settings, **how))
+        self.inputs = [os.fspath(job.model)] if isinstance(job.model, PATHS) else []
+        self.inputs += [source.path for source in corpus.sources]
+
+    def made_of(self) -> Mapping[str, Any]:
+        """Return model, text and settings; see `Work`."""
+        if not self._corpus.report.sha256:
+            for _ in self._corpus:
+                pass
+        text = {name: value for name, value in self._settings["text"].items() if name != "paths"}
+        chosen = {name: value for name, value in self._settings.items() if name not in ("text", *_WHERE)}
+        made_of: Mapping[str, Any] = plain(
+            {
+                "model": self._origin.to_metadata(),
+                "text": self._corpus.report.sha256,
+                "settings": chosen | {"text": text},
+                "block_bytes": self._corpus.block_bytes,
+            }
+        )
+        return made_of
+
+    def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
+        """Score the blocks of a shard and store their rows; see `Work`.
+
+        Raises:
+            InputError: the text cannot be scored.
+        """
+        own: list[int] = []  # numbers of pieces, in the order in which they are scored
+
+        def owned() -> Iterator[Segments]:
+            for number, unit, piece in numbered_pieces(self._corpus):
+                if shard.has(unit):
+                    own.append(number)
+                    yield piece
+
+        def checked(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, ScoreBatch]:
+            sum_block(batches[0])  # refuses here what would be refused when shards are merged
+            return block, batches[0]
+
+        encode = BatchEncoder()
+        model = cast("LanguageModel", self._model)
+        scored = 0
+        rows = score_together([model], owned(), checked, spans=True, threads=self._job.threads)
+        for done, (piece, batch) in enumerate(rows):
+            write(own[done], encode(batch))
+            scored += piece.byte_count()
+            say_progress(f"scored {scored / 1e6:,.0f} MB")
+        notes = [
+            {"template": note.template, "count": note.number} if isinstance(note, CountedNote) else str(note)
+            for note in getattr(model, "notes", ())
+        ]
+        return {"settings": self._settings, "notes": notes}
+
+
+def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None:
+    """Refuse what no shard can score as the whole would.
+
+    Raises:
+        UsageError: contexts run on, segments are joined, or the model is on a server.
+    """
+    if policy_of(model).runs_on:
+        raise UsageError(
+            f"{model.label}: its context runs on over the whole text, which shards would cut: leave out --shard, or choose "
+            "--context sentence"
+        )
+    if joined or corpus.is_joined:
+        raise UsageError("all segments are joined into one text, which cannot be cut: leave out --shard, or the protocol")
+    if hasattr(model, "server"):
+        raise UsageError(f"{model.label}: a server answers many requests at a time: leave out --shard, and raise --threads")
+
+
+class StoredModel:
+    """What shards have scored, in place of the model that did: it knows the scores of one text."""
+
+    blocks_are_independent = False
+
+    def __init__(self, origin: Origin, records: Sequence[ShardRecord]) -> None:
+        self.label, self.context_policy = origin.model, origin.policy
+        self._records = records
+        self.notes: list[str] = []
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield the batch of each block of the text; arguments as of any model.
+
+        Raises:
+            InputError: the blocks are not those that were scored.
+        """
+        shared: dict[bytes, TokenStrings] = {}
+        decoders = [BatchDecoder(shared) for _ in self._records]
+        parts = [read_parts(record.parts) for record in self._records]
+        units = UnitCounter()
+        number = total = 0
+        for block in segments:
+            made = []
+            for piece in pieces(block):
+                owner = units.unit_of(piece) % len(parts)
+                stored = next(parts[owner], None)
+                if stored is None or stored[0] != number:
+                    raise InputError(f"{self._records[owner].path}: has no scores of {piece.place(0)}; run this shard again")
+                made.append(decoders[owner](stored[1], piece))
+                number += 1
+            total += len(block)
+            yield join_pieces(made)
+        for owner, rest in enumerate(parts):
+            if next(rest, None) is not None:
+                raise InputError(f"{self._records[owner].path}: has scores of more than the text; run this shard again")
+        self.notes = merged_notes([_stored_notes(record, total) for record in self._records], total)
+
+
+def _stored_notes(record: ShardRecord, total: int) -> list[str]:
+    """Return the notes of a shard.
+
+    Raises:
+        InputError: its record does not hold notes.
+    """
+    try:
+        return [
+            note if isinstance(note, str) else CountedNote.of(note["template"], int(note["count"]), total)
+            for note in record.facts["notes"]
+        ]
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{record.path}: its notes cannot be read; run this shard again") from error
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What the record of a shard says of the evaluation, once it is known to be of the right types.
+
+    Attributes:
+        run: model, text and settings.
+        block_bytes: about how many bytes of the text a block has.
+        by_group: groups are evaluated, too.
+    """
+
+    run: Run
+    block_bytes: int
+    by_group: bool
+
+    @classmethod
+    def of(cls, record: ShardRecord) -> _Stored:
+        """Return what a record says.
+
+        Raises:
+            InputError: it is not the record of an evaluation.
+        """
+        model, sha256, block_bytes = (record.made_of.get(name) for name in ("model", "text", "block_bytes"))
+        settings = record.facts.get("settings")
+        text = settings.get("text") if isinstance(settings, dict) else None
+        if not (
+            isinstance(model, dict) and isinstance(sha256, str) and isinstance(block_bytes, int) and 0 < block_bytes <= _MOST
+        ):
+            raise InputError(f"{record.path}: does not say which model and text it is of; run this shard again")
+        if not isinstance(settings, dict) or not isinstance(text, dict) or settings.get("by", "") not in (None, "group"):
+            raise InputError(f"{record.path}: does not say how the text was scored; run this shard again")
+        origin = Origin.of_metadata(model, str(record.path))
+        run = Run(origin.model, record.path, record.path, origin, sha256, None, settings)
+        return cls(run, block_bytes, settings["by"] == "group")
+
+
+def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None) -> Evaluation | Evaluations:
+    """Return the evaluation of the whole text from all its shards, and write its run folder.
+
+    Args:
+        records: of all shards, in order.
+        corpus: the text; None for where the shards remember it.
+        output: the run folder; None to write none.
+
+    Raises:
+        InputError: the text is not there any more, or was changed; a shard is damaged.
+    """
+    stored = _Stored.of(records[0])
+    corpus = stored.run.corpus() if corpus is None else corpus
+    if corpus is None:
+        raise InputError("the text that the shards scored is not where they remember it: name it with --text")
+    origin = stored.run.origin
+    with ExitStack() as stack:
+        folders = None if output is None else stack.enter_context(RunFolders(output, [origin.model]))
+        results = evaluate(
+            [cast("LanguageModel", StoredModel(origin, records))],
+            corpus.in_blocks(stored.block_bytes),
+            origins=[origin],
+            by_group=stored.by_group,
+            watch=None if folders is None else lambda i, block, batch, tally: folders.write(i, batch, block.ids),
+            progress=lambda done: say_progress(f"merged {done / 1e6:,.0f} MB"),
+        )
+        if results.items[0].fingerprints["text"] != stored.run.text_sha256:
+            raise InputError("the text is not what the shards scored: it was changed, or another one is named")
+        if folders is not None:
+            folders.finish(results, [stored.run.settings])
+    return results if stored.by_group else results.items[0]

@@ -1,0 +1,131 @@
+"""Runs one shard of a job: a folder appears when it is complete, and is left alone by whoever runs it again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmgauge.api.inputs import PathLike
+from lmgauge.cluster.job import Job, Work
+from lmgauge.cluster.part_files import Arrays, PartWriter
+from lmgauge.cluster.record import (
+    PARTS_FILE,
+    RECORD_FILE,
+    ShardRecord,
+    difference,
+    is_shard_folder,
+    read_record,
+    write_record,
+)
+from lmgauge.cluster.shard import Shard
+from lmgauge.errors import InputError, UsageError
+from lmgauge.files import refuse_replacing, writing_directory
+from lmgauge.shown import Shown
+from lmgauge.version import __version__
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, repr=False)
+class FinishedShard(Shown):
+    """A shard that is complete.
+
+    Attributes:
+        job: the kind of work: evaluation, overlap, task.
+        shard: its number, from 1.
+        of: how many there are.
+        folder: where it is.
+        parts: blocks of the text that it has; 0 where the text has fewer units than there are shards.
+        computed: False where it was complete before.
+
+    Example:
+        >>> FinishedShard("evaluation", 2, 8, "shards/2-of-8", 12, True)
+        <FinishedShard: evaluation, shard 2 of 8: 12 blocks of the text, in shards/2-of-8>
+    """
+
+    job: str
+    shard: int
+    of: int
+    folder: str
+    parts: int
+    computed: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes as plain values."""
+        return dict(vars(self))
+
+    def _in_brief(self) -> str:
+        before = "" if self.computed else ", complete before"
+        return f"{self.job}, shard {self.shard} of {self.of}: {self.parts:,} blocks of the text, in {self.folder}{before}"
+
+
+def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> FinishedShard:
+    """Compute one shard of a job, unless it is complete: `--shard`.
+
+    Args:
+        job: an `EvaluationJob`, `OverlapJob` or `TaskJob`.
+        rank: number of the shard, from 0.
+        world_size: how many shards there are.
+        output: folder of all shards; this one gets a folder in it, which appears when it is complete.
+
+    Raises:
+        UsageError: the folder holds a complete shard of another job, or the job cannot be cut.
+        LmgaugeError: what computing raises.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     first, again = (run_shard(job, 0, 2, folder) for _ in range(2))
+        >>> first.parts, first.computed, again.computed
+        (1, True, False)
+    """
+    shard, work = Shard(rank + 1, world_size), job.prepare()
+    folder = Path(output) / shard.folder
+    refuse_replacing({"-o": folder}, work.inputs)
+    complete = _complete(folder, work, shard)
+    if complete is not None:
+        return FinishedShard(work.kind, shard.number, shard.of, str(folder), _count(complete.facts), False)
+    with writing_directory(folder, is_ours=is_shard_folder) as made:
+        parts = 0
+        with PartWriter(made / PARTS_FILE) as writer:
+
+            def write(number: int, arrays: Arrays) -> None:
+                nonlocal parts
+                writer.write(number, arrays)
+                parts += 1
+
+            facts = work.compute(shard, write)
+        write_record(made, work.kind, shard, work.made_of(), {**facts, "parts": parts})
+    return FinishedShard(work.kind, shard.number, shard.of, str(folder), parts, True)
+
+
+def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:
+    """Return the record of a shard that is complete; None where there is none, or it is damaged.
+
+    Raises:
+        UsageError: it is of another job.
+    """
+    if not (folder / RECORD_FILE).exists():
+        return None
+    try:
+        record = read_record(folder)
+    except InputError as error:
+        _LOG.warning("%s", error)
+        return None
+    made_of = {"lmgauge": __version__, **work.made_of()}
+    other = "the kind of job" if record.job != work.kind else difference(record.made_of, made_of)
+    if other or record.shard != shard:
+        raise UsageError(
+            f"{folder}: is a complete shard that differs in {other or 'its number'}; name another folder, or remove it"
+        )
+    return record
+
+
+def _count(facts: Mapping[str, Any]) -> int:
+    parts = facts.get("parts")
+    return parts if isinstance(parts, int) else 0
