@@ -306,7 +306,7 @@ def _reweigh(read: Read, p: int, order: _Order) -> Iterator[Array]:
     """Yield the probabilities of what is held, what is not, and the weights of the contexts, of the order below."""
     rows, k = _rows(read, p, order), order.k
     weights = read("weights_of_words") if k == 2 else _new_weights(rows, read(f"old_weights/{k - 1}/{p}"))
-    probabilities = np.maximum(rows.probabilities, np.float32(0))
+    probabilities = rows.probabilities.copy()
     for part, parents, own, lower in rows.blocks():
         blanks = np.flatnonzero(own == _BLANK)
         probabilities[part][blanks] = -backed_off(weights[parents[blanks]], lower[blanks])
