@@ -77,8 +77,8 @@ def train(work: Work, way: str, kill_after: float) -> Trained:
         # In a child: Ray is large, and what it starts must be watched with it.
         command = [sys.executable, __file__, "on-a-cluster", f"{kill_after}", json.dumps(command)]
     watched = run_watched(command, work.temporary)
-    harness.note(watched.measured.out.strip())
     trained = Trained(way, watched, fingerprint(work.model))
+    harness.note(f"{watched.measured.out.strip()}: {', '.join(trained.row())}")
     shutil.rmtree(work.temporary)
     shutil.rmtree(work.model)
     return trained
