@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from lmgauge.files import OutputError
 from lmgauge.models.ngram import memory_needs
 from lmgauge.models.ngram.model import load_ngram_model
 from lmgauge.models.ngram.partitioned import limits as limits_module
+from lmgauge.models.ngram.partitioned import training
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.training import train_ngram
 
@@ -48,10 +47,9 @@ class Within:
 
 @pytest.fixture
 def within(monkeypatch: pytest.MonkeyPatch) -> Within:
-    module = ModuleType("lmgauge.models.ngram.partitioned.training")
-    module.train_within = Within()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return module.train_within  # type: ignore[attr-defined,no-any-return]
+    stand_in = Within()
+    monkeypatch.setattr(training, "train_within", stand_in)
+    return stand_in
 
 
 @pytest.fixture
@@ -150,7 +148,6 @@ def test_work_that_was_left_is_named_and_how_it_goes_on(within: Within, text: Pa
     hint = f"the same command with --memory 1024M --resume continues from {tmp_path}/model.parts"
     assert refused(*command) == f"lmgauge: error: {tmp_path}/model.parts: the disk is full; then {hint}\n"
     within.error = None
-    assert "model.parts: holds a training that was stopped; --resume continues it" in refused(*command)
     ok(*command, "--resume")
     assert [limits.resume for limits, _ in within.calls] == [False, True]
 
@@ -190,3 +187,33 @@ def test_nothing_that_is_read_is_replaced(within: Within, text: Path, tmp_path: 
     with pytest.raises(UsageError, match="would replace what this command reads"):
         lmgauge.train(KN, inside, output=inside)
     assert within.calls == []
+
+
+def test_the_model_is_that_of_training_in_memory(text: Path, tmp_path: Path, little: None) -> None:
+    options = ["--order", 3, "--threads", 1]
+    ok("train", KN, text, "-o", tmp_path / "asked", *options, "--memory", "256M", "--temp", tmp_path)
+    ok("train", KN, "-", "-o", tmp_path / "piped", *options, "--memory", "256M", stdin=text.read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits_module, "free_memory", lambda: 1 << 30)
+        assert "training within" in ok("train", KN, text, "-o", tmp_path / "chosen", *options).stderr
+        patch.setattr(memory_needs, "free_memory", lambda: None)
+        ok("train", KN, text, "-o", tmp_path / "memory", *options)
+    expected = files_of(tmp_path / "memory")
+    assert [files_of(tmp_path / name) == expected for name in ("asked", "piped", "chosen")] == [True] * 3
+    assert list(tmp_path.glob("*.parts")) == []
+
+
+def test_what_was_left_of_it_is_resumed(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["train", KN, text, "-o", tmp_path / "model", "--memory", "256M"]
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise OutputError("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "save_packed", fail)
+        said = refused(*command)
+    assert said.endswith(f"; then the same command with --memory 256M --resume continues from {tmp_path}/model.parts\n")
+    assert "holds the unfinished work of an earlier run" in refused(*command)
+    resumed = ok(*command, "--resume", "--json").stdout
+    assert json.loads(resumed)["fingerprint"] == lmgauge.train(KN, text).fingerprint
+    assert not (tmp_path / "model.parts").exists()

@@ -38,7 +38,7 @@ def same_run(one: Path, other: Path) -> bool:
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in ("evaluation.json", "scores.parquet"))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     lines=texts(unseen=True),
     files=st.integers(1, 3),
@@ -67,7 +67,7 @@ def test_an_evaluation_in_shards_is_the_evaluation(
         assert sum(shard.parts for shard in shards) >= 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     train=st.lists(texts(), min_size=1, max_size=4),
     test=texts(unseen=True),
@@ -107,10 +107,10 @@ def test_an_overlap_in_shards_is_the_overlap(
         assert merged.segment_excluded.tolist() == whole.segment_excluded.tolist()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     pairs=st.lists(st.tuples(*[st.lists(st.sampled_from(["a", "b", "cc", "ä"]), max_size=5)] * 3), min_size=1, max_size=12),
-    metric=st.sampled_from(["bleu", "chrf", "ter", "wer", "cer"]),
+    metric=st.sampled_from(list(METRICS)),
     count=st.integers(1, 4),
     size=st.integers(1, 4),
 )

@@ -159,8 +159,8 @@ def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None
     """
     if policy_of(model).runs_on:
         raise UsageError(
-            f"{model.label}: its context runs on over the whole text, which shards would cut: leave out --shard, or choose "
-            "--context sentence"
+            f"{model.label}: its context runs on over the whole text, which shards would cut: leave out --shard, or "
+            "choose a context of one segment (--context sentence)"
         )
     if joined or corpus.is_joined:
         raise UsageError("all segments are joined into one text, which cannot be cut: leave out --shard, or the protocol")

@@ -38,12 +38,12 @@ class FinishedShard(Shown):
         shard: its number, from 1.
         of: how many there are.
         folder: where it is.
-        parts: blocks of the text that it has; 0 where the text has fewer units than there are shards.
+        parts: pieces of the text that it has; 0 where the text has fewer units than there are shards.
         computed: False where it was complete before.
 
     Example:
         >>> FinishedShard("evaluation", 2, 8, "shards/2-of-8", 12, True)
-        <FinishedShard: evaluation, shard 2 of 8: 12 blocks of the text, in shards/2-of-8>
+        <FinishedShard: evaluation, shard 2 of 8: 12 pieces of the text, in shards/2-of-8>
     """
 
     job: str
@@ -59,7 +59,8 @@ class FinishedShard(Shown):
 
     def _in_brief(self) -> str:
         before = "" if self.computed else ", complete before"
-        return f"{self.job}, shard {self.shard} of {self.of}: {self.parts:,} blocks of the text, in {self.folder}{before}"
+        share = f"{self.job}, shard {self.shard} of {self.of}: {self.parts:,} piece{'s' * (self.parts != 1)} of the text"
+        return f"{share}, in {self.folder}{before}"
 
 
 def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> FinishedShard:
@@ -100,8 +101,9 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
                 parts += 1
 
             facts = work.compute(shard, write)
-        write_record(made, work.kind, shard, work.made_of(), {"parts": parts, **facts})
-    return FinishedShard(work.kind, shard.number, shard.of, str(folder), parts, True)
+        facts = {"parts": parts, **facts}
+        write_record(made, work.kind, shard, work.made_of(), facts)
+    return FinishedShard(work.kind, shard.number, shard.of, str(folder), _count(facts), True)
 
 
 def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:

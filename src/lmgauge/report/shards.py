@@ -20,7 +20,7 @@ def blocks(result: FinishedShard) -> Document:
     pairs = (
         ("shard", f"{result.shard} of {result.of}"),
         ("of", result.job),
-        ("blocks of the text", f"{result.parts:,}"),
+        ("pieces of the text", f"{result.parts:,}"),
         ("folder", result.folder),
         ("state", state),
     )

@@ -56,7 +56,7 @@ def number_of_partitions(types: Sequence[int], *, chunk: int, vocabulary: int, m
         least = (memory - room) + needed // _MOST_PARTITIONS + 1
         raise UsageError(
             f"a vocabulary of {vocabulary:,} words needs {math.ceil(least / 2**20):,} MB for each worker, beside what the "
-            f"program takes, and there are {max(0, memory) >> 20:,}; give more --memory, fewer --workers, or leave rare "
-            "words out by --min-count"
+            f"program takes, and there are {max(0, memory) >> 20:,}; give more --memory or fewer --workers and "
+            "--resume, or leave rare words out by --min-count"
         )
     return max(1, math.ceil(needed / room))

@@ -1,8 +1,8 @@
 """Training within a given memory: the list of stages.
 
-read (`reading`, `chunks`) -> plan (`plan`) -> count and route (`counting`) -> adjust and estimate (`estimating`) -> pack
-(`packing`). The arrays between the stages lie where the engine has them. A run that was stopped is resumed after the last
-finished task: what the program itself did is written as arrays, too.
+read (`reading`, `chunks`) -> plan (`plan`) -> count and route (`counting`) -> adjust and estimate (`estimating`) -> prune
+(`pruning`) -> pack (`packing`). The arrays between the stages lie where the engine has them. A run that was stopped is
+resumed after the last finished task: what the program itself did is written as arrays, too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from lmgauge.models.ngram.partitioned.estimating import estimate
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.partitioned.packing import Packing, pack_partitions, save_packed
 from lmgauge.models.ngram.partitioned.plan import number_of_partitions, tokens_of_chunk
+from lmgauge.models.ngram.partitioned.pruning import prune_partitions
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.text import ReadText, read_json, read_text, write_json
 from lmgauge.models.ngram.reading import Progress
@@ -101,11 +102,16 @@ def train_partitions(
     counts = fitted.counts.copy()
     counts[BOS] = 0
     estimated = estimate(engine, shape, settings, counts, fitted.events(settings))
-    tables = NgramTables(estimated.unigrams, [], full_context=settings.additive, unseen=estimated.unseen)
-    record = training_record(text.report, fitted, estimated.discounts)
-    unigrams = NgramModel(tables, fitted.vocabulary, make_tokenizer(settings.tokenizer), settings.recorded(), record)
-    packed = pack_partitions(engine, Packing(order, partitions, shape.vocabulary, memory), estimated.entries)
-    return save_packed(engine, packed, unigrams, output)
+    recorded, record = settings.recorded(), training_record(text.report, fitted, estimated.discounts)
+    unigrams, entries = estimated.unigrams, estimated.entries
+    if settings.prune is not None:
+        pruned = prune_partitions(engine, shape, unigrams, settings.prune)
+        unigrams, entries = pruned.unigrams, pruned.entries
+        recorded, record = replace(recorded, prune=settings.prune), replace(record, notes=(*record.notes, pruned.note))
+    tables = NgramTables(unigrams, [], full_context=settings.additive, unseen=estimated.unseen)
+    model = NgramModel(tables, fitted.vocabulary, make_tokenizer(settings.tokenizer), recorded, record)
+    packed = pack_partitions(engine, Packing(order, partitions, shape.vocabulary, memory), entries)
+    return save_packed(engine, packed, model, output)
 
 
 def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any]:
