@@ -24,6 +24,7 @@ from models import ngram_count
 from train_within_memory import fingerprint
 from watch import Watched, run_watched
 
+STORE_BYTES = 1 << 30  # of memory for the arrays of each node of the cluster; Ray writes more to disk
 WAYS = ("in memory", "within a memory", "two processes", "cluster")
 
 
@@ -101,8 +102,9 @@ def on_a_cluster(kill_after: float, command: list[str]) -> None:
     """Run a command on a cluster of two nodes; after `kill_after` seconds the second is killed and another one joins."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    second = cluster.add_node(num_cpus=1)
+    node = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    second = cluster.add_node(**node)
     cluster.wait_for_nodes()
     start = time.perf_counter()
     child = subprocess.Popen([*command, "--ray", cluster.address])
@@ -112,7 +114,7 @@ def on_a_cluster(kill_after: float, command: list[str]) -> None:
     except subprocess.TimeoutExpired:
         cluster.remove_node(second, allow_graceful=False)
         print(f"a node was killed after {time.perf_counter() - start:.0f} s")
-        cluster.add_node(num_cpus=1)
+        cluster.add_node(**node)
     status = child.wait()
     cluster.shutdown()
     sys.exit(status)
