@@ -191,8 +191,8 @@ def test_nothing_that_is_read_is_replaced(within: Within, text: Path, tmp_path: 
 
 def test_the_model_is_that_of_training_in_memory(text: Path, tmp_path: Path, little: None) -> None:
     options = ["--order", 3, "--threads", 1]
-    ok("train", KN, text, "-o", tmp_path / "asked", *options, "--memory", "256M", "--temp", tmp_path)
-    ok("train", KN, "-", "-o", tmp_path / "piped", *options, "--memory", "256M", stdin=text.read_bytes())
+    ok("train", KN, text, "-o", tmp_path / "asked", *options, "--memory", "1G", "--temp", tmp_path)
+    ok("train", KN, "-", "-o", tmp_path / "piped", *options, "--memory", "1G", stdin=text.read_bytes())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits_module, "free_memory", lambda: 1 << 30)
         assert "training within" in ok("train", KN, text, "-o", tmp_path / "chosen", *options).stderr
@@ -204,7 +204,7 @@ def test_the_model_is_that_of_training_in_memory(text: Path, tmp_path: Path, lit
 
 
 def test_what_was_left_of_it_is_resumed(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ["train", KN, text, "-o", tmp_path / "model", "--memory", "256M"]
+    command = ["train", KN, text, "-o", tmp_path / "model", "--memory", "1G"]
 
     def fail(*arguments: object, **options: object) -> None:
         raise OutputError("the disk is full")
@@ -212,7 +212,7 @@ def test_what_was_left_of_it_is_resumed(text: Path, tmp_path: Path, monkeypatch:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "save_packed", fail)
         said = refused(*command)
-    assert said.endswith(f"; then the same command with --memory 256M --resume continues from {tmp_path}/model.parts\n")
+    assert said.endswith(f"; then the same command with --memory 1024M --resume continues from {tmp_path}/model.parts\n")
     assert "holds the unfinished work of an earlier run" in refused(*command)
     resumed = ok(*command, "--resume", "--json").stdout
     assert json.loads(resumed)["fingerprint"] == lmgauge.train(KN, text).fingerprint
