@@ -15,6 +15,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from lmgauge.errors import UsageError
 from lmgauge.memory import resident_bytes
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
@@ -31,6 +32,7 @@ from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.training import training_record
 from lmgauge.progress import listening
 from lmgauge.stages.folder_engine import FolderEngine
+from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Engine
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
@@ -38,6 +40,7 @@ from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count
 
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
+_LEAST_STORE = 100 << 20  # of Ray
 _SPARE = 0.95  # of the memory asked for: what is not planned stays within the rest
 
 
@@ -134,6 +137,8 @@ def _stamp(path: str) -> tuple[int, int]:
 def _for_a_task(limits: MemoryLimits) -> int:
     """Return how many bytes one task may take, now that the program holds what it will hold."""
     rest = int(_SPARE * limits.memory) - (resident_bytes() or 0)
+    if limits.ray is not None:
+        rest -= limits.memory // 2  # Ray holds arrays there
     separate = limits.processes or limits.ray is not None
     return rest // limits.workers - (_PROCESS_BYTES if separate else 0)
 
@@ -144,6 +149,18 @@ def _planned(text: ReadText, memory: int) -> dict[str, int]:
     return {"partitions": partitions, "memory": memory}
 
 
-def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> FolderEngine:
-    folder = limits.work_folder(output)
-    return FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume)
+def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> FolderEngine | RayEngine:
+    """Return what runs the stages.
+
+    Raises:
+        UsageError: the work on a cluster is to be resumed; what `FolderEngine` and `RayEngine` raise.
+    """
+    if limits.ray is None:
+        folder = limits.work_folder(output)
+        return FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume)
+    if limits.resume:
+        raise UsageError(
+            "a training on Ray cannot be resumed: its work is in the memory of the cluster, which makes again what is lost; "
+            "leave --resume out"
+        )
+    return RayEngine(limits.ray, workers=limits.workers, store_bytes=max(_LEAST_STORE, limits.memory // 2))
