@@ -41,6 +41,7 @@ from lmgauge.threads import thread_count
 
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
 _STORE = 0.4  # of the memory: arrays between tasks, where a cluster holds them
+_LEAST_STORE = 100 << 20  # of Ray
 _SPARE = 0.95  # of the memory asked for: what is not planned stays within the rest
 
 
@@ -150,7 +151,9 @@ def _planned(text: ReadText, memory: int) -> dict[str, int]:
 def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> Iterator[Engine]:
     """Yield what runs the tasks; what is in a folder is removed if the block came to its end."""
     if limits.ray is not None:
-        with RayEngine(limits.ray, workers=limits.workers, store_bytes=int(_STORE * limits.memory)) as cluster:
+        with RayEngine(
+            limits.ray, workers=limits.workers, store_bytes=max(_LEAST_STORE, int(_STORE * limits.memory))
+        ) as cluster:
             yield cluster
         return
     folder = limits.work_folder(output)
