@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from lmgauge.files import OutputError
 from lmgauge.models.ngram import memory_needs
 from lmgauge.models.ngram.model import load_ngram_model
 from lmgauge.models.ngram.partitioned import limits as limits_module
+from lmgauge.models.ngram.partitioned import training
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.training import train_ngram
 
@@ -48,10 +47,9 @@ class Within:
 
 @pytest.fixture
 def within(monkeypatch: pytest.MonkeyPatch) -> Within:
-    module = ModuleType("lmgauge.models.ngram.partitioned.training")
-    module.train_within = Within()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return module.train_within  # type: ignore[attr-defined,no-any-return]
+    stand_in = Within()
+    monkeypatch.setattr(training, "train_within", stand_in)
+    return stand_in
 
 
 @pytest.fixture
@@ -72,16 +70,22 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_both_doors_hand_on_the_same(within: Within, text: Path, tmp_path: Path) -> None:
-    options = ["--memory", "1G", "--temp", tmp_path, "--workers", 2, "--ray", "local", "--resume", "--threads", 1]
+    options = ["--memory", "1G", "--temp", tmp_path, "--workers", 2, "--resume", "--threads", 1]
     printed = json.loads(ok("train", KN, text, "-o", tmp_path / "shell", *options, "--json").stdout)
     model = lmgauge.train(
-        KN, text, output=tmp_path / "python", memory="1G", temp=tmp_path, workers=2, ray="local", resume=True, threads=1
+        KN, text, output=tmp_path / "python", memory="1G", temp=tmp_path, workers=2, resume=True, threads=1
     )
-    assert [limits for limits, _ in within.calls] == 2 * [MemoryLimits(1 << 30, tmp_path, True, 2, True, "local")]
+    assert [limits for limits, _ in within.calls] == 2 * [MemoryLimits(1 << 30, tmp_path, True, 2, True, None)]
     assert [options["threads"] for _, options in within.calls] == [1, 1]
     assert printed["fingerprint"] == model.fingerprint
     assert model.tables.source == str(tmp_path / "python")
     assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")
+
+
+def test_both_doors_hand_on_the_cluster(within: Within, text: Path, tmp_path: Path) -> None:
+    ok("train", KN, text, "-o", tmp_path / "shell", "--memory", "1G", "--ray", "local", "--threads", 3)
+    lmgauge.train(KN, text, output=tmp_path / "python", memory="1G", ray="local", threads=3)
+    assert [limits for limits, _ in within.calls] == 2 * [MemoryLimits(1 << 30, None, False, 3, False, "local")]
 
 
 def test_where_it_fits_it_is_trained_in_memory_and_saved(within: Within, text: Path, tmp_path: Path) -> None:
@@ -122,7 +126,7 @@ def test_ids_that_do_not_fit_are_not_read_to_the_end(
 @pytest.mark.parametrize("name", ["kn.arpa", "kn.binary"])
 def test_a_file_is_refused_with_what_to_do(within: Within, little: None, text: Path, tmp_path: Path, name: str) -> None:
     said = refused("train", KN, text, "-o", tmp_path / name)
-    assert "needs about 8.4 MB of memory" in said
+    assert "needs about 8.41 MB of memory" in said
     assert "train into a folder, for which memory is enough (`lmgauge convert` makes a file of it)" in said
     assert "train into a folder, then `lmgauge convert` it" in refused(
         "train", KN, text, "-o", tmp_path / name, "--memory", "2G"
@@ -150,7 +154,6 @@ def test_work_that_was_left_is_named_and_how_it_goes_on(within: Within, text: Pa
     hint = f"the same command with --memory 1024M --resume continues from {tmp_path}/model.parts"
     assert refused(*command) == f"lmgauge: error: {tmp_path}/model.parts: the disk is full; then {hint}\n"
     within.error = None
-    assert "model.parts: holds a training that was stopped; --resume continues it" in refused(*command)
     ok(*command, "--resume")
     assert [limits.resume for limits, _ in within.calls] == [False, True]
 
@@ -172,6 +175,8 @@ def test_so_it_is_where_somebody_stops_it(
         (["kneser-ney", "--memory", "2 elephants"], "'2 elephants' is not a size"),
         (["kneser-ney", "--memory", "2G", "--temp", "nowhere"], "temp: nowhere is not a folder"),
         (["kneser-ney", "--workers", "0"], "Invalid value for '--workers'"),
+        (["kneser-ney", "--ray", "local", "--resume"], "resume: a cluster holds the parts in its memory"),
+        (["kneser-ney", "--ray", "local", "--temp", "."], "temp: a cluster holds the parts in its memory"),
         (["lstm", "--memory", "2G"], "--memory is for n-gram models; lstm does not take it"),
         (["ffnn", "--ray", "local"], "--ray is for n-gram models; ffnn does not take it"),
         (["gru", "--workers", "2"], "--workers is for n-gram models"),
@@ -190,3 +195,33 @@ def test_nothing_that_is_read_is_replaced(within: Within, text: Path, tmp_path: 
     with pytest.raises(UsageError, match="would replace what this command reads"):
         lmgauge.train(KN, inside, output=inside)
     assert within.calls == []
+
+
+def test_the_model_is_that_of_training_in_memory(text: Path, tmp_path: Path, little: None) -> None:
+    options = ["--order", 3, "--threads", 1]
+    ok("train", KN, text, "-o", tmp_path / "asked", *options, "--memory", "1G", "--temp", tmp_path)
+    ok("train", KN, "-", "-o", tmp_path / "piped", *options, "--memory", "1G", stdin=text.read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits_module, "free_memory", lambda: 1 << 30)
+        assert "training within" in ok("train", KN, text, "-o", tmp_path / "chosen", *options).stderr
+        patch.setattr(memory_needs, "free_memory", lambda: None)
+        ok("train", KN, text, "-o", tmp_path / "memory", *options)
+    expected = files_of(tmp_path / "memory")
+    assert [files_of(tmp_path / name) == expected for name in ("asked", "piped", "chosen")] == [True] * 3
+    assert list(tmp_path.glob("*.parts")) == []
+
+
+def test_what_was_left_of_it_is_resumed(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["train", KN, text, "-o", tmp_path / "model", "--memory", "1G"]
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise OutputError("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "save_packed", fail)
+        said = refused(*command)
+    assert said.endswith(f"; then the same command with --memory 1024M --resume continues from {tmp_path}/model.parts\n")
+    assert "holds the unfinished work of an earlier run" in refused(*command)
+    resumed = ok(*command, "--resume", "--json").stdout
+    assert json.loads(resumed)["fingerprint"] == lmgauge.train(KN, text).fingerprint
+    assert not (tmp_path / "model.parts").exists()

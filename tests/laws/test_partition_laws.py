@@ -25,7 +25,6 @@ def test_partitions_do_not_show(
     training: tuple[str, list[str], dict[str, Any]], partitions: int, chunk: int, memory: int
 ) -> None:
     kind, lines, options = training
-    options = {**options, "prune": None}
     settings = NgramTrainingSettings(kind, **options)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"

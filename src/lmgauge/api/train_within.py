@@ -48,7 +48,7 @@ def train_or_within(
     if output is not None and resources.asked:
         return _within(settings, corpus, Path(output), resources.limits(threads=threads), threads=threads, progress=progress)
     try:
-        model = train_ngram(settings, corpus, threads=threads, progress=progress)
+        model = train_ngram(settings, corpus, threads=threads, listed=resources.writes_file, progress=progress)
     except NotEnoughMemoryError as error:
         refusal = _refusal(corpus, resources)
         if output is None or refusal:
@@ -85,10 +85,6 @@ def _within(
 
     work = limits.work_folder(output)
     refuse_replacing({"-o": output, "--temp": work}, [source.path for source in corpus.sources])
-    if not limits.resume and work.exists() and (not work.is_dir() or any(work.iterdir())):
-        raise UsageError(
-            f"{work}: holds a training that was stopped; --resume continues it, deleting the folder starts anew"
-        )
     with _naming_work(work, limits):
         return train_within(settings, corpus, output, limits, threads=threads, progress=progress)
 
@@ -99,8 +95,10 @@ def _naming_work(work: Path, limits: MemoryLimits) -> Iterator[None]:
     hint = f"the same command with --memory {_in_option(limits.memory)} --resume continues from {work}"
     try:
         yield
+    except UsageError:
+        raise  # what is to be said of it, it says
     except LmgaugeError as error:
-        if work.is_dir():
+        if work.is_dir() and "--resume" not in str(error):
             error.args = (f"{error}; then {hint}", *error.args[1:])
         raise
     except (KeyboardInterrupt, SystemExit):

@@ -133,7 +133,7 @@ class TaskWork:
 
 
 def _files_of(name: str) -> list[str]:
-    """Return the files that a name stands for: itself, those of a folder, or of a glob; none where there is no such file."""
+    """Return the files that a name stands for: itself, those of a folder, or of a glob; none if there is no such file."""
     if os.path.isdir(name):
         return sorted(entry.path for entry in os.scandir(name) if entry.is_file())
     return [name] if os.path.isfile(name) else sorted(path for path in glob(name) if os.path.isfile(path))

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import traceback
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,22 +15,8 @@ from multiprocessing.process import BaseProcess
 
 from lmgauge.errors import LmgaugeError
 from lmgauge.stages.array_folder import ArrayFolder
-from lmgauge.stages.task import Task, do_task, failure
+from lmgauge.stages.task import Task, TaskError, do_task
 from lmgauge.threads import be_worker
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """An error of a task, on its way to the process that waits for it: not every error can be pickled itself."""
-
-    kind: type[LmgaugeError]
-    message: str
-    trace: str
-
-    def error(self) -> LmgaugeError:
-        error = self.kind.__new__(self.kind, self.message)
-        error.add_note(self.trace)
-        return error
 
 
 @dataclass(frozen=True)
@@ -61,7 +46,7 @@ class _Worker:
             answer = self.connection.recv()
         except (EOFError, OSError):
             raise self._ended(task) from None
-        if isinstance(answer, _Failure):
+        if isinstance(answer, TaskError):
             raise answer.error()
         return int(answer)
 
@@ -161,8 +146,7 @@ def _work(connection: Connection, arrays: ArrayFolder) -> None:
         try:
             growth = do_task(task, arrays)
         except Exception as error:
-            described = failure(task, error)
-            connection.send(_Failure(type(described), str(described), traceback.format_exc()))
+            connection.send(TaskError.of(task, error))
             raise SystemExit(1) from error
         connection.send(growth)
 

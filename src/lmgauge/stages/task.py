@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,6 +88,32 @@ def failure(task: Task, error: Exception) -> LmgaugeError:
     if isinstance(error, LmgaugeError):
         return error
     return LmgaugeError(f"stage {task.stage}, task {task.number}: {type(error).__name__}: {error}")
+
+
+class TaskError(Exception):
+    """An error of a task on its way from another process: unlike some errors, it can be pickled.
+
+    Args:
+        kind: the class of the error for the user.
+        message: what it says.
+        trace: where it was raised.
+    """
+
+    def __init__(self, kind: type[LmgaugeError], message: str, trace: str) -> None:
+        super().__init__(kind, message, trace)
+        self._kind, self._message, self._trace = kind, message, trace
+
+    @classmethod
+    def of(cls, task: Task, error: Exception) -> TaskError:
+        """Return an error of a task; call it where the error is handled."""
+        shown = failure(task, error)
+        return cls(type(shown), str(shown), traceback.format_exc())
+
+    def error(self) -> LmgaugeError:
+        """Return the error for the user, with the other process's traceback as a note."""
+        error = self._kind.__new__(self._kind, self._message)
+        error.add_note(self._trace)
+        return error
 
 
 def do_task(task: Task, arrays: ArrayFolder, check: Callable[[], None] = lambda: None) -> int:

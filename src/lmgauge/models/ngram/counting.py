@@ -112,19 +112,6 @@ def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[in
     return sketch.estimates()
 
 
-def count_tokens(ids: NDArray[np.uint32], vocabulary_size: int) -> NDArray[np.int64]:
-    """Return how often each token occurs, int64 [vocabulary], in little memory.
-
-    Example:
-        >>> count_tokens(np.array([1, 3, 4, 3], np.uint32), 5).tolist()
-        [0, 1, 0, 2, 1]
-    """
-    counts = np.zeros(vocabulary_size, np.int64)
-    for begin in range(0, len(ids), _TOKENS_AT_A_TIME):  # NumPy makes 64-bit numbers of them first
-        counts += np.bincount(ids[begin : begin + _TOKENS_AT_A_TIME], minlength=vocabulary_size)
-    return counts
-
-
 def count_ngrams(
     ids: NDArray[np.uint32], order: int, vocabulary_size: int, *, threads: int, sizes: Iterable[int] | None = None
 ) -> NgramCounts:
@@ -148,7 +135,9 @@ def count_ngrams(
     """
     if len(ids) >= 2**32 - 1:
         raise UsageError(f"{len(ids):,} tokens are more than can be counted at once (2^32); split the text")
-    unigrams = count_tokens(ids, vocabulary_size)
+    unigrams = np.zeros(vocabulary_size, np.int64)
+    for begin in range(0, len(ids), _TOKENS_AT_A_TIME):  # NumPy makes 64-bit numbers of them first
+        unigrams += np.bincount(ids[begin : begin + _TOKENS_AT_A_TIME], minlength=vocabulary_size)
     unigrams[BOS] = 0
     counts = NgramCounts(unigrams, [], [int(np.count_nonzero(unigrams))])
     expected = list(sizes) if sizes is not None else estimate_types(ids, order, threads) if order > 1 else []

@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from lmgauge.models.ngram.packed_tables import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 
-_SMALLEST_SHARE = 1e-9  # of a distribution: where less is left, rounding decides what it is
+SMALLEST_SHARE = 1e-9
+"""Of a distribution: where less is left, rounding decides what it is."""
+
+_UNIT = 2.0**-52
 Floats = NDArray[np.float64]
 
 
@@ -133,8 +136,9 @@ def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[
     for level in levels:
         own = level.probabilities.astype(np.float32).astype(np.float64)
         lower = probabilities[level.suffixes]
-        weights = _weights(level, own, lower, weights, total)
-        probabilities = np.where(level.listed, own, (weights[level.parents] * lower).astype(np.float32))
+        sums, lower_sums = (sums_of_contexts(level, values, len(weights)) for values in (own, lower))
+        weights = weights_for(1.0 - sums, total - lower_sums, weights)
+        probabilities = np.where(level.listed, own, backed_off(weights[level.parents], lower))
         if renewed:
             renewed[-1] = replace(renewed[-1], weights=weights)
         else:
@@ -144,13 +148,56 @@ def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[
     return np.stack((unigrams[:, 0], first_weights.astype(np.float32)), axis=1), renewed
 
 
-def _weights(level: Level, own: Floats, lower: Floats, weights: Floats, lower_total: float) -> Floats:
-    """Return the weights of the contexts of a level, by row of the order below; `lower` is p(w|h') of each n-gram."""
-    parents = level.parents[level.listed]
-    left = 1.0 - np.bincount(parents, own[level.listed], len(weights))
-    lower_left = lower_total - np.bincount(parents, lower[level.listed], len(weights))
-    open_ended = (left > _SMALLEST_SHARE) & (lower_left > _SMALLEST_SHARE)
+def sums_of_contexts(level: Level, values: Floats, contexts: int) -> Floats:
+    """Return what the probabilities of the n-grams that are listed after each context sum to, float64 [contexts].
+
+    Args:
+        level: the n-grams.
+        values: float64 [n], probabilities.
+        contexts: how many n-grams the order below has.
+    """
+    sums = np.zeros(contexts)
+    add_to_contexts(sums, level.parents[level.listed], values[level.listed])
+    return sums
+
+
+def add_to_contexts(sums: Floats, contexts: NDArray[np.uint32], probabilities: Floats) -> None:
+    """Add each probability to the sum of its context, as a multiple of 2^-52: sums up to 2 are the same in any order.
+
+    Args:
+        sums: float64 [contexts].
+        contexts: uint32 [n].
+        probabilities: float64 [n].
+
+    Example:
+        >>> sums = np.zeros(2)
+        >>> add_to_contexts(sums, np.array([1, 1, 1], np.uint32), np.array([0.5, 0.25, 2.0**-60]))
+        >>> sums.tolist()
+        [0.0, 0.75]
+    """
+    np.add.at(sums, contexts, np.rint(probabilities / _UNIT) * _UNIT)
+
+
+def weights_for(left: Floats, lower_left: Floats, weights: Floats) -> Floats:
+    """Return back-off weights of contexts, float64 [contexts].
+
+    Args:
+        left: float64 [contexts], what is left of the distribution after h beside the words listed there.
+        lower_left: the same for these words and the distribution after h'.
+        weights: the weights that stay where rounding alone would decide.
+    """
+    open_ended = (left > SMALLEST_SHARE) & (lower_left > SMALLEST_SHARE)
     return np.where(open_ended, left / np.where(open_ended, lower_left, 1.0), weights)
+
+
+def backed_off(weights: Floats, lower: Floats) -> NDArray[np.float32]:
+    """Return weight(h) p(w|h'), rounded as tables hold it: the probabilities of blanks.
+
+    Args:
+        weights: float64 [n].
+        lower: float64 [n].
+    """
+    return (weights * lower).astype(np.float32)
 
 
 def chosen(levels: Sequence[Level], listed: Sequence[NDArray[np.bool_]]) -> list[Level]:

@@ -21,11 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
-from lmgauge.models.ngram.levels import Floats, Level, chosen, levels_of, reweighted, tables_of
+from lmgauge.models.ngram.levels import (
+    SMALLEST_SHARE,
+    Floats,
+    Level,
+    chosen,
+    levels_of,
+    reweighted,
+    sums_of_contexts,
+    tables_of,
+)
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.text.vocabulary import BOS
-
-_SMALLEST_SHARE = 1e-9
 
 
 def prune_model(model: NgramModel, threshold: float | None = None, *, size: int | None = None) -> NgramModel:
@@ -60,13 +67,12 @@ def prune_model(model: NgramModel, threshold: float | None = None, *, size: int 
         listed = [level.listed & (loss >= threshold) for level, loss in zip(levels, losses, strict=True)]
     dropped = sum(int(np.count_nonzero(level.listed & ~stays)) for level, stays in zip(levels, listed, strict=True))
     unigrams, fresh = reweighted(model.tables.unigrams, chosen(levels, listed))
-    note = f"entropy pruning at {threshold:g} dropped {dropped:,} n-grams"
     return NgramModel(
         tables_of(unigrams, fresh),
         model.vocabulary,
         model.tokenizer,
         replace(model.settings, prune=threshold),
-        replace(model.record, notes=(*model.record.notes, note)),
+        replace(model.record, notes=(*model.record.notes, pruning_note(threshold, dropped))),
     )
 
 
@@ -102,9 +108,7 @@ def _largest(
 def _losses(unigrams: Floats, levels: Sequence[Level]) -> list[Floats]:
     """Return for each n-gram the largest loss of those that begin with it, itself included; inf for what must stay."""
     losses: list[Floats] = []
-    history = unigrams[:, 0].copy()  # p(h) by the chain rule over its own words
-    history[BOS] = 1.0  # `<s>` is certain
-    lower = unigrams[:, 0]
+    history, lower = first_histories(unigrams[:, 0]), unigrams[:, 0]
     for level in levels:
         losses.append(_own_losses(level, lower[level.suffixes], history))
         history, lower = history[level.parents] * level.probabilities, level.probabilities
@@ -119,19 +123,50 @@ def _losses(unigrams: Floats, levels: Sequence[Level]) -> list[Floats]:
 
 
 def _own_losses(level: Level, lower: Floats, history: Floats) -> Floats:
-    """Return exp(D) - 1 of each n-gram, float64 [n]: inf where it must stay, -inf for blanks; `lower` is p(w|h') of each."""
-    contexts = len(history)
-    listed = level.listed
-    left = 1 - np.bincount(level.parents[listed], level.probabilities[listed], contexts)
-    lower_left = 1 - np.bincount(level.parents[listed], lower[listed], contexts)
+    """Return the loss of each n-gram, float64 [n], -inf for blanks; `lower` is p(w|h') of each."""
+    left, lower_left = (1.0 - sums_of_contexts(level, p, len(history)) for p in (level.probabilities, lower))
+    at = level.parents
+    losses = losses_of(level.probabilities, lower, history[at], left[at], lower_left[at])
+    return np.where(level.listed, losses, -np.inf)
+
+
+def pruning_note(threshold: float, dropped: int) -> str:
+    """Return what the record of a model says of pruning.
+
+    Args:
+        threshold: as `prune_model` takes it.
+        dropped: how many n-grams went.
+    """
+    return f"entropy pruning at {threshold:g} dropped {dropped:,} n-grams"
+
+
+def first_histories(probabilities: Floats) -> Floats:
+    """Return p(h) of contexts of one word, float64 [vocabulary]; that of longer ones is p(h, w) = p(h) p(w|h).
+
+    Args:
+        probabilities: float64 [vocabulary], of the words.
+    """
+    history = probabilities.copy()
+    history[BOS] = 1.0  # `<s>` is certain
+    return history
+
+
+def losses_of(p: Floats, q: Floats, history: Floats, left: Floats, lower_left: Floats) -> Floats:
+    """Return exp(D) - 1 for n-grams of a model, float64 [n]; inf for those that must stay.
+
+    Args:
+        p: float64 [n], p(w|h).
+        q: p(w|h').
+        history: p(h).
+        left: 1 - the sum of p(w|h) over the words listed after h.
+        lower_left: 1 - the sum of p(w|h') over the same words.
+    """
     # Where every word is listed there is no mass to share, and rounding decides: such contexts stay as they are.
-    p, q, a, b = level.probabilities, lower, left[level.parents], lower_left[level.parents]
-    open_ended = listed & (a > _SMALLEST_SHARE) & (b > _SMALLEST_SHARE) & (q > 0)
+    a, b = left, lower_left
+    open_ended = (a > SMALLEST_SHARE) & (b > SMALLEST_SHARE) & (q > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         old_log_weight = np.log(a) - np.log(b)
         new_log_weight = np.log(a + p) - np.log(b + q)
-        change = history[level.parents] * (
-            p * (np.log(q) + new_log_weight - np.log(p)) + a * (new_log_weight - old_log_weight)
-        )
+        change = history * (p * (np.log(q) + new_log_weight - np.log(p)) + a * (new_log_weight - old_log_weight))
         loss = np.where(p > 0, np.expm1(-change), 0.0)
-    return np.where(open_ended, loss, np.where(listed, np.inf, -np.inf))
+    return np.where(open_ended, loss, np.inf)

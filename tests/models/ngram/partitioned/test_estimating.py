@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ LINES = ["the cat sat on the mat", "the dog sat", "a cat ran", "the cat sat", ""
 Values = dict[tuple[int, ...], tuple[float, float]]
 
 
-def estimated(settings: NgramTrainingSettings, partitions: int) -> tuple[MemoryEngine, Shape, Estimated]:
+def estimated(
+    settings: NgramTrainingSettings, partitions: int, lines: Sequence[str] = LINES, chunk: int = 7
+) -> tuple[MemoryEngine, Shape, Estimated]:
     engine = MemoryEngine()
-    text = read_text(engine, settings, Corpus.from_strings(LINES), 7, threads=1)
+    text = read_text(engine, settings, Corpus.from_strings(lines), chunk, threads=1)
     linked = settings.order > 2 and not settings.additive
     shape = Shape(settings.order, partitions, text.chunks, len(text.fitted.vocabulary), linked)
     for stage in counting_stages(Counting(shape, text.types)):

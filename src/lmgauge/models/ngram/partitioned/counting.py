@@ -101,27 +101,30 @@ def _route(read: Read, chunk: int, shape: Shape) -> Iterator[Array]:
         yield from of_order
 
 
-def dealing_stage(shape: Shape, k: int, answers: str, dealt: str) -> Stage:
+def dealing_stage(shape: Shape, k: int, values: str, dealt: str, *, back: bool = False) -> Stage:
     """Return the stage that deals answers to requests for n-grams of order k to the n-grams of order k + 1 that asked.
 
     Args:
         shape: of the training.
         k: the order of the suffixes.
-        answers: what the arrays `{answers}/{k}/{p}/{c}` are called, uint32 or uint64, one value for each request.
+        values: what the arrays `{values}/{k}/{p}/{c}` are called, uint8, uint32 or uint64, one value for each request.
         dealt: what the arrays `{dealt}/{k+1}/{p}/{c}` will be called, one value for each new n-gram.
+        back: the other way: values `{values}/{k+1}/{p}/{c}` of the n-grams that asked go to what they asked for, as
+            `{dealt}/{k}/{p}/{c}`.
     """
+    source, target = (k + 1, k) if back else (k, k + 1)
     return Stage(
-        f"deal-{dealt}-{k + 1}",
+        f"deal-{dealt}-{target}",
         shape.chunks,
         _deal,
-        (shape, k, answers),
-        needs=lambda c: [f"ids/{c}", f"fresh/{c}", *shape.names(f"{answers}/{k}/{{p}}/{{c}}", c=[c])],
-        makes=lambda c: shape.names(f"{dealt}/{k + 1}/{{p}}/{{c}}", c=[c]),
-        drops=shape.names(f"{answers}/{k}/{{p}}/{{c}}"),
+        (shape, k, f"{values}/{source}", back),
+        needs=lambda c: [f"ids/{c}", f"fresh/{c}", *shape.names(f"{values}/{source}/{{p}}/{{c}}", c=[c])],
+        makes=lambda c: shape.names(f"{dealt}/{target}/{{p}}/{{c}}", c=[c]),
+        drops=shape.names(f"{values}/{source}/{{p}}/{{c}}"),
     )
 
 
-def _deal(read: Read, chunk: int, settings: tuple[Shape, int, str]) -> Iterator[Array]:
-    shape, k, answers = settings
-    values = [read(f"{answers}/{k}/{p}/{chunk}") for p in range(shape.partitions)]
-    yield from _native.route_values(read(f"ids/{chunk}"), shape.order, k, read(f"fresh/{chunk}"), values, False)
+def _deal(read: Read, chunk: int, settings: tuple[Shape, int, str, bool]) -> Iterator[Array]:
+    shape, k, streams, back = settings
+    values = [read(f"{streams}/{p}/{chunk}") for p in range(shape.partitions)]
+    yield from _native.route_values(read(f"ids/{chunk}"), shape.order, k, read(f"fresh/{chunk}"), values, back)

@@ -98,8 +98,8 @@ def estimate(
     if shape.order > 1:
         engine.run(_adjusting_stage(_Adjusting(shape, continuation, settings.cutoffs)))
     partitions = range(shape.partitions if shape.order > 1 else 0)
-    histograms = _added(engine, "histogram", partitions)
-    entries = _added(engine, "entries", partitions).tolist()
+    histograms = add_up(engine, "histogram", partitions)
+    entries = add_up(engine, "entries", partitions).tolist()
     kind = "additive" if settings.additive else "interpolated" if settings.interpolate else "backed-off"
     order = _Order(shape, 2, NO_DISCOUNTS, kind, int(np.count_nonzero(events)), settings.added if settings.additive else 0.0)
     if settings.additive:
@@ -107,7 +107,7 @@ def estimate(
         _run_orders(engine, order, unigrams, [])
         return Estimated(unigrams, entries, [], unseen)
     if continuation:
-        preceding = _added(engine, "preceding", partitions)
+        preceding = add_up(engine, "preceding", partitions)
         counts = np.where(preceding > 0, preceding, counts)
         counts[BOS] = 0
     first = np.bincount(np.minimum(counts, HISTOGRAM), minlength=HISTOGRAM + 1)
@@ -125,7 +125,7 @@ def _additive_unigrams(order: _Order, counts: NDArray[np.int64], events: NDArray
     unigrams[:, 0] = np.where(events, (counts + k) / (counts.sum() + k * size), 0.0)
     unseen = k / (k * size) if k else 0.0
     unigrams[:, 1] = unseen
-    return unigrams, unseen
+    return unigrams, 1.0 / order.events if k else 0.0  # not k / (k V), which may round to another number
 
 
 def _adjusting_stage(work: _Adjusting) -> Stage:
@@ -206,7 +206,7 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
             makes=lambda p: [f"{part}/{p}" for part in parts],
         )
     )
-    of_all = {part: _added(engine, part, partitions) for part in parts}
+    of_all = {part: add_up(engine, part, partitions) for part in parts}
     sums = of_all["sums"]
     if backed_off:
         _native.balance_mass(sums, of_all["types"], order.events)
@@ -214,7 +214,7 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
     engine.run(_estimating_stage(order))
     totals = np.ones(len(unigrams))
     if backed_off:
-        seen = _added(engine, "seen", partitions)
+        seen = add_up(engine, "seen", partitions)
         below = np.full(len(unigrams), np.sum(unigrams[:, 0], dtype=np.float64))
         used, unigrams[used, 1], totals[used] = share_left(sums, of_all["lower_sums"], seen, below)
     else:
@@ -223,8 +223,14 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
     return totals
 
 
-def _added(engine: Engine, part: str, partitions: range) -> Array:
-    """Return the sum of an array of all partitions; an empty one of no partitions."""
+def add_up(engine: Engine, part: str, partitions: range) -> Array:
+    """Return the sum of an array of all partitions; an empty one of no partitions.
+
+    Args:
+        engine: holds `{part}/{p}`.
+        part: what the arrays are called.
+        partitions: all of them.
+    """
     total: Array = np.zeros(0, np.int64)
     for p in partitions:
         total = engine.read(f"{part}/{p}").copy() if p == 0 else np.add(total, engine.read(f"{part}/{p}"), out=total)
@@ -268,6 +274,8 @@ def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32
     k, shape = order.k, order.shape
     words = read(f"words/{k}/{p}")
     rows = len(words)
+    if rows and int(words.max()) >= shape.vocabulary:  # of a file that was damaged since it was written
+        raise ValueError(f"words/{k}/{p} names words that the vocabulary does not have")
     table = np.zeros((4 * max(1, -(-rows // 4)), 2), np.uint64)
     fields = table.view(np.uint32)[:rows]
     fields[:, 0] = words
@@ -280,11 +288,19 @@ def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32
         lower = read("unigrams") if order.kind != "additive" else lower
     elif order.kind != "additive":
         fields[:, 3] = np.arange(rows, dtype=np.uint32)
-        lower = _joined(read, shape.names("lower/{k}/{p}/{c}", k=[k], p=[p]), rows, np.uint32).view(np.float32)
+        lower = joined(read, shape.names("lower/{k}/{p}/{c}", k=[k], p=[p]), rows, np.uint32).view(np.float32)
     return table, lower, read(f"dropped/{k}/{p}"), rows
 
 
-def _joined(read: Read, names: Sequence[str], rows: int, dtype: Any) -> Array:
+def joined(read: Read, names: Sequence[str], rows: int, dtype: Any) -> Array:
+    """Return the parts of an array, one after another.
+
+    Args:
+        read: returns a part.
+        names: of the parts.
+        rows: length of the whole.
+        dtype: of the whole.
+    """
     whole = np.empty(rows, dtype)
     start = 0
     for name in names:
@@ -347,9 +363,9 @@ def _estimate(read: Read, p: int, order: _Order) -> Iterator[Array]:
     elif order.kind == "backed-off":
         yield seen
     if k in shape.inner:
-        yield from _answers(read, p, shape, k, bits)
+        yield from answers_to(read, p, shape, k, bits)
         if order.kind == "backed-off" and k > 2:
-            yield from _answers(read, p, shape, k - 1, totals.view(np.uint64))
+            yield from answers_to(read, p, shape, k - 1, totals.view(np.uint64))
 
 
 def _unused_weight(order: _Order) -> float:
@@ -373,10 +389,18 @@ def _lower_totals(read: Read, p: int, order: _Order, contexts: int) -> NDArray[n
         totals: NDArray[np.float64] = read("unigram_totals")[read(f"words/2/{p}")]
         return totals
     names = order.shape.names("lower_totals/{k}/{p}/{c}", k=[order.k - 1], p=[p])
-    return _joined(read, names, contexts, np.uint64).view(np.float64)
+    return joined(read, names, contexts, np.uint64).view(np.float64)
 
 
-def _answers(read: Read, p: int, shape: Shape, k: int, values: Array) -> Iterator[Array]:
-    """Yield a value for each request for an n-gram of order k, chunk by chunk."""
+def answers_to(read: Read, p: int, shape: Shape, k: int, values: Array) -> Iterator[Array]:
+    """Yield a value for each request for an n-gram of order k, chunk by chunk.
+
+    Args:
+        read: returns the requests.
+        p: the partition.
+        shape: of the training.
+        k: the order.
+        values: of the n-grams, [rows].
+    """
     for name in shape.names("requests/{k}/{p}/{c}", k=[k], p=[p]):
         yield np.take(values, read(name), mode="clip")

@@ -45,7 +45,7 @@ def number_of_partitions(types: Sequence[int], *, chunk: int, vocabulary: int, m
         UsageError: so little memory does not hold the vocabulary, or too many partitions would be needed.
 
     Example:
-        >>> number_of_partitions([1_000_000, 2_000_000], chunk=1000, vocabulary=1000, memory=50 << 20)
+        >>> number_of_partitions([1_000_000, 2_000_000], chunk=1000, vocabulary=1000, memory=60 << 20)
         2
     """
     room = memory - chunk * _TOKEN_BYTES - vocabulary * _WORD_BYTES
@@ -56,7 +56,7 @@ def number_of_partitions(types: Sequence[int], *, chunk: int, vocabulary: int, m
         least = (memory - room) + needed // _MOST_PARTITIONS + 1
         raise UsageError(
             f"a vocabulary of {vocabulary:,} words needs {math.ceil(least / 2**20):,} MB for each worker, beside what the "
-            f"program takes, and there are {max(0, memory) >> 20:,}; give more --memory, fewer --workers, or leave rare "
-            "words out by --min-count"
+            f"program takes, and there are {max(0, memory) >> 20:,}; give more --memory or fewer --workers and "
+            "--resume, or leave rare words out by --min-count"
         )
     return max(1, math.ceil(needed / room))

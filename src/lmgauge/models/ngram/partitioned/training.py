@@ -1,8 +1,8 @@
 """Training within a given memory: the list of stages.
 
-read (`reading`, `chunks`) -> plan (`plan`) -> count and route (`counting`) -> adjust and estimate (`estimating`) -> pack
-(`packing`). The arrays between the stages lie where the engine has them. A run that was stopped is resumed after the last
-finished task: what the program itself did is written as arrays, too.
+read (`reading`, `chunks`) -> plan (`plan`) -> count and route (`counting`) -> adjust and estimate (`estimating`) -> prune
+(`pruning`) -> pack (`packing`). The arrays between the stages lie where the engine has them. A run that was stopped is
+resumed after the last finished task: what the program itself did is written as arrays, too.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
-from dataclasses import fields
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from lmgauge.models.ngram.partitioned.estimating import estimate
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.partitioned.packing import Packing, pack_partitions, save_packed
 from lmgauge.models.ngram.partitioned.plan import number_of_partitions, tokens_of_chunk
+from lmgauge.models.ngram.partitioned.pruning import prune_partitions
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.text import ReadText, read_json, read_text, write_json
 from lmgauge.models.ngram.reading import Progress
@@ -30,6 +32,7 @@ from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.training import training_record
 from lmgauge.progress import listening
 from lmgauge.stages.folder_engine import FolderEngine
+from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Engine
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
@@ -37,6 +40,8 @@ from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count
 
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
+_STORE = 0.4  # of the memory: arrays between tasks, where a cluster holds them
+_LEAST_STORE = 100 << 20  # of Ray
 _SPARE = 0.95  # of the memory asked for: what is not planned stays within the rest
 
 
@@ -74,9 +79,7 @@ def train_within(
         if not engine.is_finished("plan"):
             write_json(engine, "plan", _planned(text, _for_a_task(limits)))
             engine.finish("plan")
-        model = train_partitions(engine, settings, text, output, **read_json(engine, "plan"))
-        engine.remove()
-    return model
+        return train_partitions(engine, settings, text, output, **read_json(engine, "plan"))
 
 
 def train_partitions(
@@ -101,11 +104,16 @@ def train_partitions(
     counts = fitted.counts.copy()
     counts[BOS] = 0
     estimated = estimate(engine, shape, settings, counts, fitted.events(settings))
-    tables = NgramTables(estimated.unigrams, [], full_context=settings.additive, unseen=estimated.unseen)
-    record = training_record(text.report, fitted, estimated.discounts)
-    unigrams = NgramModel(tables, fitted.vocabulary, make_tokenizer(settings.tokenizer), settings.recorded(), record)
-    packed = pack_partitions(engine, Packing(order, partitions, shape.vocabulary, memory), estimated.entries)
-    return save_packed(engine, packed, unigrams, output)
+    recorded, record = settings.recorded(), training_record(text.report, fitted, estimated.discounts)
+    unigrams, entries = estimated.unigrams, estimated.entries
+    if settings.prune is not None:
+        pruned = prune_partitions(engine, shape, unigrams, settings.prune)
+        unigrams, entries = pruned.unigrams, pruned.entries
+        recorded, record = replace(recorded, prune=settings.prune), replace(record, notes=(*record.notes, pruned.note))
+    tables = NgramTables(unigrams, [], full_context=settings.additive, unseen=estimated.unseen)
+    model = NgramModel(tables, fitted.vocabulary, make_tokenizer(settings.tokenizer), recorded, record)
+    packed = pack_partitions(engine, Packing(order, partitions, shape.vocabulary, memory), entries)
+    return save_packed(engine, packed, model, output)
 
 
 def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any]:
@@ -127,7 +135,8 @@ def _stamp(path: str) -> tuple[int, int]:
 
 def _for_a_task(limits: MemoryLimits) -> int:
     """Return how many bytes one task may take, now that the program holds what it will hold."""
-    rest = int(_SPARE * limits.memory) - (resident_bytes() or 0)
+    share = 1 - _STORE if limits.ray is not None else 1.0
+    rest = int(_SPARE * share * limits.memory) - (resident_bytes() or 0)
     separate = limits.processes or limits.ray is not None
     return rest // limits.workers - (_PROCESS_BYTES if separate else 0)
 
@@ -138,6 +147,16 @@ def _planned(text: ReadText, memory: int) -> dict[str, int]:
     return {"partitions": partitions, "memory": memory}
 
 
-def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> FolderEngine:
+@contextmanager
+def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> Iterator[Engine]:
+    """Yield what runs the tasks; what is in a folder is removed if the block came to its end."""
+    if limits.ray is not None:
+        with RayEngine(
+            limits.ray, workers=limits.workers, store_bytes=max(_LEAST_STORE, int(_STORE * limits.memory))
+        ) as cluster:
+            yield cluster
+        return
     folder = limits.work_folder(output)
-    return FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume)
+    with FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume) as engine:
+        yield engine
+        engine.remove()

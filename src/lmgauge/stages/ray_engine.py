@@ -1,0 +1,180 @@
+"""The engine for several machines: tasks of Ray, and arrays in the memory of its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any, Self
+
+from lmgauge.errors import LmgaugeError
+from lmgauge.stages.countdown import Countdown
+from lmgauge.stages.ray_connection import LOCAL, ray_at
+from lmgauge.stages.stage import Array, Stage
+from lmgauge.stages.task import Task, TaskError, made_arrays
+from lmgauge.threads import be_worker, thread_count
+
+_RETRIES = 5
+_GROUP = 1000
+"""Names that a task gets in one argument: Ray runs a task again only if its arguments have less than 100 KB each."""
+
+
+class RayEngine:
+    """Runs stages as tasks of Ray, which does again what is lost with a process or a machine.
+
+    An array is what a task returned; if the machine that holds it dies, the tasks that made it run once more. So what the
+    program itself wrote stays until the block ends, also when it is dropped.
+
+    Args:
+        address: `local` starts Ray on this machine; else that of a cluster: `host:port`, or `ray://host:port` from afar.
+        workers: for `local`, how many tasks run at a time, by default one for each core; a cluster has its own number.
+        store_bytes: for `local`, the memory for arrays; what exceeds it goes to disk. By default 30 % of the machine's.
+
+    Attributes:
+        workers: how many tasks run at a time.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        UsageError: there is no cluster at the address, or it cannot be joined.
+
+    Example:
+        >>> with RayEngine("127.0.0.1:1") as engine:  # doctest: +ELLIPSIS
+        ...     engine.workers
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...
+    """
+
+    def __init__(self, address: str = LOCAL, *, workers: int | None = None, store_bytes: int | None = None) -> None:
+        self._stack = ExitStack()
+        self._ray = self._stack.enter_context(ray_at(address, thread_count(workers), store_bytes))
+        self.workers = int(self._ray.cluster_resources().get("CPU", 1))
+        self._arrays: dict[str, Any] = {}
+        self._sources: list[Any] = []
+        self._finished: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all arrays, and of Ray."""
+        self.remove()
+        self._stack.close()
+
+    def remove(self) -> None:
+        """Let go of all arrays."""
+        self._arrays.clear()
+        self._sources.clear()
+
+    def write(self, name: str, array: Array) -> None:
+        """Hold an array that the program itself made."""
+        self._arrays[name] = self._source(array)
+
+    def _source(self, value: object) -> Any:
+        """Return the reference of something that Ray could not make again."""
+        reference = self._ray.put(value)
+        self._sources.append(reference)
+        return reference
+
+    def read(self, name: str) -> Array:
+        """Return an array, which cannot be written to.
+
+        Raises:
+            KeyError: there is none of this name.
+            LmgaugeError: it is lost, and could not be made again.
+        """
+        return self._get(self._arrays[name], f"array {name}")  # type: ignore[no-any-return]
+
+    def _get(self, reference: Any, what: str) -> Any:
+        exceptions = self._ray.exceptions
+        try:
+            return self._ray.get(reference)
+        except exceptions.RayTaskError as error:
+            if isinstance(error.cause, TaskError):
+                raise error.cause.error() from None
+            raise LmgaugeError(f"{what}: {type(error.cause).__name__}: {error.cause}") from error
+        except exceptions.RayError as error:
+            reason = next(iter(str(error).splitlines()), "")
+            raise LmgaugeError(f"{what}: Ray: {type(error).__name__}: {reason}") from error
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Forget arrays; names that are not there do not matter."""
+        for name in names:
+            self._arrays.pop(name, None)
+
+    def run(self, stage: Stage) -> None:
+        """Run all tasks of a stage; then drop what no later stage reads.
+
+        Raises:
+            LmgaugeError: what a task raised, or that it failed each time that it was tried.
+        """
+        if self.is_finished(stage.name):
+            return
+        countdown = Countdown(stage.title or stage.name, stage.tasks)
+        common = self._source((stage.name, stage.work, stage.settings))
+        numbers = {self._submit(Task.of(stage, number), common): number for number in range(stage.tasks)}
+        waiting = list(numbers)
+        try:
+            while waiting:
+                done, waiting = self._ray.wait(waiting, fetch_local=False)
+                for receipt in done:
+                    self._get(receipt, f"stage {stage.name}, task {numbers[receipt]}")
+                    countdown.step()
+        except BaseException:
+            for receipt in waiting:
+                self._ray.cancel(receipt, force=True)
+            raise
+        self.drop(stage.drops)
+        self.finish(stage.name)
+
+    def _submit(self, task: Task, common: Any) -> Any:
+        """Send a task, note the references of what it will make, and return that of its receipt."""
+        names = [*task.needs, *task.makes]
+        groups = [names[i : i + _GROUP] for i in range(0, len(names), _GROUP)]
+        # Two at least: Ray takes an iterator as the one value of a task that returns one.
+        count = max(2, len(task.makes) + 1)
+        options = {"num_cpus": 1, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
+        remote = self._ray.remote(**options)(_do)
+        # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
+        # a lost array kept the core from the task that makes it again.
+        arrays = [self._arrays[name] for name in task.needs]
+        references = remote.remote(common, task.number, len(arrays), *arrays, *groups)
+        self._arrays.update(zip(task.makes, references, strict=False))
+        return references[-1]
+
+    def is_finished(self, name: str) -> bool:
+        """Return True if the stage of this name has run, or `finish` was told this name."""
+        return name in self._finished
+
+    def finish(self, name: str) -> None:
+        """Remember that what the program itself did under this name is done."""
+        self._finished.add(name)
+
+
+def _do(common: tuple[str, Any, Any], number: int, needs: int, *rest: Any) -> Iterator[Any]:
+    """Do a task in a process of Ray: yield what it makes, and a receipt at the end.
+
+    Args:
+        common: the name of the stage, its work and its settings.
+        number: of the task.
+        needs: how many arrays it needs.
+        rest: these arrays, in the shared memory of the machine; then lists of their names and of those of what it makes.
+
+    Raises:
+        TaskError: what the task raised.
+    """
+    be_worker()
+    names = [name for group in rest[needs:] for name in group]
+    arrays: dict[str, Array] = dict(zip(names, rest[:needs], strict=False))
+    stage, work, settings = common
+    task = Task(stage, number, work, settings, names[:needs], names[needs:])
+    try:
+        for array in made_arrays(task, arrays.__getitem__):
+            yield array
+            del array
+    except Exception as error:
+        raise TaskError.of(task, error) from None
+    if not task.makes:
+        yield None
+    yield True
