@@ -17,6 +17,7 @@ from lmgauge.version import __version__
 RECORD_FILE = "shard.json"
 PARTS_FILE = "parts.parquet"
 _LARGEST = 1 << 28  # bytes of a record
+_MOST = 1 << 31  # of a number among settings
 
 T = TypeVar("T")
 
@@ -217,7 +218,8 @@ def stored_settings(made: type[T], values: object) -> T:
         none = value is None and (usual is None or isinstance(usual, str))
         number = usual is None and name in number_too and type(value) is int
         items = value if isinstance(value, list) else []
-        if not (none or number or isinstance(value, kinds)) or not all(isinstance(item, str) for item in items):
+        fits = (none or number or isinstance(value, kinds)) and all(isinstance(item, str) for item in items)
+        if not fits or (isinstance(value, int) and abs(value) > _MOST):
             raise TypeError(f"{name} is {value!r}")
         chosen[name] = tuple(value) if isinstance(value, list) else value
     return made(**chosen)
