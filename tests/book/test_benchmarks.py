@@ -40,6 +40,15 @@ def test_ratios_are_those_of_the_times(name: str, ours: str, theirs: str) -> Non
         assert cells["times faster"] == pytest.approx(cells[theirs] / cells[ours], rel=0.06), row
 
 
+def test_ratios_within_a_memory_are_those_of_the_measurements() -> None:
+    stored = STORED["tables"]["within-memory-d"]
+    for row in stored["rows"]:
+        cells = dict(zip(stored["columns"], row, strict=True))
+        assert cells["times less CPU"] == pytest.approx(cells["CPU s "] / cells["CPU s"], rel=0.02), row
+        asked = cells["memory asked, GiB"] * 2**30 / 1e6
+        assert cells["over what was asked"] == pytest.approx(cells["peak, MB"] / asked, rel=0.02), row
+
+
 def test_a_table_keeps_the_digits_and_marks_code() -> None:
     html = measurements.Table(["`eval`, s", "ratio"], [[2000, [1.5, 2.25]], [None, 3]], ["ratio"])._repr_html_()
     assert '<code class="docutils literal notranslate">eval</code>, s</th>' in html
