@@ -20,9 +20,11 @@ from pathlib import Path
 import harness
 from cut_text import Shape
 from harness import Goal
+from models import ngram_count
 from train_within_memory import fingerprint
 from watch import Watched, run_watched
 
+STORE_BYTES = 1 << 30  # of memory for the arrays of each node of the cluster; Ray writes more to disk
 WAYS = ("in memory", "within a memory", "two processes", "cluster")
 
 
@@ -60,12 +62,23 @@ class Trained:
     way: str
     watched: Watched
     fingerprint: str
+    ngrams: int
+    model_bytes: int
 
     def row(self) -> list[str]:
         measured = self.watched.measured
-        sizes = [harness.megabytes(size) for size in (self.watched.peak, self.watched.temporary)]
+        sizes = [harness.megabytes(size) for size in (self.watched.peak, self.watched.temporary, self.model_bytes)]
         times = [f"{measured.wall:.3g}", f"{measured.cpu:.3g}"]
-        return [self.way, *times, *sizes, f"{self.watched.processes}", f"{self.watched.load:.1f}", self.fingerprint[:16]]
+        ngrams = f"{self.ngrams / 1e6:.1f}"
+        return [
+            self.way,
+            ngrams,
+            *times,
+            *sizes,
+            f"{self.watched.processes}",
+            f"{self.watched.load:.1f}",
+            self.fingerprint[:16],
+        ]
 
 
 def train(work: Work, way: str, kill_after: float) -> Trained:
@@ -77,8 +90,9 @@ def train(work: Work, way: str, kill_after: float) -> Trained:
         # In a child: Ray is large, and what it starts must be watched with it.
         command = [sys.executable, __file__, "on-a-cluster", f"{kill_after}", json.dumps(command)]
     watched = run_watched(command, work.temporary)
-    harness.note(watched.measured.out.strip())
-    trained = Trained(way, watched, fingerprint(work.model))
+    model = work.model
+    trained = Trained(way, watched, fingerprint(model), ngram_count(model), harness.folder_bytes(model))
+    harness.note(f"{watched.measured.out.strip()}: {', '.join(trained.row())}")
     shutil.rmtree(work.temporary)
     shutil.rmtree(work.model)
     return trained
@@ -88,8 +102,9 @@ def on_a_cluster(kill_after: float, command: list[str]) -> None:
     """Run a command on a cluster of two nodes; after `kill_after` seconds the second is killed and another one joins."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    second = cluster.add_node(num_cpus=1)
+    node = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    second = cluster.add_node(**node)
     cluster.wait_for_nodes()
     start = time.perf_counter()
     child = subprocess.Popen([*command, "--ray", cluster.address])
@@ -99,7 +114,7 @@ def on_a_cluster(kill_after: float, command: list[str]) -> None:
     except subprocess.TimeoutExpired:
         cluster.remove_node(second, allow_graceful=False)
         print(f"a node was killed after {time.perf_counter() - start:.0f} s")
-        cluster.add_node(num_cpus=1)
+        cluster.add_node(**node)
     status = child.wait()
     cluster.shutdown()
     sys.exit(status)
@@ -127,7 +142,18 @@ def main() -> int:
         for way in arguments.way or WAYS:
             last = trained[-1].watched.measured.wall / 2 if trained else 10.0
             trained.append(train(work, way, arguments.kill_after or last))
-    head = ["way", "wall, s", "CPU, s", "peak, MB", "temporary, MB", "processes", "load", "fingerprint"]
+    head = [
+        "way",
+        "n-grams, M",
+        "wall, s",
+        "CPU, s",
+        "peak, MB",
+        "temporary, MB",
+        "model, MB",
+        "processes",
+        "load",
+        "fingerprint",
+    ]
     harness.print_table(head, [model.row() for model in trained])
     different = len({model.fingerprint for model in trained})
     return harness.report_goals([Goal("different models", different, 1, at_least=False, unit="")])

@@ -70,16 +70,22 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_both_doors_hand_on_the_same(within: Within, text: Path, tmp_path: Path) -> None:
-    options = ["--memory", "1G", "--temp", tmp_path, "--workers", 2, "--ray", "local", "--resume", "--threads", 1]
+    options = ["--memory", "1G", "--temp", tmp_path, "--workers", 2, "--resume", "--threads", 1]
     printed = json.loads(ok("train", KN, text, "-o", tmp_path / "shell", *options, "--json").stdout)
     model = lmgauge.train(
-        KN, text, output=tmp_path / "python", memory="1G", temp=tmp_path, workers=2, ray="local", resume=True, threads=1
+        KN, text, output=tmp_path / "python", memory="1G", temp=tmp_path, workers=2, resume=True, threads=1
     )
-    assert [limits for limits, _ in within.calls] == 2 * [MemoryLimits(1 << 30, tmp_path, True, 2, True, "local")]
+    assert [limits for limits, _ in within.calls] == 2 * [MemoryLimits(1 << 30, tmp_path, True, 2, True, None)]
     assert [options["threads"] for _, options in within.calls] == [1, 1]
     assert printed["fingerprint"] == model.fingerprint
     assert model.tables.source == str(tmp_path / "python")
     assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")
+
+
+def test_both_doors_hand_on_the_cluster(within: Within, text: Path, tmp_path: Path) -> None:
+    ok("train", KN, text, "-o", tmp_path / "shell", "--memory", "1G", "--ray", "local", "--threads", 3)
+    lmgauge.train(KN, text, output=tmp_path / "python", memory="1G", ray="local", threads=3)
+    assert [limits for limits, _ in within.calls] == 2 * [MemoryLimits(1 << 30, None, False, 3, False, "local")]
 
 
 def test_where_it_fits_it_is_trained_in_memory_and_saved(within: Within, text: Path, tmp_path: Path) -> None:
@@ -120,7 +126,7 @@ def test_ids_that_do_not_fit_are_not_read_to_the_end(
 @pytest.mark.parametrize("name", ["kn.arpa", "kn.binary"])
 def test_a_file_is_refused_with_what_to_do(within: Within, little: None, text: Path, tmp_path: Path, name: str) -> None:
     said = refused("train", KN, text, "-o", tmp_path / name)
-    assert "needs about 8.4 MB of memory" in said
+    assert "needs about 8.41 MB of memory" in said
     assert "train into a folder, for which memory is enough (`lmgauge convert` makes a file of it)" in said
     assert "train into a folder, then `lmgauge convert` it" in refused(
         "train", KN, text, "-o", tmp_path / name, "--memory", "2G"
@@ -169,6 +175,8 @@ def test_so_it_is_where_somebody_stops_it(
         (["kneser-ney", "--memory", "2 elephants"], "'2 elephants' is not a size"),
         (["kneser-ney", "--memory", "2G", "--temp", "nowhere"], "temp: nowhere is not a folder"),
         (["kneser-ney", "--workers", "0"], "Invalid value for '--workers'"),
+        (["kneser-ney", "--ray", "local", "--resume"], "resume: a cluster holds the parts in its memory"),
+        (["kneser-ney", "--ray", "local", "--temp", "."], "temp: a cluster holds the parts in its memory"),
         (["lstm", "--memory", "2G"], "--memory is for n-gram models; lstm does not take it"),
         (["ffnn", "--ray", "local"], "--ray is for n-gram models; ffnn does not take it"),
         (["gru", "--workers", "2"], "--workers is for n-gram models"),

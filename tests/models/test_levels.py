@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.models.ngram.levels import levels_of, reweighted, tables_of
+from lmgauge.models.ngram.levels import add_to_contexts, levels_of, reweighted, tables_of
 
 LINES = ["the cat sat on the mat", "the dog sat", "a cat and a dog sat on a mat", "the mat"]
 
@@ -40,3 +45,17 @@ def test_weights_of_a_model_that_sums_to_one_are_made_again() -> None:
     for before, after in zip(levels, renewed, strict=True):
         assert after.weights == pytest.approx(before.weights, abs=1e-5)
         assert np.array_equal(after.probabilities, before.probabilities)
+
+
+@given(st.lists(st.floats(0, 1, width=32), max_size=50), st.randoms(use_true_random=False), st.integers(0, 50))
+def test_sums_of_contexts_do_not_depend_on_their_order(values: list[float], random: Any, cut: int) -> None:
+    total = math.fsum(values) or 1.0
+    probabilities = np.array([value / total for value in values], np.float32).astype(np.float64)
+    one, other = np.zeros(3), np.zeros((2, 3))
+    contexts = np.full(len(values), 1, np.uint32)
+    add_to_contexts(one, contexts, probabilities)
+    shuffled = random.sample(probabilities.tolist(), len(values))
+    for part, sums in zip((shuffled[:cut], shuffled[cut:]), other, strict=True):
+        add_to_contexts(sums, contexts[: len(part)], np.array(part))
+    assert one.tolist() == other.sum(axis=0).tolist()
+    assert one.tolist() == [0, pytest.approx(math.fsum(probabilities), abs=len(values) * 2.0**-53), 0]

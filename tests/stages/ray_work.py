@@ -41,22 +41,23 @@ def wait_for_two_machines(log: Path, number: int) -> None:
         time.sleep(0.05)
 
 
-def gather(read: Read, number: int, seconds: float) -> Iterator[Array]:
-    """Add what the tasks before dealt to this part; slowly, so that a machine can be lost meanwhile."""
+def gather(read: Read, number: int, log: str) -> Iterator[Array]:
+    """Add what the tasks before dealt to this part."""
+    if log.endswith("ray"):
+        wait_for_two_machines(Path(log + ".gather"), number)
     total = np.zeros(ROWS, dtype=np.int64)
     for part in range(PARTS):
         total += read(f"spread/{part}/{number}")
-        time.sleep(seconds)
     yield total
 
 
-def stages(log: Path, seconds: float) -> list[Stage]:
+def stages(log: Path) -> list[Stage]:
     """Two stages that exchange all with all, and one that adds up."""
     every = [f"spread/{part}/{number}" for part in range(PARTS) for number in range(PARTS)]
     sums = [f"gather/{number}" for number in range(PARTS)]
     return [
         Stage("spread", PARTS, spread, str(log), lambda i: ["start"], lambda i: every[i * PARTS : i * PARTS + PARTS]),
-        Stage("gather", PARTS, gather, seconds, lambda i: every[i::PARTS], lambda i: [sums[i]], drops=[*every, "start"]),
+        Stage("gather", PARTS, gather, str(log), lambda i: every[i::PARTS], lambda i: [sums[i]], drops=[*every, "start"]),
         Stage("total", 1, add, None, lambda i: sums, lambda i: ["total"]),
     ]
 

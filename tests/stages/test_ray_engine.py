@@ -16,7 +16,12 @@ import pytest
 from tests.stages.graphs import Plan, arrays_after
 from tests.stages.ray_work import fail, stages
 
-from lmgauge.errors import LmgaugeError, MissingExtraError
+import lmgauge
+from lmgauge import Corpus
+from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
+from lmgauge.models.ngram.partitioned.text import read_text
+from lmgauge.models.ngram.partitioned.training import train_partitions
+from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.progress import listening
 from lmgauge.stages import ray_engine
 from lmgauge.stages.memory_engine import MemoryEngine
@@ -31,6 +36,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 STORE = 100_000_000
+TEXT = Path(__file__).resolve().parent.parent / "data" / "pud.en.txt"
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +77,9 @@ def test_arrays_are_the_same_as_in_memory(cluster: Any) -> None:
     assert not library().is_initialized()
 
 
-def totals(engine: Engine, log: Path, seconds: float = 0) -> list[int]:
+def totals(engine: Engine, log: Path) -> list[int]:
     engine.write("start", np.arange(6))
-    for stage in stages(log, seconds):
+    for stage in stages(log):
         engine.run(stage)
     return [int(engine.read("total")[0]), *(int(engine.read(f"gather/{part}")[-1]) for part in range(6))]
 
@@ -93,20 +99,20 @@ def test_a_killed_process_and_a_lost_machine_change_nothing(
     expected = totals(MemoryEngine(), tmp_path / "memory")
     with RayEngine(cluster.address) as engine, listening(listen):
         assert engine.workers == 2
-        assert totals(engine, tmp_path / "ray", 0.05) == expected
+        assert totals(engine, tmp_path / "ray") == expected
     assert node not in cluster.worker_nodes
     assert [line for line in lines if " of 6" not in line] == ["total, 0 of 1", "total, 1 of 1"]
     runs = [line.split()[0] for line in (tmp_path / "ray").read_text().splitlines()]
     assert runs.count("2") >= 2
     assert capfd.readouterr().out == ""  # where a program writes its results
-    assert len(runs) > 7  # of 6 tasks: more than the one that was killed ran again
+    again = [] if moment.startswith("gather") else (tmp_path / "ray.gather").read_text().splitlines()
+    assert len(runs) > 7 or len(again) > 6  # of 6 tasks: more than the one that was killed ran again
 
 
 @pytest.mark.parametrize(
     ("how", "kind", "message"),
     [
         ("extra", MissingExtraError, "this needs regex, which is not installed: pip install 'lmgauge[translation]'"),
-        ("bug", LmgaugeError, "stage fail, task 0: ZeroDivisionError: division by zero"),
         ("kill", LmgaugeError, "stage fail, task 0: Ray: WorkerCrashedError: "),
     ],
 )
@@ -123,8 +129,28 @@ def test_errors_come_back_in_words(
         assert not engine.is_finished("fail")
 
 
-def test_ray_on_this_machine() -> None:
-    with RayEngine("local", workers=1, store_bytes=STORE) as engine:
-        assert engine.workers == 1
-        assert arrays_after(engine, PLAN[:2]) == arrays_after(MemoryEngine(), PLAN[:2])
+def test_a_training_is_the_same_where_a_machine_is_lost(cluster: Any, node: Any, tmp_path: Path) -> None:
+    settings = NgramTrainingSettings("modified-kneser-ney", order=4, prune=1e-7)
+    lines: list[str] = []
+
+    def listen(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 20:
+            cluster.remove_node(node, allow_graceful=False)
+
+    with RayEngine(cluster.address) as engine, listening(listen):
+        text = read_text(engine, settings, Corpus.from_files(TEXT), 1000, threads=1)
+        model = train_partitions(engine, settings, text, tmp_path / "model", partitions=2, memory=1 << 20)
+    assert node not in cluster.worker_nodes
+    expected = lmgauge.train("modified-kneser-ney", Corpus.from_files(TEXT), order=4, prune=1e-7)
+    assert model.fingerprint == expected.fingerprint
+
+
+def test_a_training_with_ray_on_this_machine(tmp_path: Path) -> None:
+    corpus = Corpus.from_files(TEXT)
+    model = lmgauge.train("witten-bell", corpus, order=2, output=tmp_path / "model", memory="2G", workers=1, ray="local")
+    assert model.fingerprint == lmgauge.train("witten-bell", corpus, order=2).fingerprint
     assert not library().is_initialized()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    with pytest.raises(UsageError, match="resume: a cluster holds the parts"):
+        lmgauge.train("witten-bell", corpus, output=tmp_path / "model", ray="local", resume=True)

@@ -48,7 +48,7 @@ def train_or_within(
     if output is not None and resources.asked:
         return _within(settings, corpus, Path(output), resources.limits(threads=threads), threads=threads, progress=progress)
     try:
-        model = train_ngram(settings, corpus, threads=threads, progress=progress)
+        model = train_ngram(settings, corpus, threads=threads, listed=resources.writes_file, progress=progress)
     except NotEnoughMemoryError as error:
         refusal = _refusal(corpus, resources)
         if output is None or refusal:

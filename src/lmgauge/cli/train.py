@@ -218,7 +218,7 @@ def train(
         refuse_given(("interpolate",), "cannot be combined with good-turing, which always backs off")
     form.check_name(files.output)
     whole = TrainingResources(files.output, **resources, resume=shared.resume)
-    output = {} if whole.writes_file else vars(whole)
+    output = vars(whole) if form == KenlmForm() else {}
     corpus = read_texts(files.texts, reading)
     refuse_replacing({"-o": files.output}, [*(source.path for source in corpus.sources), *filter(None, [files.words])])
     with progress() as listener:
@@ -237,7 +237,7 @@ def train(
             **smoothing,
             **output,
         )
-        if whole.writes_file:
+        if not output:
             listener(f"saving {files.output}")
             model.save(files.output, trie=form.trie, quantize=form.quantize, array=form.array)
     if files.as_json:

@@ -14,9 +14,9 @@ import numpy as np
 from lmgauge.api.inputs import Text, corpus_of
 from lmgauge.cluster.job import Write
 from lmgauge.cluster.part_files import Arrays, read_parts
-from lmgauge.cluster.record import ShardRecord
+from lmgauge.cluster.record import ShardRecord, stored_paths, stored_settings
 from lmgauge.cluster.shard import Shard
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError, LmgaugeError, UsageError
 from lmgauge.json_text import plain
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.common_runs import MetRuns
@@ -25,6 +25,7 @@ from lmgauge.text.overlap.find import OverlapSearch, TrainingText
 from lmgauge.text.overlap.results import Overlap
 from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.overlap.token_stream import Joints
+from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import UnitCounter, pieces
 
@@ -146,15 +147,17 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     """
     first = records[0]
     try:
-        settings = OverlapSettings(**first.made_of["search"])
+        settings = stored_settings(OverlapSettings, first.made_of["search"])
         if corpus is None:
-            remembered = dict(first.facts["test"])
-            if not remembered:
+            how = dict(first.facts["test"])
+            if not how:
                 raise InputError("the test text that the shards read was strings: give it with text")
-            corpus = Corpus.from_files(remembered.pop("paths"), **remembered)
-        train = TrainingText(**{**first.facts["train"], "notes": tuple(first.facts["train"]["notes"])})
+            corpus = Corpus.read(stored_paths(how.pop("paths")), stored_settings(ReadingOptions, how))
+        train = _training(first.facts["train"])
         search = OverlapSearch(corpus, settings)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, LmgaugeError):
+            raise
         raise InputError(f"{first.path}: does not say what was compared ({error!r}); run this shard again") from error
     if search.test.sha256 != first.made_of.get("test"):
         raise InputError("the test text is not what the shards read: it was changed, or another one is named")
@@ -163,10 +166,24 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
         try:
             tokens += _take(search, record)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            if isinstance(error, InputError):
+            if isinstance(error, LmgaugeError):
                 raise
             raise InputError(f"{record.path}: does not hold what it should ({error!r}); run this shard again") from error
     return search.finish(train, tokens)
+
+
+def _training(facts: Mapping[str, Any]) -> TrainingText:
+    """Return what a record says of the training text.
+
+    Raises:
+        KeyError, TypeError: it says something else.
+    """
+    numbers, notes, sha256 = [facts["bytes"], facts["segments"]], facts["notes"], facts["sha256"]
+    if not all(type(number) is int and number >= 0 for number in numbers) or not isinstance(sha256, str):
+        raise TypeError("the training text")
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise TypeError("the notes on the training text")
+    return TrainingText(numbers[0], numbers[1], sha256, tuple(notes))
 
 
 def _take(search: OverlapSearch, record: ShardRecord) -> int:
@@ -193,7 +210,10 @@ def _take(search: OverlapSearch, record: ShardRecord) -> int:
             if not isinstance(one.source, str) or not isinstance(one.text, str) or not 0 <= float(one.jaccard) <= 1:
                 raise ValueError("near duplicates")
             search.near.take(one)
-    return int(facts["tokens"])
+    tokens = facts["tokens"]
+    if type(tokens) is not int or tokens < 0:
+        raise TypeError("tokens")
+    return tokens
 
 
 def _met(arrays: Arrays, tokens: int, shortest: int, sources: int) -> MetRuns:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lmgauge.cluster.shard import Shard
 from lmgauge.errors import InputError, UsageError
@@ -17,6 +17,8 @@ from lmgauge.version import __version__
 RECORD_FILE = "shard.json"
 PARTS_FILE = "parts.parquet"
 _LARGEST = 1 << 28  # bytes of a record
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -188,3 +190,45 @@ def _shard_folders(path: Path) -> list[Path]:
     if not inside:
         raise InputError(f"{path}: has no shard in it; make some with --shard i/n -o {path}")
     return inside
+
+
+def stored_settings(made: type[T], values: object) -> T:
+    """Return a settings object from the plain values of a record.
+
+    Args:
+        made: a dataclass with defaults for all fields.
+        values: by the names of fields.
+
+    Raises:
+        KeyError, TypeError, ValueError: they are not such values.
+
+    Example:
+        >>> from lmgauge.text.reading_options import ReadingOptions
+        >>> stored_settings(ReadingOptions, {"unit": "document"}).unit
+        'document'
+    """
+    default, chosen = made(), dict[str, Any]()
+    if not isinstance(values, dict):
+        raise TypeError(f"settings are {values!r}")
+    number_too = {field.name for field in fields(made) if "int" in str(field.type)}  # type: ignore[arg-type]
+    for name, value in values.items():
+        usual = vars(default)[name]
+        kinds = list if isinstance(usual, tuple) else str if usual is None else type(usual)
+        none = value is None and (usual is None or isinstance(usual, str))
+        number = usual is None and name in number_too and type(value) is int
+        items = value if isinstance(value, list) else []
+        if not (none or number or isinstance(value, kinds)) or not all(isinstance(item, str) for item in items):
+            raise TypeError(f"{name} is {value!r}")
+        chosen[name] = tuple(value) if isinstance(value, list) else value
+    return made(**chosen)
+
+
+def stored_paths(paths: object) -> list[str]:
+    """Return the paths in a record.
+
+    Raises:
+        TypeError: they are not paths.
+    """
+    if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and "\0" not in path for path in paths):
+        raise TypeError(f"the files are {paths!r}")
+    return paths

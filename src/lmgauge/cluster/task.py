@@ -19,7 +19,7 @@ import numpy as np
 from lmgauge.api.task_scores import files_to_score
 from lmgauge.cluster.job import Write
 from lmgauge.cluster.part_files import read_parts
-from lmgauge.cluster.record import ShardRecord
+from lmgauge.cluster.record import ShardRecord, stored_paths, stored_settings
 from lmgauge.cluster.shard import Shard
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import file_sha256
@@ -227,14 +227,10 @@ def _stored_job(record: ShardRecord) -> TaskJob:
         InputError: it describes none.
     """
     try:
-        made_of, facts = record.made_of, record.facts
-        reading = dict(made_of["reading"])
-        reading["reference_fields"] = tuple(reading["reference_fields"])
-        paths = [facts["references"], facts["hypotheses"]]
-        if not all(isinstance(names, list) and names and all(isinstance(name, str) for name in names) for names in paths):
-            raise TypeError(f"the files are {paths!r}")
-        settings = ComparisonSettings(**made_of["settings"])
-        options = dict(made_of["options"])
-        return TaskJob(str(made_of["metric"]), paths[0], paths[1], options, Reading(**reading), settings)
+        made_of = record.made_of
+        references, hypotheses = (stored_paths(record.facts[name]) for name in ("references", "hypotheses"))
+        reading = stored_settings(Reading, made_of["reading"])
+        settings = stored_settings(ComparisonSettings, made_of["settings"])
+        return TaskJob(str(made_of["metric"]), references, hypotheses, dict(made_of["options"]), reading, settings)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{record.path}: does not say what was scored ({error}); run this shard again") from error

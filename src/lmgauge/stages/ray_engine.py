@@ -59,9 +59,13 @@ class RayEngine:
 
     def close(self) -> None:
         """Let go of all arrays, and of Ray."""
+        self.remove()
+        self._stack.close()
+
+    def remove(self) -> None:
+        """Let go of all arrays."""
         self._arrays.clear()
         self._sources.clear()
-        self._stack.close()
 
     def write(self, name: str, array: Array) -> None:
         """Hold an array that the program itself made."""
@@ -107,9 +111,10 @@ class RayEngine:
         """
         if self.is_finished(stage.name):
             return
+        countdown = Countdown(stage.title or stage.name, stage.tasks)
         common = self._source((stage.name, stage.work, stage.settings))
         numbers = {self._submit(Task.of(stage, number), common): number for number in range(stage.tasks)}
-        countdown, waiting = Countdown(stage.title or stage.name, stage.tasks), list(numbers)
+        waiting = list(numbers)
         try:
             while waiting:
                 done, waiting = self._ray.wait(waiting, fetch_local=False)

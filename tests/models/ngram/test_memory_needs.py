@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -73,6 +74,8 @@ def test_options_change_the_stages_they_are_about() -> None:
     assert needed(interpolate=False)["estimating"] > plain["estimating"]
     assert needed(kind="laplace")["adjusting"] < plain["adjusting"]
     assert needed(prune=1e-8)["pruning"] > max(plain.values())
+    listed = training_bytes(NgramTrainingSettings("kneser-ney", order=4), replace(TEXT, listed=True))
+    assert listed["writing"] > max(plain.values())
 
 
 def test_single_words_take_hardly_more_than_their_ids() -> None:

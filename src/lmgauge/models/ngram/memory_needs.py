@@ -28,6 +28,7 @@ _WINDOW_BYTES, _BACK_OFF_WINDOW_BYTES, _TOTAL_BYTES = 16, 72, 8  # of each conte
 # Of each n-gram, see `levels`: as a level, its loss, the levels of those that stay and their new values; of one order
 # besides what takes it to a table.
 _PRUNED, _PRUNED_MOVED = 29 + 8 + 29 + 16, 40
+_LISTED, _LISTED_AT_A_TIME = 24, 72  # of each n-gram, and of those of one order: measured
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,14 @@ class TextSize:
         words: of the vocabulary.
         vocabulary_bytes: of the arrays of the vocabulary.
         types: estimated distinct n-grams of order 2, 3, ...
+        listed: True if all n-grams are then listed, to write the file of another program.
     """
 
     tokens: int
     words: int
     vocabulary_bytes: int
     types: Sequence[int] = ()
+    listed: bool = False
 
 
 def reading_bytes(tokens: int) -> int:
@@ -70,6 +73,8 @@ def training_bytes(settings: NgramTrainingSettings, text: TextSize) -> dict[str,
     stages |= {"estimating": tables.estimating(), "packing": tables.packing()}
     if settings.prune is not None:
         stages["pruning"] = tables.pruning()
+    if text.listed:
+        stages["writing"] = tables.writing()
     always = _PROGRAM + _BLOCK_BYTES * min(text.tokens, _BLOCK_TOKENS)
     always += text.vocabulary_bytes + 24 * text.words  # counts, probabilities, weights of words
     return {stage: always + count for stage, count in stages.items()}
@@ -127,6 +132,10 @@ class _Tables:
     def pruning(self) -> int:
         """The tables, their n-grams as arrays, and the tables of those that stay: at most all."""
         return 2 * sum(self._packed) + _PRUNED * sum(self._entries) + _PRUNED_MOVED * max(self._entries, default=0)
+
+    def writing(self) -> int:
+        """The tables, and their n-grams as rows of an ARPA file or of one of KenLM."""
+        return sum(self._packed) + _LISTED * sum(self._entries) + _LISTED_AT_A_TIME * max(self._entries, default=0)
 
 
 def check_reading(tokens: int) -> None:

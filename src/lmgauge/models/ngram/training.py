@@ -37,6 +37,7 @@ def train_ngram(
     corpus: Corpus,
     *,
     threads: int | None = None,
+    listed: bool = False,
     progress: Progress = lambda stage: None,
 ) -> NgramModel:
     """Train a model on a text.
@@ -45,6 +46,7 @@ def train_ngram(
         settings: all decisions about the model.
         corpus: the text, read once; each segment is a sentence. Its ids, uint32 [n], are held in memory.
         threads: how many threads share the work; the model does not depend on it.
+        listed: True if its n-grams are then listed to write the file of another program: memory must be enough for it.
         progress: called with a few words when a stage begins.
 
     Raises:
@@ -69,7 +71,7 @@ def train_ngram(
     sizes = estimate_types(ids, settings.order, threads) if settings.order > 1 else []
     vocabulary = fitted.vocabulary
     vocabulary_bytes = vocabulary.slots.nbytes + vocabulary.offsets.nbytes + vocabulary.bytes.nbytes
-    needed = check_training(settings, TextSize(len(ids), len(vocabulary), vocabulary_bytes, sizes))
+    needed = check_training(settings, TextSize(len(ids), len(vocabulary), vocabulary_bytes, sizes, listed))
     progress(f"counting n-grams of {fitted.number_of_events:,} events: {needed}")
     counts = count_ngrams(ids, settings.order, len(vocabulary), threads=threads, sizes=sizes)
     del ids

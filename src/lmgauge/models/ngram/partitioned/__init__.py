@@ -12,6 +12,7 @@ one walk over the ids deals what every partition has to say, in its own order, t
     adjust    partition   tokens that precede an n-gram = requests for its row; counts of counts
     estimate  partition   order by order: contexts summed, probabilities; answers to the requests
     deal      chunk       the answers, back to those who asked
+    prune     partition   if asked for: upward the losses, downward what stays, upward the weights
     pack      bucket      the tables of the model
 
 `shape` names the arrays, `training` is the list of stages. Sums are of integers, so the model is that of training in memory,

@@ -223,17 +223,17 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
             makes=lambda p: [f"{part}/{p}" for part in parts],
         )
     )
-    totals_of = {part: add_up(engine, part, partitions) for part in parts}
-    sums = totals_of["sums"]
+    of_all = {part: add_up(engine, part, partitions) for part in parts}
+    sums = of_all["sums"]
     if backed_off:
-        _native.balance_mass(sums, totals_of["types"], order.events)
+        _native.balance_mass(sums, of_all["types"], order.events)
     engine.write("contexts", sums)
     engine.run(_estimating_stage(order))
     totals = np.ones(len(unigrams))
     if backed_off:
         seen = add_up(engine, "seen", partitions)
         below = np.full(len(unigrams), np.sum(unigrams[:, 0], dtype=np.float64))
-        used, unigrams[used, 1], totals[used] = share_left(sums, totals_of["lower_sums"], seen, below)
+        used, unigrams[used, 1], totals[used] = share_left(sums, of_all["lower_sums"], seen, below)
     else:
         used, weights = _weights(order, sums)
         unigrams[used, 1] = weights

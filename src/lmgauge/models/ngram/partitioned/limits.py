@@ -27,7 +27,8 @@ class MemoryLimits:
         resume: True continues from the last finished stage of a run that was stopped; begins where there is none.
         workers: how many tasks are done at a time.
         processes: True gives each worker a process of its own; False makes them threads of this one.
-        ray: address of a Ray cluster, or "local"; None: this machine.
+        ray: address of a Ray cluster, or "local"; None: this machine. On a cluster, `memory` is that of each machine, and
+            `workers` are the tasks that it does at a time.
     """
 
     memory: int
@@ -76,6 +77,11 @@ class TrainingResources:
             raise UsageError(f"workers must be 1 or more; got {self.workers}")
         if self.ray is not None and not self.ray.strip():
             raise UsageError("ray: give the address of a cluster, or local")
+        if self.ray is not None and (self.resume or self.temp is not None):
+            raise UsageError(
+                f"{'resume' if self.resume else 'temp'}: a cluster holds the parts in its memory, and makes again what is "
+                "lost; leave it out"
+            )
         if self.resume and not self.asked:
             raise UsageError(
                 "resume: training in memory has no stages to resume; give --memory as in the run that was stopped"

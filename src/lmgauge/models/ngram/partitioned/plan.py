@@ -45,7 +45,7 @@ def number_of_partitions(types: Sequence[int], *, chunk: int, vocabulary: int, m
         UsageError: so little memory does not hold the vocabulary, or too many partitions would be needed.
 
     Example:
-        >>> number_of_partitions([1_000_000, 2_000_000], chunk=1000, vocabulary=1000, memory=50 << 20)
+        >>> number_of_partitions([1_000_000, 2_000_000], chunk=1000, vocabulary=1000, memory=60 << 20)
         2
     """
     room = memory - chunk * _TOKEN_BYTES - vocabulary * _WORD_BYTES

@@ -17,11 +17,11 @@ in_chunks/{k}/{p}    int64 [chunks], how many of the rows are new in each chunk
 chosen/{k}/{p}       float32 [rows], p(w|h) of what stays, -1 for blanks, -2 for what goes
 old_weights/{k}/{p}  float32 [rows]
 
-What a task holds at most, in bytes:
+What a task holds at most, in bytes, besides 3 MB and 40 for each word; it is less than estimating takes:
 
-    lose      26 for each n-gram of its order, 24 for each of the order below (the contexts)
-    choose    18 for each n-gram of its order, 8 for each of the order above
-    reweigh   25 for each n-gram of its order, 28 for each of the order below
+    lose      22 for each n-gram of its order, 24 for each of the order below (the contexts)
+    choose    10 for each n-gram of its order, 8 for each of the order above
+    reweigh   21 for each n-gram of its order, 20 for each of the order below
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lmgauge.models.ngram.pruning import first_histories, losses_of, pruning_not
 from lmgauge.stages.stage import Array, Engine, Read, Stage
 
 _BLANK, _GONE = -1.0, -2.0
-_AT_ONCE = 1 << 18  # n-grams whose numbers are widened at a time
+_AT_ONCE = 1 << 15  # n-grams whose numbers are widened at a time
 
 
 @dataclass(frozen=True)
@@ -286,10 +286,11 @@ def _choose(read: Read, p: int, order: _Order) -> Iterator[Array]:
         for part in _blocks(len(longer)):
             begins = parents[part][longer[part] >= 0]
             chosen[begins] = probabilities[begins]
-            _hold(chosen, parents[part][longer[part] >= _BLANK])
         del longer, parents
+        # A blank `b c` ends some `a b c` that is held; so is then `a b`, and sends word to the beginning of the blank, `b`.
         for requests, needs in zip(order.in_chunks("requests", p), order.in_chunks("needs", p), strict=True):
-            _hold(chosen, read(requests)[read(needs) != 0])
+            ends = read(requests)[read(needs) != 0]
+            chosen[ends] = np.maximum(chosen[ends], np.float32(_BLANK))
     del probabilities
     yield chosen
     held = (chosen >= _BLANK).view(np.uint8)
@@ -299,11 +300,6 @@ def _choose(read: Read, p: int, order: _Order) -> Iterator[Array]:
         yield read(f"weights/{k}/{p}")
     if k > 2:
         yield from np.split(held, np.cumsum(read(f"in_chunks/{k}/{p}"))[:-1])
-
-
-def _hold(chosen: NDArray[np.float32], rows: NDArray[np.uint32]) -> None:
-    """Make blanks of those of some n-grams that do not stay."""
-    chosen[rows] = np.maximum(chosen[rows], np.float32(_BLANK))
 
 
 def _reweighing(order: _Order) -> Stage:
@@ -325,7 +321,7 @@ def _reweigh(read: Read, p: int, order: _Order) -> Iterator[Array]:
     """Yield the probabilities of what is held, what is not, and the weights of the contexts, of the order below."""
     rows, k = _rows(read, p, order), order.k
     weights = read("weights_of_words") if k == 2 else _new_weights(rows, read(f"old_weights/{k - 1}/{p}"))
-    probabilities = np.maximum(rows.probabilities, np.float32(0))
+    probabilities = rows.probabilities.copy()
     for part, parents, own, lower in rows.blocks():
         blanks = np.flatnonzero(own == _BLANK)
         probabilities[part][blanks] = -backed_off(weights[parents[blanks]], lower[blanks])

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.training import training_record
 from lmgauge.progress import listening
 from lmgauge.stages.folder_engine import FolderEngine
+from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Engine
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
@@ -38,6 +40,8 @@ from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count
 
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
+_STORE = 0.4  # of the memory: arrays between tasks, where a cluster holds them
+_LEAST_STORE = 100 << 20  # of Ray
 _SPARE = 0.95  # of the memory asked for: what is not planned stays within the rest
 
 
@@ -87,9 +91,7 @@ def train_within(
         if not engine.is_finished("plan"):
             write_json(engine, "plan", _planned(text, _for_a_task(limits)))
             engine.finish("plan")
-        model = train_partitions(engine, settings, text, output, **read_json(engine, "plan"))
-        engine.remove()
-    return model
+        return train_partitions(engine, settings, text, output, **read_json(engine, "plan"))
 
 
 def train_partitions(
@@ -165,7 +167,8 @@ def _stamp(path: str) -> tuple[int, int]:
 
 def _for_a_task(limits: MemoryLimits) -> int:
     """Return how many bytes one task may take, now that the program holds what it will hold."""
-    rest = int(_SPARE * limits.memory) - (resident_bytes() or 0)
+    share = 1 - _STORE if limits.ray is not None else 1.0
+    rest = int(_SPARE * share * limits.memory) - (resident_bytes() or 0)
     separate = limits.processes or limits.ray is not None
     return rest // limits.workers - (_PROCESS_BYTES if separate else 0)
 
@@ -176,6 +179,16 @@ def _planned(text: ReadText, memory: int) -> dict[str, int]:
     return {"partitions": partitions, "memory": memory}
 
 
-def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> FolderEngine:
+@contextmanager
+def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> Iterator[Engine]:
+    """Yield what runs the tasks; what is in a folder is removed if the block came to its end."""
+    if limits.ray is not None:
+        with RayEngine(
+            limits.ray, workers=limits.workers, store_bytes=max(_LEAST_STORE, int(_STORE * limits.memory))
+        ) as cluster:
+            yield cluster
+        return
     folder = limits.work_folder(output)
-    return FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume)
+    with FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume) as engine:
+        yield engine
+        engine.remove()

@@ -1,0 +1,39 @@
+"""A text as arrays, and what is known of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lmgauge import Corpus
+from lmgauge.models.ngram.partitioned.text import read_json, read_text, write_json
+from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.stages.memory_engine import MemoryEngine
+
+LINES = ["a b a", "c a"]
+
+
+def ids(engine: MemoryEngine, chunks: int, order: int) -> list[int]:
+    return [token for c in range(chunks) for token in engine.read(f"ids/{c}")[1:-order].tolist()]
+
+
+def test_the_text_is_read_once() -> None:
+    engine, settings = MemoryEngine(), NgramTrainingSettings("laplace", order=2)
+    first = read_text(engine, settings, Corpus.from_strings(LINES), 4, threads=1)
+    again = read_text(engine, settings, Corpus.from_strings(["never read"]), 4, threads=1)
+    assert ids(engine, first.chunks, 2) == [1, 3, 4, 3, 2, 1, 5, 3, 2]
+    assert (again.chunks, again.chunk, again.types, again.report) == (3, 4, first.types, first.report)
+    assert again.fitted.vocabulary.tokens == first.fitted.vocabulary.tokens
+    assert again.report.segments == 2
+
+
+def test_rare_words_get_new_ids() -> None:
+    engine, settings = MemoryEngine(), NgramTrainingSettings("laplace", order=2, min_count=2)
+    text = read_text(engine, settings, Corpus.from_strings(LINES), 4, threads=1)
+    assert ids(engine, text.chunks, 2) == [1, 3, 0, 3, 2, 1, 0, 3, 2]
+    assert np.array_equal(text.fitted.counts, [2, 2, 2, 3])
+
+
+def test_json_in_an_array() -> None:
+    engine = MemoryEngine()
+    write_json(engine, "a", {"ä": [1, None]})
+    assert read_json(engine, "a") == {"ä": [1, None]}
