@@ -157,7 +157,7 @@ class PackedOrder:
     parts: list[tuple[str, tuple[str, str] | None]]
 
     def pieces(self, engine: Engine) -> Iterator[Lines]:
-        """Yield the lines, uint32 [n, 16], from the first to the last."""
+        """Yield the lines of 64 bytes, uint32 [n, 16], from the first to the last."""
         for middle, joint in self.parts:
             yield engine.read(middle)
             if joint is not None:
