@@ -99,7 +99,7 @@ class OverlapWork:
         """Read a shard of the training text beside the test, and store which tokens are in both; see `Work`.
 
         Raises:
-            InputError: a text cannot be read, or is empty.
+            InputError: the test is empty, or a text cannot be read.
         """
         search = OverlapSearch(self._test, self._job.settings)
         blocks = 0

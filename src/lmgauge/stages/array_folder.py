@@ -104,7 +104,7 @@ class ArrayFolder:
 
         Raises:
             KeyError: there is none of this name.
-            InputError: its file is damaged, or cannot be read.
+            InputError: its file is damaged, or has more or fewer bytes than its array, or cannot be read.
         """
         path = self._path(name)
         try:
