@@ -15,13 +15,19 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "data")]
 TASKS = [path for path in PAGES if path.parent.name == "how-to" and path.name != "index.md"]
 OTHER_PROGRAMS = {
+    "--dependency",
     "--extra-index-url",
     "--inplace",
+    "--gres",
+    "--job-name",
     "--kl-divergence",
     "--nproc-per-node",
     "--paired-ar",
     "--paired-bs",
+    "--parsable",
     "--tasks",
+    "--time",
+    "--wrap",
 }
 OF_BENCHMARKS = {"--copies", "--line-words", "--train-words"}
 PYTHON_ONLY = {"read-a-chart.md", "use-a-notebook.md", "write-your-own-metric.md"}

@@ -97,7 +97,20 @@ def free_memory(root: Path = Path("/")) -> int | None:
 
 
 def resident_bytes(root: Path = Path("/")) -> int | None:
-    """Return the bytes of this process that are in memory; None where the system does not say."""
+    """Return the bytes of this process that are in memory; None where the system does not say.
+
+    Args:
+        root: of the file system that has `proc`.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     status = Path(root, "proc/self/status")
+        ...     status.parent.mkdir(parents=True)
+        ...     written = status.write_text("VmSize: 9000 kB\\nVmRSS: 512 kB\\n")
+        ...     resident_bytes(Path(root)), resident_bytes(Path(root, "elsewhere"))
+        (524288, None)
+    """
     return _numbers(root / "proc/self/status").get("VmRSS")
 
 
@@ -107,6 +120,10 @@ def is_larger_than_free(path: Path, size: int) -> bool:
     Args:
         path: the file or folder, for the message.
         size: of what is mapped, in bytes.
+
+    Example:
+        >>> is_larger_than_free(Path("small.model"), 1)
+        False
     """
     free = free_memory()
     if free is None or size <= free:
@@ -125,6 +142,15 @@ def bytes_in_memory(path: Path) -> int | None:
 
     Args:
         path: Linux says it only to those who may write to the file.
+
+    Example:
+        What was written just now is there:
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = Path(folder, "model.bin").write_bytes(bytes(8000))
+        ...     bytes_in_memory(Path(folder)) in (8000, None)
+        True
     """
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     sizes = [_file_in_memory(file) for file in files]

@@ -7,6 +7,7 @@ does, and takes from the shards what that would have computed. So all it gives i
     Shard (shard.py)     which share: 2 of 8, from the command line or from SLURM
     Job (job.py)         what can be cut: an evaluation, an overlap, a task metric
     run (running.py)     run(job, rank, world_size, output): one folder a shard, whole or not there
+    run_shards (on_engine.py)  all shards as a stage, on threads, processes or a cluster of Ray
     merge (merging.py)   the folders of all shards -> the result of the whole
 
 May import any room but `cli`, `explore` and `integrations`.

@@ -119,27 +119,27 @@ class EvaluationWork:
         return made_of
 
     def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Score the blocks of a shard and store their rows; see `Work`.
+        """Score the blocks of a shard and store a row for each of their tokens; see `Work`.
 
         Raises:
             InputError: the text cannot be scored.
         """
         own: list[int] = []  # numbers of pieces, in the order in which they are scored
 
-        def owned() -> Iterator[Segments]:
+        def _owned() -> Iterator[Segments]:
             for number, unit, piece in numbered_pieces(self._corpus):
                 if shard.has(unit):
                     own.append(number)
                     yield piece
 
-        def checked(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, ScoreBatch]:
+        def _checked(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, ScoreBatch]:
             sum_block(batches[0])  # refuses here what would be refused when shards are merged
             return block, batches[0]
 
         encode = BatchEncoder()
         model = cast("LanguageModel", self._model)
         scored = 0
-        rows = score_together([model], owned(), checked, spans=True, threads=self._job.threads)
+        rows = score_together([model], _owned(), _checked, spans=True, threads=self._job.threads)
         for done, (piece, batch) in enumerate(rows):
             write(own[done], encode(batch))
             scored += piece.byte_count()
@@ -179,7 +179,7 @@ class StoredModel:
         self.notes: list[str] = []
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield the batch of each block of the text; arguments as of any model.
+        """Yield the scores of the tokens of each block of the text; arguments as of any model.
 
         Raises:
             InputError: the blocks are not those that were scored.
@@ -263,6 +263,9 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | 
         records: of all shards, in order.
         corpus: the text; None for where the shards remember it.
         output: the run folder; None to write none.
+
+    Returns:
+        What `evaluate` gives where one process scores all tokens, to the bit.
 
     Raises:
         InputError: the text is not there any more, or was changed; a shard is damaged.

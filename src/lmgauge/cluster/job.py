@@ -30,7 +30,15 @@ class Work(Protocol):
         """
 
     def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Compute a shard and store its arrays; return what else `merge` must know, as plain values."""
+        """Compute the segments of a shard and store their arrays; return what else `merge` must know, as plain values.
+
+        Args:
+            shard: which of them.
+            write: stores the arrays of a part.
+
+        Raises:
+            LmgaugeError: a text or a model cannot be used.
+        """
 
 
 class Job(Protocol):

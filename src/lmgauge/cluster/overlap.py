@@ -96,18 +96,22 @@ class OverlapWork:
         return made_of
 
     def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Read a shard of the training text beside the test, and store what is in both; see `Work`."""
+        """Read a shard of the training text beside the test, and store which tokens are in both; see `Work`.
+
+        Raises:
+            InputError: the test is empty, or a text cannot be read.
+        """
         search = OverlapSearch(self._test, self._job.settings)
         blocks = 0
 
-        def owned() -> Iterator[Segments]:
+        def _owned() -> Iterator[Segments]:
             nonlocal blocks
             for unit, piece in _pieces(self._train):
                 if shard.has(unit):
                     blocks += 1
                     yield piece
 
-        tokens = search.read(owned(), self._job.threads)
+        tokens = search.read(_owned(), self._job.threads)
         met = search.follower.met()
         if search.near is not None:
             search.near.compare()
@@ -141,6 +145,9 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     Args:
         records: of all shards, in order.
         corpus: the test text; None for where the shards remember it.
+
+    Returns:
+        What `lmgauge.overlap` finds where one process reads all tokens.
 
     Raises:
         InputError: the test is not there any more, or was changed; a shard is damaged.

@@ -17,6 +17,7 @@ from lmgauge.version import __version__
 RECORD_FILE = "shard.json"
 PARTS_FILE = "parts.parquet"
 _LARGEST = 1 << 28  # bytes of a record
+_MOST = 1 << 31  # of a number among settings
 
 T = TypeVar("T")
 
@@ -92,6 +93,22 @@ def read_record(folder: Path) -> ShardRecord:
 
     Raises:
         InputError: it is not the folder of a shard, or a file was changed.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     folder = Path(name)
+        ...     size = (folder / PARTS_FILE).write_bytes(b"arrays")
+        ...     write_record(folder, "task", Shard(2, 8), {"metric": "wer"}, {"parts": 3})
+        ...     record = read_record(folder)
+        ...     size = (folder / PARTS_FILE).write_bytes(b"others")
+        ...     try:
+        ...         changed = read_record(folder)
+        ...     except InputError as error:
+        ...         print(str(error).removeprefix(f"{folder}{os.sep}"))
+        parts.parquet: was changed after it was written; run the shard again
+        >>> record.shard, record.made_of["metric"], record.facts
+        (Shard(number=2, of=8), 'wer', {'parts': 3})
     """
     file, parts = folder / RECORD_FILE, folder / PARTS_FILE
     for needed in (file, parts):
@@ -152,6 +169,16 @@ def find_records(paths: Sequence[Path]) -> list[ShardRecord]:
     Raises:
         InputError: a folder is not that of a shard, or was changed.
         UsageError: a shard is missing or there twice, or they are of different jobs.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = [lmgauge.run_shard(job, rank, 4, folder) for rank in (3, 0)]
+        ...     find_records([Path(folder)])
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: 2 of 4 shards are missing: 2/4, 3/4; run them, then merge
     """
     records = [read_record(folder) for path in paths for folder in _shard_folders(path)]
     if not records:
@@ -217,7 +244,8 @@ def stored_settings(made: type[T], values: object) -> T:
         none = value is None and (usual is None or isinstance(usual, str))
         number = usual is None and name in number_too and type(value) is int
         items = value if isinstance(value, list) else []
-        if not (none or number or isinstance(value, kinds)) or not all(isinstance(item, str) for item in items):
+        fits = (none or number or isinstance(value, kinds)) and all(isinstance(item, str) for item in items)
+        if not fits or (isinstance(value, int) and abs(value) > _MOST):
             raise TypeError(f"{name} is {value!r}")
         chosen[name] = tuple(value) if isinstance(value, list) else value
     return made(**chosen)

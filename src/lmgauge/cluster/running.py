@@ -95,12 +95,12 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
         parts = 0
         with PartWriter(made / PARTS_FILE) as writer:
 
-            def write(number: int, arrays: Arrays) -> None:
+            def _write(number: int, arrays: Arrays) -> None:
                 nonlocal parts
                 writer.write(number, arrays)
                 parts += 1
 
-            facts = work.compute(shard, write)
+            facts = work.compute(shard, _write)
         facts = {"parts": parts, **facts}
         write_record(made, work.kind, shard, work.made_of(), facts)
     return FinishedShard(work.kind, shard.number, shard.of, str(folder), _count(facts), True)

@@ -82,6 +82,13 @@ class Shard:
 
         Raises:
             UsageError: variables are missing or make no sense.
+
+        Example:
+            `sbatch --array=10-16:2` starts four tasks; this is the second of them:
+
+            >>> variables = {"TASK_ID": "12", "TASK_MIN": "10", "TASK_MAX": "16", "TASK_COUNT": "4", "TASK_STEP": "2"}
+            >>> Shard.of_slurm({f"SLURM_ARRAY_{name}": value for name, value in variables.items()})
+            Shard(number=2, of=4)
         """
         if _ARRAY[0] in environment:
             task, first, last, count = (_number(environment, name) for name in _ARRAY)
@@ -124,7 +131,13 @@ def numbered_pieces(blocks: Iterable[Segments]) -> Iterator[tuple[int, int, Segm
     """Yield the pieces that a text is cut into, each with its number and that of its unit, from 0.
 
     Args:
-        blocks: of the whole text, in order.
+        blocks: segments of the whole text, in order.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> text = Corpus.from_strings(["the cat sat", "a dog"])
+        >>> [(number, unit, len(piece)) for number, unit, piece in numbered_pieces(text)]
+        [(0, 0, 2)]
     """
     from lmgauge.text.units import UnitCounter, pieces
 

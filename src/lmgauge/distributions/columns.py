@@ -85,7 +85,7 @@ class WithColumns:
         return getattr(self._model, name)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield the batches of the model with the columns; arguments as of its own `score`."""
+        """Yield the batches of the model, a row for each token, with the columns; arguments as of its own `score`."""
         if self._boundaries is None:
             return self._reduced(segments, spans, threads)
         blocks, scored = tee(segments)
@@ -98,5 +98,5 @@ class WithColumns:
         return score_in_pieces(reduced, segments) if getattr(self._model, "scores_in_units", False) else reduced(segments)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block with the columns; arguments as of the model's own `score_block`."""
+        """Return the batch of one block, a row for each token, with the columns; arguments as of its own `score_block`."""
         return next(self.score([block], spans=spans, threads=1))

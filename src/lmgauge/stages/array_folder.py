@@ -30,7 +30,18 @@ class DiskFullError(OutputError):
 
 
 def unwritten(path: Path, error: OSError) -> OutputError:
-    """Return what to raise where a file cannot be written."""
+    """Return what to raise where a file cannot be written.
+
+    Args:
+        path: of the file.
+        error: what the system said.
+
+    Example:
+        >>> unwritten(Path("arrays/0.npy"), OSError(errno.ENOSPC, "No space left on device"))
+        DiskFullError('arrays/0.npy: the disk is full')
+        >>> unwritten(Path("arrays/0.npy"), OSError(errno.EACCES, "Permission denied"))
+        OutputError('arrays/0.npy: cannot be written: Permission denied')
+    """
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(f"{path}: the disk is full")
     return OutputError(f"{path}: cannot be written: {error.strerror or error}")
@@ -93,7 +104,7 @@ class ArrayFolder:
 
         Raises:
             KeyError: there is none of this name.
-            InputError: its file is damaged, or cannot be read.
+            InputError: its file is damaged, or has more or fewer bytes than its array, or cannot be read.
         """
         path = self._path(name)
         try:

@@ -111,9 +111,33 @@ class FolderEngine:
     def run(self, stage: Stage) -> None:
         """Run the tasks of a stage that no earlier run did; then drop what no later stage reads.
 
+        Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
+
         Raises:
             LmgaugeError: what a task raised, or that it failed.
             OutputError: the disk is full.
+
+        Example:
+            A run fails in its second task, and the next run begins with that:
+
+            >>> import tempfile, numpy as np
+            >>> from lmgauge.errors import LmgaugeError
+            >>> def square(read, number, failing):
+            ...     print("task", number)
+            ...     if number == failing:
+            ...         raise MemoryError("too large")
+            ...     yield np.array([number**2])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     for failing in (1, None):
+            ...         with FolderEngine(folder, {}, resume=True) as engine:
+            ...             try:
+            ...                 engine.run(Stage("square", 2, square, failing, lambda i: [], lambda i: [f"squares/{i}"]))
+            ...             except LmgaugeError as error:
+            ...                 print(error)
+            task 0
+            task 1
+            stage square, task 1: MemoryError: too large
+            task 1
         """
         if self.is_finished(stage.name):
             return

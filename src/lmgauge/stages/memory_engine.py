@@ -33,7 +33,11 @@ class MemoryEngine:
         self._arrays[name] = array
 
     def read(self, name: str) -> Array:
-        """Return an array."""
+        """Return an array.
+
+        Raises:
+            KeyError: there is none of this name.
+        """
         return self._arrays[name]
 
     def drop(self, names: Sequence[str]) -> None:
@@ -42,7 +46,11 @@ class MemoryEngine:
             self._arrays.pop(name, None)
 
     def run(self, stage: Stage) -> None:
-        """Run all tasks of a stage; then drop what no later stage reads."""
+        """Run all tasks of a stage; then drop what no later stage reads.
+
+        Raises:
+            Exception: what a task raised.
+        """
         for number in range(stage.tasks):
             make_arrays(Task.of(stage, number), self.read, self.write)
         self.drop(stage.drops)

@@ -34,11 +34,20 @@ def ray_at(address: str, workers: int | None = None, store_bytes: int | None = N
     Args:
         address: `local` starts Ray on this machine; else that of a cluster: `host:port`, or `ray://host:port` from afar.
         workers: for `local`, how many tasks run at a time; by default one for each core.
-        store_bytes: for `local`, the memory for arrays; what exceeds it goes to disk. By default 30 % of the machine's.
+        store_bytes: for `local`, the memory for arrays, in bytes; what exceeds it goes to disk. By default 30 % of the
+            machine's.
 
     Raises:
         MissingExtraError: Ray is not installed.
         UsageError: there is no cluster at the address, or it cannot be joined.
+
+    Example:
+        Ray itself would look for this cluster for minutes:
+
+        >>> with ray_at("head:six"):
+        ...     pass
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: 'head:six' is not the address of a Ray cluster; give local, host:port or ray://host:port
     """
     if address != LOCAL:
         _refuse_unanswered(address)

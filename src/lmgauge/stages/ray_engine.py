@@ -106,6 +106,8 @@ class RayEngine:
     def run(self, stage: Stage) -> None:
         """Run all tasks of a stage; then drop what no later stage reads.
 
+        Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
+
         Raises:
             LmgaugeError: what a task raised, or that it failed each time that it was tried.
         """

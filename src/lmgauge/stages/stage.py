@@ -64,7 +64,11 @@ class Engine(Protocol):
         """Hold an array that the program itself made."""
 
     def read(self, name: str) -> Array:
-        """Return an array."""
+        """Return an array.
+
+        Raises:
+            KeyError: there is none of this name.
+        """
 
     def drop(self, names: Sequence[str]) -> None:
         """Forget arrays; names that are not there do not matter."""

@@ -38,6 +38,12 @@ class Task:
 
         Raises:
             ValueError: it would replace an array that it reads: where it is begun a second time, it would read another.
+
+        Example:
+            >>> stage = Stage("double", 2, print, None, needs=lambda i: [f"in/{i}"], makes=lambda i: [f"out/{i}"])
+            >>> task = Task.of(stage, 1)
+            >>> task.needs, task.makes
+            (['in/1'], ['out/1'])
         """
         needs, makes = list(stage.needs(number)), list(stage.makes(number))
         if replaced := set(needs) & set(makes):
@@ -51,16 +57,29 @@ def made_arrays(task: Task, read: Read) -> Iterator[Array]:
     Raises:
         KeyError: the work reads an array that the stage does not say that it needs: on other machines it would not be there.
         ValueError: it makes more or fewer arrays than the stage says.
+
+    Example:
+        On one machine every array is at hand; a task may read only those that it announces nevertheless:
+
+        >>> import numpy as np
+        >>> def total(read, number, settings):
+        ...     yield read("a") + read("b")
+        >>> arrays = {"a": np.array([1, 2]), "b": np.array([3, 4])}
+        >>> list(made_arrays(Task("add", 0, total, None, needs=["a", "b"], makes=["sum"]), arrays.__getitem__))
+        [array([4, 6])]
+        >>> list(made_arrays(Task("add", 0, total, None, needs=["a"], makes=["sum"]), arrays.__getitem__))
+        Traceback (most recent call last):
+        KeyError: 'stage add reads b, which it does not say that it needs'
     """
     needs = frozenset(task.needs)
 
-    def checked(name: str) -> Array:
+    def _checked(name: str) -> Array:
         if name not in needs:
             raise KeyError(f"stage {task.stage} reads {name}, which it does not say that it needs")
         return read(name)
 
     count = 0
-    for array in task.work(checked, task.number, task.settings):
+    for array in task.work(_checked, task.number, task.settings):
         count += 1  # enumerate would hold on to the array while the next one is made
         if count > len(task.makes):
             break
@@ -84,7 +103,16 @@ def make_arrays(task: Task, read: Read, write: Callable[[str, Array], object]) -
 
 
 def failure(task: Task, error: Exception) -> LmgaugeError:
-    """Return what to raise for an error of a task: the same, if it is one for the user, else one that names the stage."""
+    """Return what to raise for an error of a task: the same, if it is one for the user, else one that names the stage.
+
+    Args:
+        task: that failed.
+        error: what it raised.
+
+    Example:
+        >>> failure(Task("count", 3, print, None, [], []), IndexError("row 7"))
+        LmgaugeError('stage count, task 3: IndexError: row 7')
+    """
     if isinstance(error, LmgaugeError):
         return error
     return LmgaugeError(f"stage {task.stage}, task {task.number}: {type(error).__name__}: {error}")
@@ -126,17 +154,29 @@ def do_task(task: Task, arrays: ArrayFolder, check: Callable[[], None] = lambda:
 
     Raises:
         Exception: what the task raises.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from pathlib import Path
+        >>> def double(read, number, settings):
+        ...     yield 2 * read("a")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     arrays = ArrayFolder(Path(folder))
+        ...     growth = arrays.write("a", np.array([1, 2]))
+        ...     growth += do_task(Task("double", 0, double, None, ["a"], ["b"]), arrays)
+        ...     arrays.read("b").tolist(), growth == arrays.total_size()
+        ([2, 4], True)
     """
     growth = 0
 
-    def read(name: str) -> Array:
+    def _read(name: str) -> Array:
         check()
         return arrays.read(name)
 
-    def write(name: str, array: Array) -> None:
+    def _write(name: str, array: Array) -> None:
         nonlocal growth
         check()
         growth += arrays.write(name, array)
 
-    make_arrays(task, read, write)
+    make_arrays(task, _read, _write)
     return growth

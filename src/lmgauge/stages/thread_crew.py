@@ -34,17 +34,29 @@ class ThreadCrew:
 
         Raises:
             LmgaugeError: what a task raised, or that it failed.
+
+        Example:
+            >>> import tempfile, numpy as np
+            >>> from pathlib import Path
+            >>> def square(read, number, settings):
+            ...     yield np.array([number**2])
+            >>> tasks = [Task("square", number, square, None, [], [f"squares/{number}"]) for number in range(3)]
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     arrays = ArrayFolder(Path(folder))
+            ...     done = sorted(number for number, growth in ThreadCrew(arrays, workers=2).run(tasks))
+            ...     done, [int(arrays.read(f"squares/{number}")[0]) for number in done]
+            ([0, 1, 2], [0, 1, 4])
         """
         stopped = threading.Event()
         failures: list[LmgaugeError] = []
 
-        def check() -> None:
+        def _check() -> None:
             if stopped.is_set():
                 raise _StoppedError
 
-        def do(task: Task) -> int:
+        def _do(task: Task) -> int:
             try:
-                return do_task(task, self._arrays, check)
+                return do_task(task, self._arrays, _check)
             except _StoppedError:
                 raise
             except Exception as error:
@@ -53,7 +65,7 @@ class ThreadCrew:
                 raise failures[-1] from error
 
         try:
-            with closing(map_as_done(do, tasks, self._workers)) as done:
+            with closing(map_as_done(_do, tasks, self._workers)) as done:
                 for task, growth in done:
                     yield task.number, growth
         except _StoppedError:

@@ -124,6 +124,17 @@ class WorkRecord:
         Raises:
             DiskFullError: there is no room for it.
             OutputError: it cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     record = WorkRecord(Path(folder), {"order": 3}, resume=False)
+            ...     record.note("count", 0)
+            ...     record.close()
+            ...     again = WorkRecord(Path(folder), {"order": 3}, resume=True)
+            ...     again.is_done("count", 0), again.is_done("count", 1), again.is_done("count")
+            ...     again.close()
+            (True, False, False)
         """
         path = self.folder / _FINISHED
         try:

@@ -415,7 +415,7 @@ class _Stream:
         return self._model.batch_of(events, np.concatenate([np.zeros(0), *self._model.engine.score(jobs)]), firsts)
 
     def jobs(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
-        """Return the jobs of the next block, and the rows that nothing is shown before."""
+        """Return the jobs that predict the tokens of the next block, and the rows that nothing is shown before."""
         model = self._model
         if not len(events.ids):
             return [], np.zeros(0, np.int64)

@@ -103,9 +103,17 @@ def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[in
     """Return estimates of the distinct n-grams of order 2 .. `order`, within about 1 %.
 
     Args:
-        ids: uint32 [n], the text.
+        ids: uint32 [n], the tokens of the text.
         order: the longest n-grams.
         threads: how many threads share the work; the result is the same for any number.
+
+    Example:
+        A text of 1,000 words, three times: 999 bigrams, and one from its end to its beginning.
+
+        >>> ids = np.tile(np.arange(3, 1003, dtype=np.uint32), 3)
+        >>> (bigrams,) = estimate_types(ids, order=2, threads=1)
+        >>> 1000 <= bigrams <= 1150  # 3 % and 64 more than estimated, as too few cost more time than too many
+        True
     """
     sketch = TypesSketch(order)
     sketch.add(ids, threads)

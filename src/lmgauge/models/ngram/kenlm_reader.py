@@ -108,7 +108,11 @@ class KenlmModel(NgramModel):
 
 
 def is_kenlm(path: Path) -> bool:
-    """Return True if a file begins as KenLM's binaries do."""
+    """Return True if a file begins with the bytes that KenLM's binaries begin with.
+
+    Raises:
+        ModelFileError: it cannot be read.
+    """
     try:
         with path.open("rb") as file:
             return file.read(len(KENLM_MAGIC)) == KENLM_MAGIC

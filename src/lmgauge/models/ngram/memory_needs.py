@@ -51,7 +51,15 @@ class TextSize:
 
 
 def reading_bytes(tokens: int) -> int:
-    """Return what it takes to hold the ids of a text: in blocks, then in one piece beside them."""
+    """Return the bytes that it takes to hold the ids of a text: in blocks, then in one piece beside them.
+
+    Args:
+        tokens: of the text.
+
+    Example:
+        >>> reading_bytes(1_000_000)
+        8000000
+    """
     return 2 * _ID * tokens
 
 

@@ -159,7 +159,15 @@ def more_homes(homes: int) -> int:
 
 
 def line_width(*, last: bool) -> int:
-    """Return how many n-grams fit into a line."""
+    """Return how many n-grams fit into a line of 64 bytes.
+
+    Args:
+        last: whether they are of the highest order, which has no back-off weights.
+
+    Example:
+        >>> line_width(last=False), line_width(last=True)
+        (5, 7)
+    """
     return _LAST_WIDTH if last else _WIDTH
 
 
@@ -352,10 +360,15 @@ def check_lines_of_table(lines: int) -> None:
 
 
 def new_lines(count: int) -> Lines:
-    """Return uint32 [count, 16], zero, that begin where a line of the processor's cache does.
+    """Return lines of 64 bytes, uint32 [count, 16], zero, that begin where a line of the processor's cache does.
 
     Raises:
         UsageError: they are more than a table can have.
+
+    Example:
+        >>> lines = new_lines(20)
+        >>> lines.shape, lines.ctypes.data % 64
+        ((20, 16), 0)
     """
     check_lines_of_table(count)
     memory = np.zeros(16 * count + 16, np.uint32)

@@ -47,7 +47,19 @@ class FittedVocabulary:
         return int(self.counts.sum() - self.counts[BOS])
 
     def events(self, settings: NgramTrainingSettings) -> NDArray[np.bool_]:
-        """Return which tokens can be predicted, bool [vocabulary]."""
+        """Return which tokens can be predicted, bool [vocabulary].
+
+        Args:
+            settings: of the training: they say whether line ends are predicted.
+
+        Example:
+            `<s>` never is, and `<unk>` only in an open vocabulary:
+
+            >>> words = Vocabulary.from_tokens(["a", "b"], closed=True)
+            >>> read = FittedVocabulary(words, np.array([0, 1, 1, 2, 3]), None)
+            >>> [word for word, can_be in zip(words, read.events(NgramTrainingSettings("laplace", order=2))) if can_be]
+            ['</s>', 'a', 'b']
+        """
         events = np.ones(len(self.vocabulary), bool)
         events[[UNK, BOS, EOS]] = not self.vocabulary.closed, False, settings.eos
         return events
@@ -77,8 +89,20 @@ class TextReader:
     def blocks(self, corpus: Corpus, *, threads: int, progress: Progress = lambda stage: None) -> Iterator[Ids]:
         """Yield the ids of the text, with `<s>` where contexts begin.
 
+        Args:
+            corpus: the text.
+            threads: how many share the work.
+            progress: called with a few words after each block.
+
         Raises:
             InputError: the text is empty or contains a reserved token.
+
+        Example:
+            One stream of tokens has one beginning:
+
+            >>> reader = TextReader(NgramTrainingSettings("laplace", order=2, context="stream"))
+            >>> [ids.tolist() for ids in reader.blocks(Corpus.from_strings(["a b", "a"]), threads=1)]
+            [[1], [3, 4, 2, 3, 2]]
         """
         settings, vocabulary, stream = self.settings, self._vocabulary, self.settings.context == "stream"
 
@@ -137,6 +161,16 @@ class TextIds:
 
     They lie in pieces so large that the system takes each back as soon as it is free; the room of many small arrays would
     stay with this process while it counts.
+
+    Attributes:
+        size: how many tokens they are.
+
+    Example:
+        >>> ids = TextIds()
+        >>> ids.add(np.array([1, 3, 4, 2], np.uint32))
+        >>> ids.add(np.array([1, 3, 2], np.uint32))
+        >>> ids.size, ids.whole().tolist()
+        (7, [1, 3, 4, 2, 1, 3, 2])
     """
 
     def __init__(self) -> None:
@@ -144,7 +178,7 @@ class TextIds:
         self._pieces: list[Ids] = []
 
     def add(self, block: Ids) -> None:
-        """Add the ids of the next block."""
+        """Add the ids of the next block of tokens, uint32 [n]."""
         while len(block):
             at = self.size % _PIECE
             if not at:

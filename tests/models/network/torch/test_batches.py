@@ -91,7 +91,7 @@ def test_free_memory_of_this_machine() -> None:
 
 
 def test_free_memory_where_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(path: Path, encoding: str) -> str:
+    def unknown(path: Path, **options: object) -> str:
         raise FileNotFoundError(path)
 
     monkeypatch.setattr(Path, "read_text", unknown)

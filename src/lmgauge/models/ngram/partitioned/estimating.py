@@ -93,6 +93,23 @@ def estimate(
         settings: the smoothing.
         counts: int64 [vocabulary], occurrences of each word; none for `<s>`.
         events: bool [vocabulary], the tokens that can be predicted.
+
+    Example:
+        Bigrams of the text `a b a b` by their shares: `b` follows `a` always, `a` follows `b` one time of two.
+
+        >>> from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
+        >>> from lmgauge.models.ngram.partitioned.text import read_text
+        >>> from lmgauge.stages.memory_engine import MemoryEngine
+        >>> from lmgauge.text.documents import Corpus
+        >>> engine, settings = MemoryEngine(), NgramTrainingSettings("mle", order=2)
+        >>> text = read_text(engine, settings, Corpus.from_strings(["a b a b"]), 100, threads=1)
+        >>> shape = Shape(2, 1, text.chunks, len(text.fitted.vocabulary), False)
+        >>> for stage in counting_stages(Counting(shape, text.types)):
+        ...     engine.run(stage)
+        >>> estimate(engine, shape, settings, text.fitted.counts, text.fitted.events(settings)).entries
+        [4]
+        >>> [engine.read(f"{name}/2/0").tolist() for name in ("parents", "words", "probabilities")]
+        [[1, 3, 4, 4], [3, 4, 3, 2], [1.0, 1.0, 0.5, 0.5]]
     """
     continuation = settings.kind in CONTINUATION and shape.order > 1
     if shape.order > 1:
@@ -230,6 +247,14 @@ def add_up(engine: Engine, part: str, partitions: range) -> Array:
         engine: holds `{part}/{p}`.
         part: what the arrays are called.
         partitions: all of them.
+
+    Example:
+        >>> from lmgauge.stages.memory_engine import MemoryEngine
+        >>> engine = MemoryEngine()
+        >>> engine.write("sums/0", np.array([2, 0, 1]))
+        >>> engine.write("sums/1", np.array([1, 5, 0]))
+        >>> add_up(engine, "sums", range(2)).tolist()
+        [3, 5, 1]
     """
     total: Array = np.zeros(0, np.int64)
     for p in partitions:
@@ -300,6 +325,14 @@ def joined(read: Read, names: Sequence[str], rows: int, dtype: Any) -> Array:
         names: of the parts.
         rows: length of the whole.
         dtype: of the whole.
+
+    Raises:
+        ValueError: the parts have fewer values than rows, or more.
+
+    Example:
+        >>> parts = {"lower/3/0/0": np.array([7, 8]), "lower/3/0/1": np.array([9])}
+        >>> joined(parts.__getitem__, list(parts), 3, np.uint32).tolist()
+        [7, 8, 9]
     """
     whole = np.empty(rows, dtype)
     start = 0
@@ -401,6 +434,14 @@ def answers_to(read: Read, p: int, shape: Shape, k: int, values: Array) -> Itera
         shape: of the training.
         k: the order.
         values: of the n-grams, [rows].
+
+    Example:
+        Row 1 is asked for twice, row 0 by nobody:
+
+        >>> requests = {"requests/2/0/0": np.array([1, 2, 1])}
+        >>> answers = answers_to(requests.__getitem__, 0, Shape(3, 1, 1, 5, True), 2, np.array([0.5, 0.25, 1.0]))
+        >>> [of_chunk.tolist() for of_chunk in answers]
+        [[0.25, 1.0, 0.25]]
     """
     for name in shape.names("requests/{k}/{p}/{c}", k=[k], p=[p]):
         yield np.take(values, read(name), mode="clip")

@@ -115,7 +115,12 @@ class TrainingResources:
 
         Raises:
             NotEnoughMemoryError: too little is free to begin.
-            UsageError: the system does not say what is free.
+            UsageError: the system does not say how many bytes are free.
+
+        Example:
+            >>> asked = TrainingResources(output="kn5", memory="500MB", workers=2).limits()
+            >>> asked.memory, asked.workers, asked.processes
+            (500000000, 2, True)
         """
         return MemoryLimits(
             _most_of_free() if self.memory is None else parse_size(self.memory),

@@ -157,7 +157,7 @@ class PackedOrder:
     parts: list[tuple[str, tuple[str, str] | None]]
 
     def pieces(self, engine: Engine) -> Iterator[Lines]:
-        """Yield the lines, uint32 [n, 16], from the first to the last."""
+        """Yield the lines of 64 bytes, uint32 [n, 16], from the first to the last."""
         for middle, joint in self.parts:
             yield engine.read(middle)
             if joint is not None:
@@ -183,6 +183,19 @@ def pack_partitions(engine: Engine, packing: Packing, entries: Sequence[int]) ->
         LmgaugeError: what the engine raised; there is no room for what tasks made.
         RepeatedNgramsError: an n-gram came twice.
         UsageError: more n-grams than a table can hold.
+
+    Example:
+        Three bigrams of a vocabulary of three words, in one partition:
+
+        >>> from lmgauge.stages.memory_engine import MemoryEngine
+        >>> engine = MemoryEngine()
+        >>> engine.write("parents/2/0", np.array([0, 0, 1], np.uint32))
+        >>> engine.write("words/2/0", np.array([1, 2, 1], np.uint32))
+        >>> engine.write("probabilities/2/0", np.array([0.5, 0.2, 0.9], np.float32))
+        >>> engine.write("dropped/2/0", np.zeros(0, np.uint8))
+        >>> (bigrams,) = pack_partitions(engine, Packing(order=2, partitions=1, vocabulary=3, memory=1 << 20), [3])
+        >>> bigrams.entries, [lines.shape for lines in bigrams.pieces(engine)]
+        (3, [(16, 16)])
     """
     orders: list[PackedOrder] = []
     bounds, below = (packing.vocabulary, packing.vocabulary), 0

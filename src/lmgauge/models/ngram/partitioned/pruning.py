@@ -138,6 +138,21 @@ def prune_partitions(engine: Engine, shape: Shape, unigrams: NDArray[np.float32]
         shape: of the training.
         unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
         threshold: ratio of perplexities less one; n-grams with a smaller loss go.
+
+    Example:
+        Three bigrams. The one in the middle has the probability 0.2, which its last word alone has as well; it goes, and
+        the first word leaves more to be shared out by its back-off weight.
+
+        >>> from lmgauge.stages.memory_engine import MemoryEngine
+        >>> engine = MemoryEngine()
+        >>> engine.write("parents/2/0", np.array([0, 0, 1], np.uint32))
+        >>> engine.write("words/2/0", np.array([1, 2, 1], np.uint32))
+        >>> engine.write("probabilities/2/0", np.array([0.5, 0.2, 0.9], np.float32))
+        >>> engine.write("dropped/2/0", np.zeros(0, np.uint8))
+        >>> unigrams = np.array([[0.5, 0.6], [0.3, 0.1], [0.2, 1.0]], np.float32)
+        >>> pruned = prune_partitions(engine, Shape(2, 1, 1, 3, False), unigrams, 0.01)
+        >>> pruned.entries, engine.read("dropped/2/0").tolist(), [f"{weight:.3f}" for weight in pruned.unigrams[:, 1]]
+        ([2], [0, 1, 0], ['0.714', '0.143', '1.000'])
     """
     if shape.order == 1:
         return Pruned(unigrams, [], pruning_note(threshold, 0))

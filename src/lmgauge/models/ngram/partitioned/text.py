@@ -60,6 +60,15 @@ def read_text(
     Raises:
         InputError: the text cannot be used.
         UsageError: a closed vocabulary does not hold all words.
+
+    Example:
+        >>> from lmgauge.stages.memory_engine import MemoryEngine
+        >>> engine, settings = MemoryEngine(), NgramTrainingSettings("laplace", order=2)
+        >>> text = read_text(engine, settings, Corpus.from_strings(["a b", "a"]), 100, threads=1)
+        >>> list(text.fitted.vocabulary), text.fitted.counts.tolist()
+        (['<unk>', '<s>', '</s>', 'a', 'b'], [0, 2, 2, 2, 1])
+        >>> engine.read("ids/0").tolist()
+        [1, 1, 3, 4, 2, 1, 3, 2, 1, 1]
     """
     if not engine.is_finished("read"):
         reader, sketch = TextReader(settings), TypesSketch(settings.order)
@@ -110,7 +119,23 @@ def _renumber(read: Read, chunk: int, settings: None) -> Iterator[Array]:
 
 
 def write_json(engine: Engine, name: str, value: object) -> None:
-    """Write what JSON can hold as an array."""
+    """Write what JSON can hold as an array of bytes, so that a run that is resumed knows it.
+
+    Args:
+        engine: to write to.
+        name: of the array.
+        value: as `json.dumps` takes it.
+
+    Raises:
+        LmgaugeError: what the engine raised.
+
+    Example:
+        >>> from lmgauge.stages.memory_engine import MemoryEngine
+        >>> engine = MemoryEngine()
+        >>> write_json(engine, "plan", {"partitions": 3})
+        >>> engine.read("plan").dtype.name, read_json(engine, "plan")
+        ('uint8', {'partitions': 3})
+    """
     engine.write(name, np.frombuffer(json.dumps(value).encode(), np.uint8))
 
 

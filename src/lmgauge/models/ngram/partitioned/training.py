@@ -72,6 +72,18 @@ def train_within(
         OutputError: there is no room for the work or the model.
         UsageError: the memory does not hold the vocabulary; a closed vocabulary does not hold all words; the folder of the
             work has other work in it.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = Corpus.from_strings(["a b a", "a b"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model = train_within(
+        ...         NgramTrainingSettings("laplace", order=2), text, Path(folder, "bigrams"), MemoryLimits(1 << 30)
+        ...     )
+        ...     [path.name for path in Path(folder).iterdir()]  # the work is removed
+        ['bigrams']
+        >>> model.fingerprint == lmgauge.train("laplace", text, order=2).fingerprint
+        True
     """
     with listening(progress), _open_engine(limits, output, _described(settings, corpus)) as engine:
         chunk = tokens_of_chunk(limits.memory // limits.workers)
@@ -94,6 +106,26 @@ def train_partitions(
         output: the folder of the model.
         partitions: how many there are; the model does not depend on it.
         memory: bytes that a task may take.
+
+    Returns:
+        The model, mapped from the folder.
+
+    Raises:
+        InputError: the output is something else than a model folder.
+        OutputError: there is no room for the work or the model.
+
+    Example:
+        >>> import tempfile
+        >>> from lmgauge.stages.memory_engine import MemoryEngine
+        >>> engine, settings = MemoryEngine(), NgramTrainingSettings("laplace", order=2)
+        >>> text = read_text(engine, settings, Corpus.from_strings(["a b a", "a b"]), 100, threads=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     one, three = (
+        ...         train_partitions(engine, settings, text, Path(folder, f"in-{n}"), partitions=n, memory=1 << 20)
+        ...         for n in (1, 3)
+        ...     )
+        >>> one.fingerprint == three.fingerprint
+        True
     """
     fitted, order = text.fitted, settings.order
     shape = Shape(order, partitions, text.chunks, len(fitted.vocabulary), order > 2 and not settings.additive)

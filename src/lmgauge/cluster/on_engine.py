@@ -1,0 +1,62 @@
+"""All shards of a job as one stage, for an engine: threads or processes of this machine, or a cluster of Ray."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from lmgauge.cluster.job import Job
+from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE, is_shard_folder
+from lmgauge.cluster.running import run_shard
+from lmgauge.cluster.shard import Shard
+from lmgauge.files import writing_directory
+from lmgauge.stages.stage import Array, Engine, Read, Stage
+
+_FILES = (RECORD_FILE, PARTS_FILE)
+
+
+def run_shards(job: Job, engine: Engine, output: Path, shards: int | None = None) -> None:
+    """Compute all shards of a job, several at a time, and write their folders for `merge`.
+
+    Args:
+        job: it is sent to the workers: its model and text are named by paths that all of them can read.
+        engine: what runs the shards.
+        output: the folder of all shards.
+        shards: how many there are, by default as many as the engine has workers: each reads the text.
+
+    Raises:
+        LmgaugeError: what computing raises.
+        InputError: something else has the name of a shard's folder.
+
+    Example:
+        >>> import lmgauge
+        >>> from lmgauge.stages.memory_engine import MemoryEngine
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run_shards(job, MemoryEngine(), Path(folder), shards=3)
+        ...     merged = lmgauge.merge(folder, text=text)
+        >>> merged == lmgauge.evaluate(job.model, text)
+        True
+    """
+    count = engine.workers if shards is None else shards
+    makes = [[f"shards/{number}/{name}" for name in _FILES] for number in range(count)]
+    stage = Stage("shards", count, _compute, (job, count), lambda _: [], makes.__getitem__, title="computing shards")
+    engine.run(stage)
+    for number, names in enumerate(makes):
+        with writing_directory(output / Shard(number + 1, count).folder, is_ours=is_shard_folder) as folder:
+            for name, file in zip(names, _FILES, strict=True):
+                (folder / file).write_bytes(engine.read(name).tobytes())
+        engine.drop(names)
+
+
+def _compute(read: Read, number: int, settings: tuple[Job, int]) -> Iterator[Array]:
+    """Compute a shard, and yield the bytes of its files: the machines need not see the folder of the output."""
+    job, shards = settings
+    with tempfile.TemporaryDirectory(prefix="lmgauge-") as folder:
+        done = run_shard(job, number, shards, folder)
+        for name in _FILES:
+            yield np.fromfile(Path(done.folder) / name, np.uint8)

@@ -1,0 +1,43 @@
+"""All shards of a job on an engine: merged, they give the result of the whole, whatever runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lmgauge
+from lmgauge import Corpus, EvaluationJob
+from lmgauge.cluster.on_engine import run_shards
+from lmgauge.errors import LmgaugeError
+from lmgauge.stages.folder_engine import FolderEngine
+from lmgauge.stages.memory_engine import MemoryEngine
+from lmgauge.stages.stage import Engine
+
+TEXT = Path(__file__).resolve().parent.parent / "data" / "classic-books.test.txt"
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> EvaluationJob:
+    folder = tmp_path_factory.mktemp("models") / "laplace"
+    lmgauge.train("laplace", Corpus.from_files(TEXT), order=2).save(folder)
+    return EvaluationJob(folder, str(TEXT))
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_shards_on_an_engine_give_the_result_of_the_whole(job: EvaluationJob, tmp_path: Path, shards: int) -> None:
+    whole = lmgauge.evaluate(job.model, job.text)
+
+    def merged(engine: Engine, folder: Path) -> object:
+        run_shards(job, engine, folder, shards)
+        return lmgauge.merge(folder)
+
+    assert merged(MemoryEngine(), tmp_path / "memory") == whole
+    with FolderEngine(tmp_path / "work", {}, workers=2) as engine:
+        assert merged(engine, tmp_path / "threads") == whole
+        assert engine.workers == 2
+
+
+def test_an_error_of_a_shard_is_the_error_of_the_work(tmp_path: Path) -> None:
+    with pytest.raises(LmgaugeError, match="nowhere"):
+        run_shards(EvaluationJob("nowhere/", str(TEXT)), MemoryEngine(), tmp_path)
