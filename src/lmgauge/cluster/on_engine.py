@@ -67,6 +67,14 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
     Raises:
         UsageError: there is no cluster at the address, or the job cannot be cut.
         LmgaugeError: what computing raises.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> run_on_ray(job, "127.0.0.1:1")  # where no cluster is, doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...
     """
     job.prepare()  # what is wrong with the job is said before anything is started
     with RayEngine(address) as engine, tempfile.TemporaryDirectory(prefix="lmgauge-") as folder:
