@@ -439,8 +439,6 @@ def answers_to(read: Read, p: int, shape: Shape, k: int, values: Array) -> Itera
         values: of the n-grams, [rows].
 
     Example:
-        Row 1 is asked for twice, row 0 by nobody:
-
         >>> requests = {"requests/2/0/0": np.array([1, 2, 1])}
         >>> answers = answers_to(requests.__getitem__, 0, Shape(3, 1, 1, 5, True), 2, np.array([0.5, 0.25, 1.0]))
         >>> [of_chunk.tolist() for of_chunk in answers]
