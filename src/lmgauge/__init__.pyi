@@ -46,6 +46,7 @@ from lmgauge.api.train import train_neural as train_neural
 from lmgauge.api.words import word_surprisal as word_surprisal
 from lmgauge.cluster.evaluation import EvaluationJob as EvaluationJob
 from lmgauge.cluster.merging import merge as merge
+from lmgauge.cluster.on_engine import run_on_ray as run_on_ray
 from lmgauge.cluster.overlap import OverlapJob as OverlapJob
 from lmgauge.cluster.running import FinishedShard as FinishedShard
 from lmgauge.cluster.running import run_shard as run_shard

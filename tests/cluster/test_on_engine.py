@@ -8,6 +8,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, EvaluationJob
+from lmgauge.cli.main import main
 from lmgauge.cluster.on_engine import run_shards
 from lmgauge.errors import LmgaugeError
 from lmgauge.stages.folder_engine import FolderEngine
@@ -41,3 +42,17 @@ def test_shards_on_an_engine_give_the_result_of_the_whole(job: EvaluationJob, tm
 def test_an_error_of_a_shard_is_the_error_of_the_work(tmp_path: Path) -> None:
     with pytest.raises(LmgaugeError, match="nowhere"):
         run_shards(EvaluationJob("nowhere/", str(TEXT)), MemoryEngine(), tmp_path)
+
+
+def test_the_command_refuses_a_wrong_address_and_options_that_do_not_go_together(
+    job: EvaluationJob, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for options, problem in (
+        (["--ray", "127.0.0.1:1"], "no Ray cluster answers at 127.0.0.1:1"),
+        (["--ray", "local", "--shard", "1/2"], "--ray does not go with"),
+        (["--ray", "local", "--per-token", "-"], "--per-token does not go with --ray"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["eval", "-m", str(job.model), str(TEXT), *options])
+        assert ended.value.code == 2
+        assert problem in capsys.readouterr().err

@@ -48,6 +48,7 @@ class _Choices:
     contexts: tuple[int, ...] | None
     per_context: str | None
     shard: Shard | None
+    ray: str | None
     every_protocol: bool = False
 
 
@@ -103,6 +104,7 @@ def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> t
         help="With --contexts, also write one row per length: .tsv, .csv, .jsonl, .parquet, or - .",
     ),
     shard_option,
+    click.option("--ray", metavar="ADDRESS", help="Let a Ray cluster do the work; local: one started on this machine."),
 )
 @settings(
     "outputs",
@@ -183,8 +185,8 @@ def evaluate(
         folder = model_among(texts)
         hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
-    if choices.shard is not None:
-        _shard(models, read_texts(texts, reading), choices, outputs, scoring, choices.shard, shown)
+    if choices.shard is not None or choices.ray is not None:
+        _in_shards(models, read_texts(texts, reading), choices, outputs, scoring, shown)
         return
     if choices.contexts is not None:
         _curve(models, read_texts(texts, reading), choices, scoring, shown)
@@ -211,21 +213,22 @@ def evaluate(
             say(f"note: {note}", err=True)
 
 
-def _shard(
+def _in_shards(
     models: tuple[str, ...],
     corpus: Corpus,
     choices: _Choices,
     outputs: Outputs,
     scoring: ScoringOptions,
-    shard: Shard,
     shown: _Shown,
 ) -> None:
+    """Compute one shard, or all of them on Ray."""
     from lmgauge.cluster.evaluation import EvaluationJob
 
-    refuse_given(("scores", "contexts", "per_context", "html"), "does not go with --shard")
-    refuse_given(("per_segment", "per_token", "per_word"), "does not go with --shard: merge writes a run folder")
+    option = "--shard" if choices.ray is None else "--ray"
+    refuse_given(("scores", "contexts", "per_context", "html"), f"does not go with {option}")
+    refuse_given(("per_segment", "per_token", "per_word"), f"does not go with {option}: it writes a run folder")
     if len(models) != 1 or choices.every_protocol:
-        raise click.UsageError("--shard takes one model, and one protocol, at a time")
+        raise click.UsageError(f"{option} takes one model, and one protocol, at a time")
     job = EvaluationJob(
         models[0],
         corpus,
@@ -234,7 +237,17 @@ def _shard(
         scoring=scoring,
         threads=choices.threads,
     )
-    run_shard(job, shard, outputs.folder, as_json=shown.as_json)
+    if choices.shard is not None:
+        refuse_given(("ray",), "does not go with --shard: it computes all shards")
+        run_shard(job, choices.shard, outputs.folder, as_json=shown.as_json)
+        return
+    from lmgauge.cluster.on_engine import run_on_ray
+    from lmgauge.evaluation.results import Evaluation, Evaluations
+
+    with showing_progress():
+        result = run_on_ray(job, choices.ray or "", outputs.folder)
+    results = Evaluations((result,)) if isinstance(result, Evaluation) else result  # a table, as without --ray
+    answer(results, lambda: _document(results), as_json=shown.as_json)
 
 
 def _document(result: object) -> Document:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from lmgauge.api.inputs import PathLike
 from lmgauge.cluster.job import Job
+from lmgauge.cluster.merging import Merged, merge
 from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE, is_shard_folder
 from lmgauge.cluster.running import run_shard
 from lmgauge.cluster.shard import Shard
 from lmgauge.files import writing_directory
+from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Array, Engine, Read, Stage
 
 _FILES = (RECORD_FILE, PARTS_FILE)
@@ -51,6 +54,32 @@ def run_shards(job: Job, engine: Engine, output: Path, shards: int | None = None
             for name, file in zip(names, _FILES, strict=True):
                 (folder / file).write_bytes(engine.read(name).tobytes())
         engine.drop(names)
+
+
+def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged:
+    """Compute a job on a cluster of Ray, and return the result of the whole: `--ray`.
+
+    Args:
+        job: as in `run_shards`.
+        address: of the cluster, or `local`; see `RayEngine`.
+        output: of an evaluation, the run folder to write.
+
+    Raises:
+        UsageError: there is no cluster at the address, or the job cannot be cut.
+        LmgaugeError: what computing raises.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> run_on_ray(job, "127.0.0.1:1")  # where no cluster is, doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...
+    """
+    job.prepare()  # what is wrong with the job is said before anything is started
+    with RayEngine(address) as engine, tempfile.TemporaryDirectory(prefix="lmgauge-") as folder:
+        run_shards(job, engine, Path(folder))
+        return merge(folder, output)
 
 
 def _compute(read: Read, number: int, settings: tuple[Job, int]) -> Iterator[Array]:

@@ -24,6 +24,8 @@ from lmgauge.models.ngram.partitioned.limits import MemoryLimits, TrainingResour
         ({"ray": "local", "output": "kn.binary"}, "train into a folder, then `lmgauge convert` it"),
         ({"resume": True}, "give --memory as in the run that was stopped"),
         ({"workers": 0}, "workers must be 1 or more"),
+        ({"ray": "local", "resume": True}, "resume: a cluster holds the parts in its memory"),
+        ({"ray": "local", "temp": "."}, "temp: a cluster holds the parts in its memory"),
         ({"ray": " "}, "give the address of a cluster, or local"),
         ({"memory": "2G", "temp": "not/there"}, "temp: not/there is not a folder; name a folder that is there"),
     ],
@@ -42,11 +44,12 @@ def test_a_temp_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 def test_limits_are_what_was_asked_for(tmp_path: Path) -> None:
-    asked = TrainingResources("models/kn5", "1.5GB", tmp_path, True, 3, "local")
-    assert asked.limits(threads=2) == MemoryLimits(1_500_000_000, tmp_path, True, 3, True, "local")
+    asked = TrainingResources("models/kn5", "1.5GB", tmp_path, True, 3)
+    assert asked.limits(threads=2) == MemoryLimits(1_500_000_000, tmp_path, True, 3, True)
     assert asked.limits().work_folder(Path("models/kn5")) == tmp_path / "kn5.parts"
     threads = TrainingResources("models/kn5", "1.5GB").limits(threads=2)
     assert (threads.workers, threads.processes) == (2, False)
+    assert TrainingResources("models/kn5", "1.5GB", ray="local").limits(threads=2).ray == "local"
 
 
 def test_without_a_number_most_of_what_is_free_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

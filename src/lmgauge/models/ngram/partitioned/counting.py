@@ -81,6 +81,7 @@ def counting_stages(work: Counting) -> Iterator[Stage]:
             *(name for c in range(shape.chunks if shape.linked else 0) for name in (f"rows/{p}/{c}", f"new/{p}/{c}")),
             *(f"{column}/{k}/{p}" for k in reversed(shape.orders) for column in ("parents", "words", "counts")),
         ],
+        title="counting n-grams",
     )
     if shape.linked:
         yield Stage(
@@ -91,6 +92,7 @@ def counting_stages(work: Counting) -> Iterator[Stage]:
             needs=lambda c: [f"ids/{c}", *shape.names("rows/{p}/{c}", c=[c]), *shape.names("new/{p}/{c}", c=[c])],
             makes=lambda c: [f"fresh/{c}", *shape.names("requests/{k}/{p}/{c}", k=shape.inner, c=[c])],
             drops=streams,
+            title="asking for suffixes",
         )
 
 
@@ -144,6 +146,7 @@ def dealing_stage(shape: Shape, k: int, values: str, dealt: str, *, back: bool =
         needs=lambda c: [f"ids/{c}", f"fresh/{c}", *shape.names(f"{values}/{source}/{{p}}/{{c}}", c=[c])],
         makes=lambda c: shape.names(f"{dealt}/{target}/{{p}}/{{c}}", c=[c]),
         drops=shape.names(f"{values}/{source}/{{p}}/{{c}}"),
+        title=f"dealing to {target}-grams",
     )
 
 

@@ -162,6 +162,7 @@ def _adjusting_stage(work: _Adjusting) -> Stage:
             *(f"{column}/{p}" for column in ("histogram", "entries", "preceding")),
         ],
         drops=shape.names("counts/{k}/{p}", k=shape.orders),
+        title="adjusting counts",
     )
 
 
@@ -221,6 +222,7 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
             order,
             needs=order.needs,
             makes=lambda p: [f"{part}/{p}" for part in parts],
+            title="summing contexts",
         )
     )
     of_all = {part: add_up(engine, part, partitions) for part in parts}
@@ -290,7 +292,8 @@ def _estimating_stage(order: _Order) -> Stage:
 
     drops = shape.names("adjusted/{k}/{p}", k=[k]) + shape.names("lower/{k}/{p}/{c}", k=[k])
     drops += shape.names("lower_totals/{k}/{p}/{c}", k=[k - 1])
-    return Stage(f"estimate-{k}", shape.partitions, _estimate, order, needs=_needs, makes=_makes, drops=drops)
+    title = f"estimating {k}-grams"
+    return Stage(f"estimate-{k}", shape.partitions, _estimate, order, needs=_needs, makes=_makes, drops=drops, title=title)
 
 
 def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32], NDArray[np.uint8], int]:
