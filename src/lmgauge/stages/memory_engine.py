@@ -51,6 +51,8 @@ class MemoryEngine:
         Raises:
             Exception: what a task raised.
         """
+        if self.is_finished(stage.name):
+            return
         for number in range(stage.tasks):
             make_arrays(Task.of(stage, number), self.read, self.write)
         self.drop(stage.drops)

@@ -14,7 +14,7 @@ Ids = NDArray[np.uint32]
 class ChunkWriter:
     """Write `ids/{c}`, uint32 [1 + tokens + order]: the token before a chunk, its tokens, and as many as the order behind.
 
-    `<s>` stands before the text and behind it.
+    `<s>` stands before the text and behind it, beside the one that the first context of the text begins with.
 
     Args:
         engine: where the chunks go.

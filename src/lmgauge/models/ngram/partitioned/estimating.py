@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from lmgauge.models.ngram.hash_table import Table
 from lmgauge.models.ngram.interpolation import share_left, unigram_probabilities
 from lmgauge.models.ngram.partitioned.counting import dealing_stage
 from lmgauge.models.ngram.partitioned.shape import Shape
+from lmgauge.models.ngram.partitioned.streams import add_up, answers_to, joined
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
 from lmgauge.stages.stage import Array, Engine, Read, Stage
 from lmgauge.text.vocabulary import BOS
@@ -242,28 +242,6 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
     return totals
 
 
-def add_up(engine: Engine, part: str, partitions: range) -> Array:
-    """Return the sum of an array of all partitions; an empty one of no partitions.
-
-    Args:
-        engine: holds `{part}/{p}`.
-        part: what the arrays are called.
-        partitions: all of them.
-
-    Example:
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> engine = MemoryEngine()
-        >>> engine.write("sums/0", np.array([2, 0, 1]))
-        >>> engine.write("sums/1", np.array([1, 5, 0]))
-        >>> add_up(engine, "sums", range(2)).tolist()
-        [3, 5, 1]
-    """
-    total: Array = np.zeros(0, np.int64)
-    for p in partitions:
-        total = engine.read(f"{part}/{p}").copy() if p == 0 else np.add(total, engine.read(f"{part}/{p}"), out=total)
-    return total
-
-
 def _estimating_stage(order: _Order) -> Stage:
     shape, k, answering = order.shape, order.k, order.k in order.shape.inner
     backed_off = order.kind == "backed-off"
@@ -318,34 +296,6 @@ def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32
         fields[:, 3] = np.arange(rows, dtype=np.uint32)
         lower = joined(read, shape.names("lower/{k}/{p}/{c}", k=[k], p=[p]), rows, np.uint32).view(np.float32)
     return table, lower, read(f"dropped/{k}/{p}"), rows
-
-
-def joined(read: Read, names: Sequence[str], rows: int, dtype: Any) -> Array:
-    """Return the parts of an array, one after another.
-
-    Args:
-        read: returns a part.
-        names: of the parts.
-        rows: length of the whole.
-        dtype: of the whole.
-
-    Raises:
-        ValueError: the parts have fewer values than rows, or more.
-
-    Example:
-        >>> parts = {"lower/3/0/0": np.array([7, 8]), "lower/3/0/1": np.array([9])}
-        >>> joined(parts.__getitem__, list(parts), 3, np.uint32).tolist()
-        [7, 8, 9]
-    """
-    whole = np.empty(rows, dtype)
-    start = 0
-    for name in names:
-        part = read(name)
-        whole[start : start + len(part)] = part
-        start += len(part)
-    if start != rows:
-        raise ValueError(f"{start:,} values for {rows:,} n-grams")
-    return whole
 
 
 def _sum_single_words(read: Read, p: int, order: _Order) -> Iterator[Array]:
@@ -426,23 +376,3 @@ def _lower_totals(read: Read, p: int, order: _Order, contexts: int) -> NDArray[n
         return totals
     names = order.shape.names("lower_totals/{k}/{p}/{c}", k=[order.k - 1], p=[p])
     return joined(read, names, contexts, np.uint64).view(np.float64)
-
-
-def answers_to(read: Read, p: int, shape: Shape, k: int, values: Array) -> Iterator[Array]:
-    """Yield a value for each request for an n-gram of order k, chunk by chunk.
-
-    Args:
-        read: returns the requests.
-        p: the partition.
-        shape: of the training.
-        k: the order.
-        values: of the n-grams, [rows].
-
-    Example:
-        >>> requests = {"requests/2/0/0": np.array([1, 2, 1])}
-        >>> answers = answers_to(requests.__getitem__, 0, Shape(3, 1, 1, 5, True), 2, np.array([0.5, 0.25, 1.0]))
-        >>> [of_chunk.tolist() for of_chunk in answers]
-        [[0.25, 1.0, 0.25]]
-    """
-    for name in shape.names("requests/{k}/{p}/{c}", k=[k], p=[p]):
-        yield np.take(values, read(name), mode="clip")

@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 
 from lmgauge.models.ngram.levels import Floats, add_to_contexts, backed_off, weights_for
 from lmgauge.models.ngram.partitioned.counting import dealing_stage
-from lmgauge.models.ngram.partitioned.estimating import add_up, answers_to, joined
 from lmgauge.models.ngram.partitioned.shape import Shape
+from lmgauge.models.ngram.partitioned.streams import add_up, answers_to, joined
 from lmgauge.models.ngram.pruning import first_histories, losses_of, pruning_note
 from lmgauge.stages.stage import Array, Engine, Read, Stage
 
