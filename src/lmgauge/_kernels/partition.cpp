@@ -133,7 +133,7 @@ void PartitionCounter::add(View<std::uint32_t> ids, std::vector<std::uint32_t>& 
                     entry.second = static_cast<std::uint32_t>(table.rows++);
                     if (probe.fresh == kNothingNew) probe.fresh = static_cast<std::uint8_t>(k);
                 }
-                ++entry.first;
+                if (++entry.first == 0) throw std::overflow_error("an n-gram occurs 2^32 times");
                 probe.row = entry.second;
                 if (k < n) rows[first + j * stride + k - 2] = entry.second;
             }

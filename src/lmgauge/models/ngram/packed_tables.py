@@ -148,6 +148,16 @@ def enough_lines(lines: int, parents: int, words: int) -> bool:
     return homes >= _least_homes(parents, words) and lines * _LAST_WIDTH < 2**31 - 1
 
 
+def most_entries(*, last: bool) -> int:
+    """Return how many n-grams of one order a model can have: slots are numbers of 31 bits.
+
+    Example:
+        >>> f"{most_entries(last=True):,}"
+        '1,717,986,916'
+    """
+    return int(_FILLED * line_width(last=last) * ((2**31 - 2) // _LAST_WIDTH))
+
+
 def homes_for(entries: int, bounds: Bounds, *, last: bool) -> int:
     """Return how many home lines a table gets; `more_homes` if that turns out to be too few."""
     return max(1, -(-int(entries / _FILLED) // line_width(last=last)), _least_homes(*bounds))

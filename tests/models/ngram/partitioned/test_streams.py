@@ -23,7 +23,7 @@ def test_sums_leave_the_parts_alone() -> None:
 def test_parts_that_do_not_make_the_whole_are_refused(rows: int) -> None:
     parts = {"a": np.array([1, 2]), "b": np.array([3])}
     assert joined(parts.__getitem__, ["a", "b"], 3, np.uint32).tolist() == [1, 2, 3]
-    with pytest.raises(ValueError, match="values for|broadcast"):
+    with pytest.raises(ValueError, match=r"values for|broadcast"):
         joined(parts.__getitem__, ["a", "b"], rows, np.uint32)
 
 

@@ -93,3 +93,11 @@ def test_another_text_is_not_resumed(text: Path, tmp_path: Path, monkeypatch: py
         within(other, tmp_path / "model", resume=True)
     with pytest.raises(UsageError, match="other work"):
         within(other, tmp_path / "model", NgramTrainingSettings("kneser-ney", order=4), resume=True)
+
+
+def test_more_ngrams_than_a_model_can_have_are_refused_before_they_are_counted(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "most_entries", lambda last: 1000)
+    with pytest.raises(UsageError, match=r"n-grams of order 2 are more than a model can have, 1,000; use --cutoffs"):
+        within(text, tmp_path / "model")

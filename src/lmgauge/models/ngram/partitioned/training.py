@@ -16,8 +16,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from lmgauge.errors import UsageError
 from lmgauge.memory import resident_bytes
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.packed_tables import most_entries
 from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
 from lmgauge.models.ngram.partitioned.estimating import estimate
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
@@ -42,6 +44,7 @@ from lmgauge.threads import thread_count
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
 _STORE = 0.4  # of the memory: arrays between tasks, where a cluster holds them
 _LEAST_STORE = 100 << 20  # of Ray
+_SURELY = 1.1  # estimates are a little too large
 _SPARE = 0.95  # of the memory asked for: what is not planned stays within the rest
 
 
@@ -89,7 +92,7 @@ def train_within(
         chunk = tokens_of_chunk(limits.memory // limits.workers)
         text = read_text(engine, settings, corpus, chunk, threads=thread_count(threads), progress=progress)
         if not engine.is_finished("plan"):
-            write_json(engine, "plan", _planned(text, _for_a_task(limits)))
+            write_json(engine, "plan", _planned(settings, text, _for_a_task(limits)))
             engine.finish("plan")
         return train_partitions(engine, settings, text, output, **read_json(engine, "plan"))
 
@@ -117,14 +120,14 @@ def train_partitions(
     Example:
         >>> import tempfile
         >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> engine, settings = MemoryEngine(), NgramTrainingSettings("laplace", order=2)
-        >>> text = read_text(engine, settings, Corpus.from_strings(["a b a", "a b"]), 100, threads=1)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     one, three = (
-        ...         train_partitions(engine, settings, text, Path(folder, f"in-{n}"), partitions=n, memory=1 << 20)
-        ...         for n in (1, 3)
-        ...     )
-        >>> one.fingerprint == three.fingerprint
+        >>> settings = NgramTrainingSettings("laplace", order=2)
+        >>> def fingerprint(partitions):
+        ...     engine = MemoryEngine()
+        ...     text = read_text(engine, settings, Corpus.from_strings(["a b a", "a b"]), 100, threads=1)
+        ...     with tempfile.TemporaryDirectory() as folder:
+        ...         path = Path(folder) / "model"
+        ...         return train_partitions(engine, settings, text, path, partitions=partitions, memory=1000).fingerprint
+        >>> fingerprint(1) == fingerprint(3)
         True
     """
     fitted, order = text.fitted, settings.order
@@ -173,7 +176,15 @@ def _for_a_task(limits: MemoryLimits) -> int:
     return rest // limits.workers - (_PROCESS_BYTES if separate else 0)
 
 
-def _planned(text: ReadText, memory: int) -> dict[str, int]:
+def _planned(settings: NgramTrainingSettings, text: ReadText, memory: int) -> dict[str, int]:
+    if not settings.cutoffs and settings.prune is None:  # else it is known at the end how many there are
+        for k, n in enumerate(text.types, 2):
+            most = most_entries(last=k == settings.order)
+            if n > _SURELY * most:
+                raise UsageError(
+                    f"about {n:,} n-grams of order {k} are more than a model can have, {most:,}; use --cutoffs or a lower "
+                    "order"
+                )
     size = len(text.fitted.vocabulary)
     partitions = number_of_partitions(text.types, chunk=text.chunk, vocabulary=size, memory=memory)
     return {"partitions": partitions, "memory": memory}
