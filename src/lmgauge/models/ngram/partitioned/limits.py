@@ -22,7 +22,8 @@ class MemoryLimits:
     """How a training stays within a given memory.
 
     Attributes:
-        memory: bytes that all of its processes on one machine may take together.
+        memory: bytes that all of its processes on one machine may take together, beside what a program that calls it held
+            before.
         temp: folder for its work; None: beside the model.
         resume: True continues from the last finished stage of a run that was stopped; begins where there is none.
         workers: how many tasks are done at a time.

@@ -88,11 +88,12 @@ def train_within(
         >>> model.fingerprint == lmgauge.train("laplace", text, order=2).fingerprint
         True
     """
+    before = max(0, (resident_bytes() or 0) - _PROCESS_BYTES)  # of whatever else the program does
     with listening(progress), _open_engine(limits, output, _described(settings, corpus)) as engine:
         chunk = tokens_of_chunk(limits.memory // limits.workers)
         text = read_text(engine, settings, corpus, chunk, threads=thread_count(threads), progress=progress)
         if not engine.is_finished("plan"):
-            write_json(engine, "plan", _planned(settings, text, _for_a_task(limits)))
+            write_json(engine, "plan", _planned(settings, text, _for_a_task(limits, before)))
             engine.finish("plan")
         return train_partitions(engine, settings, text, output, **read_json(engine, "plan"))
 
@@ -168,10 +169,10 @@ def _stamp(path: str) -> tuple[int, int]:
     return -1, -1
 
 
-def _for_a_task(limits: MemoryLimits) -> int:
+def _for_a_task(limits: MemoryLimits, before: int) -> int:
     """Return how many bytes one task may take, now that the program holds what it will hold."""
     share = 1 - _STORE if limits.ray is not None else 1.0
-    rest = int(_SPARE * share * limits.memory) - (resident_bytes() or 0)
+    rest = int(_SPARE * share * limits.memory) - max(0, (resident_bytes() or 0) - before)
     separate = limits.processes or limits.ray is not None
     return rest // limits.workers - (_PROCESS_BYTES if separate else 0)
 
