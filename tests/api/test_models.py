@@ -38,7 +38,7 @@ def test_defaults_are_those_of_the_command_line() -> None:
 
     of_train = inspect.signature(lmgauge.train).parameters
     told = train.make_context("train", ["laplace", "-o", "x"]).params
-    shared = (told.keys() & of_train.keys()) - {"kind", "texts", "words"}
+    shared = (told.keys() & of_train.keys()) - {"kind", "texts", "words", "output"}
     assert {"order", "tokenizer", "vocabulary", "min_count", "cutoffs", "interpolate", "prune", "context"} <= shared
     assert {name: told[name] for name in shared} == {name: of_train[name].default for name in shared}
     of_evaluate = inspect.signature(lmgauge.evaluate).parameters

@@ -49,9 +49,10 @@ def test_a_batch_of_steps_is_the_steps(model: NgramModel, lines: list[str]) -> N
     sentences = [events(model, line)[0] for line in lines]
     longest = max(map(len, sentences))
     states = [model.begin() for _ in sentences]
-    batch = model.step_batch(model.begin(), [3] * len(sentences))[1]
-    assert list(batch) == [model.step(model.begin(), 3)[1]] * len(sentences)
-    cells = model.step_batch(states, np.full(len(states), 3))[1]
+    last = len(model.vocabulary) - 1
+    batch = model.step_batch(model.begin(), [last] * len(sentences))[1]
+    assert list(batch) == [model.step(model.begin(), last)[1]] * len(sentences)
+    cells = model.step_batch(states, np.full(len(states), last))[1]
     assert list(cells) == list(batch)
     for i in range(longest):
         alive = [k for k, ids in enumerate(sentences) if i < len(ids)]

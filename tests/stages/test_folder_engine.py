@@ -82,7 +82,7 @@ with FolderEngine(sys.argv[1], WORK) as engine:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_killed_run_is_resumed_after_its_last_task(tmp_path: Path) -> None:
     folder, log = tmp_path / "work", tmp_path / "log"
-    done = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(log)], cwd=ROOT, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(log)], cwd=ROOT, timeout=180, check=False)
     assert done.returncode == -signal.SIGKILL
     (tmp_path / "log.kill").unlink()
     with FolderEngine(folder, WORK, workers=2, resume=True) as engine:
@@ -120,7 +120,7 @@ with FolderEngine(sys.argv[1], {}) as engine:
 """
     pytest.importorskip("resource")
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=180, check=True
     )
     total, arrays = done.stdout.split()
     assert total == "[84]"

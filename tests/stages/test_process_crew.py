@@ -118,7 +118,7 @@ def test_processes_end_with_the_program(tmp_path: Path, number: int) -> None:
     processes = [int(files.read(name)[0]) for name in "01"]
     assert all(map(alive, processes))
     (os.killpg if number == signal.SIGINT else os.kill)(program.pid, number)
-    _, complaint = program.communicate(timeout=30)
+    _, complaint = program.communicate(timeout=120)
     wait_for(lambda: not any(map(alive, processes)))
     assert complaint.count("Traceback") == complaint.count("KeyboardInterrupt\n") == (number == signal.SIGINT)
     with FolderEngine(tmp_path / "work", {}, resume=True) as engine:  # its lock is free
