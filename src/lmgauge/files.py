@@ -154,8 +154,7 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
     temporaries: list[Path] = []
     with _explained(named, temporaries):
         target = _destination(named)
-        if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
-            raise InputError(f"{named}: exists and was not written by lmgauge as such a folder; choose another name")
+        refuse_other_folder(named, is_ours=is_ours)
         with making_parents(target), _temporary(target, folder=True) as temporary:
             temporaries.append(temporary)
             yield temporary
@@ -164,6 +163,22 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
                 _exchange(temporary, target)
             else:
                 os.replace(temporary, target)
+
+
+def refuse_other_folder(path: str | os.PathLike[str], *, is_ours: Callable[[Path], bool]) -> None:
+    """Refuse a path at which `writing_directory` would find something else; for long work, before it is begun.
+
+    Args:
+        path: where a folder is to be written.
+        is_ours: returns True for an existing folder of this kind.
+
+    Raises:
+        InputError: something else is in the way.
+        OutputError: the path is a link that leads nowhere.
+    """
+    target = _destination(Path(path))
+    if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
+        raise InputError(f"{Path(path)}: exists and was not written by lmgauge as such a folder; choose another name")
 
 
 def _destination(named: Path) -> Path:

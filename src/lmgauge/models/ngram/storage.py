@@ -36,6 +36,9 @@ from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
 
 FORMAT_VERSION = 2
 _FILES = {"config.json", "model.safetensors", TOKENIZER_FILE}
+is_ngram_folder = is_folder_of(NGRAM_MODEL_TYPE, *_FILES)
+"""Tells whether a folder is that of an n-gram model, which a new one may replace."""
+
 _ALIGNMENT = 64
 _CHUNK = 1 << 24
 _LOGGER = logging.getLogger(__name__)
@@ -116,7 +119,7 @@ def write_model(
         "checksums": [f"{value:016x}" for value in stored.checksums],
     }
     config["sha256"] = _config_digest(config)
-    with writing_directory(path, is_ours=is_folder_of(NGRAM_MODEL_TYPE, *_FILES)) as folder:
+    with writing_directory(path, is_ours=is_ngram_folder) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
         with (folder / "model.safetensors").open("wb", buffering=0) as file:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, NgramModel, UsageError
+from lmgauge import Corpus, InputError, NgramModel, UsageError
 from lmgauge.models.ngram.partitioned import training
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.partitioned.training import train_within
@@ -101,3 +101,18 @@ def test_more_ngrams_than_a_model_can_have_are_refused_before_they_are_counted(
     monkeypatch.setattr(training, "most_entries", lambda last: 1000)
     with pytest.raises(UsageError, match=r"n-grams of order 2 are more than a model can have, 1,000; use --cutoffs"):
         within(text, tmp_path / "model")
+
+
+def test_what_is_in_the_way_is_found_before_the_work(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "thesis.txt").write_text("x")
+    monkeypatch.setattr(training, "read_text", None)
+    with pytest.raises(InputError, match="exists and was not written by lmgauge"):
+        within(text, tmp_path / "model")
+
+
+def test_a_text_that_cannot_be_used_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_bytes(b"a b\n\xff\n")
+    with pytest.raises(InputError, match="line 2"):
+        within(tmp_path / "text.txt", tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]

@@ -16,7 +16,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
+from lmgauge.files import refuse_other_folder
 from lmgauge.memory import resident_bytes
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.packed_tables import most_entries
@@ -30,6 +31,7 @@ from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.text import ReadText, read_json, read_text, write_json
 from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.training import training_record
 from lmgauge.progress import listening
@@ -88,6 +90,7 @@ def train_within(
         >>> model.fingerprint == lmgauge.train("laplace", text, order=2).fingerprint
         True
     """
+    refuse_other_folder(output, is_ours=is_ngram_folder)
     before = max(0, (resident_bytes() or 0) - _PROCESS_BYTES)  # of whatever else the program does
     with listening(progress), _open_engine(limits, output, _described(settings, corpus)) as engine:
         chunk = tokens_of_chunk(limits.memory // limits.workers)
@@ -202,5 +205,10 @@ def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> It
         return
     folder = limits.work_folder(output)
     with FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume) as engine:
-        yield engine
+        try:
+            yield engine
+        except InputError:
+            if not engine.is_finished("read"):  # the text is at fault: there is nothing to go on with
+                engine.remove()
+            raise
         engine.remove()
