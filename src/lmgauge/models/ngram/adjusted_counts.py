@@ -91,11 +91,25 @@ def adjust_counts(
         preceding = np.zeros(0, np.uint32)  # empty: counts stay
         if continuation and k <= len(tables):
             preceding = _preceding_tokens(tables[k - 1], len(table), threads)
-        cutoff = cutoffs[min(k, len(cutoffs)) - 1] if cutoffs else 0
+        cutoff = cutoff_of(cutoffs, k)
         marks = np.zeros(len(table) if cutoff else 0, np.uint8)
         counts_of_counts.append(_adjust_table(table, preceding, cutoff, marks, threads))
         dropped.append(marks)
     return AdjustedCounts(unigrams, tables, counts.types, dropped, counts_of_counts)
+
+
+def cutoff_of(cutoffs: tuple[int, ...], order: int) -> int:
+    """Return how often an n-gram of an order occurs at most if it is dropped.
+
+    Args:
+        cutoffs: of order 1, 2, ...; the last is for all higher orders; none drops nothing.
+        order: of the n-gram.
+
+    Example:
+        >>> cutoff_of((0, 0, 1), 5), cutoff_of((), 5)
+        (1, 0)
+    """
+    return cutoffs[min(order, len(cutoffs)) - 1] if cutoffs else 0
 
 
 def _adjust_table(

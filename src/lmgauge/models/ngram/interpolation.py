@@ -106,11 +106,7 @@ def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], 
         [0.666700005531311, 0.33329999446868896]
     """
     size = float(np.count_nonzero(events))
-    occurrences = np.where(events, counts.unigrams, 0)
-    unigrams = np.empty((len(events), 2), np.float32)
-    unigrams[:, 0] = np.where(events, (occurrences + k) / (occurrences.sum() + k * size), 0.0)
-    unseen = k / (k * size) if k else 0.0  # after a context without counts: 1 / V
-    unigrams[:, 1] = unseen
+    unigrams, unseen = additive_unigrams(counts.unigrams, k, events)
 
     def _fill(i: int) -> None:
         lower = counts.tables[i - 1] if i else None
@@ -129,7 +125,7 @@ def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], 
         _fill(i)
     nothing = [np.zeros(0, np.uint8) for _ in counts.tables]
     tables = pack_tables(counts.tables, nothing, counts.types[1:], len(unigrams), threads)
-    return NgramTables(unigrams, tables, full_context=True, unseen=1.0 / int(size) if k > 0 else 0.0)
+    return NgramTables(unigrams, tables, full_context=True, unseen=unseen)
 
 
 @dataclass(frozen=True)
@@ -174,6 +170,30 @@ class _Order:
         size = len(self.weights)
         for first in range(0, size, CONTEXTS_AT_A_TIME):
             yield first, np.zeros((min(CONTEXTS_AT_A_TIME, size - first), 2), np.uint64)
+
+
+def additive_unigrams(counts: NDArray[np.int64], k: float, events: NDArray[np.bool_]) -> tuple[NDArray[np.float32], float]:
+    """Return the unigrams of additive smoothing, and the probability of any word after a context without counts, 1 / V.
+
+    Args:
+        counts: int64 [vocabulary], occurrences of each word.
+        k: the amount added to each count.
+        events: bool [vocabulary], the V tokens that can be predicted.
+
+    Returns:
+        float32 [vocabulary, 2], (c + k) / (sum of c + k V) and, in place of back-off weights, k / (k V); and 1 / V.
+
+    Example:
+        >>> unigrams, unseen = additive_unigrams(np.array([3, 1]), 1.0, np.array([True, True]))
+        >>> unigrams[:, 0].round(4).tolist(), unseen  # 4 / 6 and 2 / 6
+        ([0.666700005531311, 0.33329999446868896], 0.5)
+    """
+    size = float(np.count_nonzero(events))
+    occurrences = np.where(events, counts, 0)
+    unigrams = np.empty((len(events), 2), np.float32)
+    unigrams[:, 0] = np.where(events, (occurrences + k) / (occurrences.sum() + k * size), 0.0)
+    unigrams[:, 1] = k / (k * size) if k else 0.0
+    return unigrams, 1.0 / int(size) if k > 0 else 0.0
 
 
 def unigram_probabilities(

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.adjusted_counts import HISTOGRAM
+from lmgauge.models.ngram.adjusted_counts import HISTOGRAM, cutoff_of
 from lmgauge.models.ngram.discounts import MASS_BITS, NO_DISCOUNTS, Discounts, KernelDiscounts, estimate_discounts
 from lmgauge.models.ngram.hash_table import Table
-from lmgauge.models.ngram.interpolation import share_left, unigram_probabilities
+from lmgauge.models.ngram.interpolation import additive_unigrams, share_left, unigram_probabilities
 from lmgauge.models.ngram.partitioned.counting import dealing_stage
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.streams import add_up, answers_to, joined
@@ -120,7 +120,7 @@ def estimate(
     kind = "additive" if settings.additive else "interpolated" if settings.interpolate else "backed-off"
     order = _Order(shape, 2, NO_DISCOUNTS, kind, int(np.count_nonzero(events)), settings.added if settings.additive else 0.0)
     if settings.additive:
-        unigrams, unseen = _additive_unigrams(order, counts, events)
+        unigrams, unseen = additive_unigrams(counts, order.amount, events)
         _run_orders(engine, order, unigrams, [])
         return Estimated(unigrams, entries, [], unseen)
     if continuation:
@@ -133,16 +133,6 @@ def estimate(
     unigrams[:, 0] = unigram_probabilities(counts, discounts[0], events, settings.interpolate)
     _run_orders(engine, order, unigrams, discounts)
     return Estimated(unigrams, entries, discounts)
-
-
-def _additive_unigrams(order: _Order, counts: NDArray[np.int64], events: NDArray[np.bool_]) -> tuple[Floats, float]:
-    k, size = order.amount, float(order.events)
-    counts = np.where(events, counts, 0)
-    unigrams = np.empty((len(events), 2), np.float32)
-    unigrams[:, 0] = np.where(events, (counts + k) / (counts.sum() + k * size), 0.0)
-    unseen = k / (k * size) if k else 0.0
-    unigrams[:, 1] = unseen
-    return unigrams, 1.0 / order.events if k else 0.0  # not k / (k V), which may round to another number
 
 
 def _adjusting_stage(work: _Adjusting) -> Stage:
@@ -173,7 +163,7 @@ def _adjust(read: Read, p: int, work: _Adjusting) -> Iterator[Array]:
     entries = np.zeros(shape.order - 1, np.int64)
     for k in shape.orders:
         counts = read(f"counts/{k}/{p}")
-        cutoff = cutoffs[min(k, len(cutoffs)) - 1] if cutoffs else 0
+        cutoff = cutoff_of(cutoffs, k)
         dropped = (counts <= cutoff).astype(np.uint8) if cutoff else np.zeros(0, np.uint8)
         if work.continuation and k in shape.inner:
             preceding = np.zeros(len(counts), np.uint32)
