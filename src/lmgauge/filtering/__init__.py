@@ -1,0 +1,1 @@
+"""Documents scored and filtered by what language models make of them, at the size of corpora."""
