@@ -86,7 +86,7 @@ def exists(place: Place) -> bool:
 
 
 def expand(pattern: str) -> list[str]:
-    """Return the files that a pattern with `*`, `?` or `[` names, sorted; a path that is none, or names a file, as it is.
+    """Return the files that a pattern with `*`, `?` or `[` names, sorted; a plain path, or one of a file, as it is.
 
     Args:
         pattern: a path or an address; `**` stands for folders in folders.

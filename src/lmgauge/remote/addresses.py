@@ -47,7 +47,7 @@ def shown_name(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
     if not is_remote(name):
         return name
-    query = _WEB_QUERY if is_web(name) else _QUERY  # a question mark may be part of a pattern or of a key elsewhere
+    query = _WEB_QUERY if is_web(name) else _QUERY  # elsewhere it may be part of a pattern
     return query.sub("", _USER.sub(r"\1", name))
 
 
