@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from lmgauge.api.inputs import PATHS, PathLike
 from lmgauge.choices import BadRecordPolicy, Format
@@ -92,8 +92,8 @@ def filter_documents(
     """Write the documents that stay, in the form they had, with columns that say what the models make of them.
 
     JSONL, Parquet and lines of text, packed or not, are streamed in constant memory. A record keeps every field it has. A
-    bad record is counted and put aside, and ends nothing. Where the output is a folder, it gets a file for each that is read;
-    a file appears when it is complete, and running the same again goes on with those that are not.
+    bad record is counted and put aside, and ends nothing. Where the output is a folder, it gets a file for each that is
+    read; a file appears when it is complete, and running the same again goes on with those that are not.
 
     Args:
         model: a model or its path; a mapping from names to several, each of which has columns of its own; with `by` from
@@ -126,8 +126,9 @@ def filter_documents(
         ...     print(Path(folder, "out.jsonl").read_text()[:55])
         {"text": "a b", "id": 1, "m_bits": 3.906890531115025, "
     """
-    records = RecordOptions(**{name: value for name, value in options.items() if name in RecordKeywords.__annotations__})
-    rules = FilterRules(**{name: value for name, value in options.items() if name in RuleKeywords.__annotations__})
+    chosen: dict[str, Any] = dict(options)
+    rules = FilterRules(**{name: chosen.pop(name) for name in list(chosen) if name in RuleKeywords.__annotations__})
+    records = RecordOptions(**chosen)
     frozen = Percentiles.load(percentiles) if isinstance(percentiles, PATHS) else percentiles
     plan = FilterPlan(_scorer(model, records, scoring), records, rules, frozen)
     return run_plan(plan, inputs, output, columns=False, rejects=rejects, work=work or FilterWork())
