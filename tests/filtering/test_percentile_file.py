@@ -13,7 +13,6 @@ import pytest
 
 from lmgauge.errors import InputError
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.percentile_file import as_dict, parse, write
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
 
@@ -34,7 +33,7 @@ def learnt(documents: int = 300) -> Percentiles:
 
 def test_a_file_is_one_line_a_percentile(tmp_path: Path) -> None:
     percentiles = learnt()
-    lines = write(percentiles, tmp_path / "p.json").read_text("utf-8").splitlines()
+    lines = percentiles.save(tmp_path / "p.json").read_text("utf-8").splitlines()
     assert sum(line.lstrip().startswith('"p50": [') and line.rstrip(",").endswith("]") for line in lines) == 6
     assert Percentiles.load(tmp_path / "p.json") == percentiles
     assert Percentiles.load(tmp_path / "p.json").source == str(tmp_path / "p.json")
@@ -63,12 +62,12 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
 )
 def test_other_files_are_refused(raw: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message) as refusal:
-        parse(raw, "p.json")
+        Percentiles.from_json(raw, "p.json")
     assert "\n" not in str(refusal.value)
 
 
 def changed(path: str, value: object) -> bytes:
-    record: dict[str, Any] = json.loads(json.dumps(as_dict(learnt()), default=str).replace("Infinity", '"inf"'))
+    record: dict[str, Any] = json.loads(json.dumps(learnt().to_dict(), default=str).replace("Infinity", '"inf"'))
     *way, last = path.split("/")
     part = record
     for name in way:
@@ -117,7 +116,7 @@ def changed(path: str, value: object) -> bytes:
 )
 def test_damage_is_named(path: str, value: object, message: str) -> None:
     with pytest.raises(InputError, match=message) as refusal:
-        parse(changed(path, value), "p.json")
+        Percentiles.from_json(changed(path, value), "p.json")
     assert str(refusal.value).startswith("'p.json': damaged: ")
 
 
@@ -134,17 +133,17 @@ def mutated(raw: bytes, dice: random.Random) -> bytes:
 
 
 def test_mutated_files_are_read_whole_or_refused(tmp_path: Path) -> None:
-    raw, dice = write(learnt(), tmp_path / "p.json").read_bytes(), random.Random(1)
+    raw, dice = learnt().save(tmp_path / "p.json").read_bytes(), random.Random(1)
     messages = []
     for _ in range(MUTATIONS):
         try:
-            percentiles = parse(mutated(raw, dice), "p.json")
+            percentiles = Percentiles.from_json(mutated(raw, dice), "p.json")
         except InputError as refusal:
             messages.append(str(refusal))
             continue
         for model in percentiles.signatures:  # what was read can be used, and written again
             for name in (None, *percentiles.groups):
                 assert percentiles.value(model, name, 10) <= percentiles.value(model, name, 70)
-        assert parse(write(percentiles, tmp_path / "again.json").read_bytes(), "again.json") == percentiles
+        assert Percentiles.from_json(percentiles.save(tmp_path / "again.json").read_bytes(), "again.json") == percentiles
     assert 0 < len(messages) < MUTATIONS
     assert not any("\n" in message or "\x1b" in message for message in messages)

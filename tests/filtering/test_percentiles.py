@@ -10,7 +10,8 @@ import pytest
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.percentiles import PERCENTS, Percentiles, check_percent
+from lmgauge.filtering.percentile_values import PERCENTS, check_percent
+from lmgauge.filtering.percentiles import Percentiles
 
 
 def learn(values: np.ndarray, size: int | None = None, seed: int = 1, label: str = "x") -> Percentiles:

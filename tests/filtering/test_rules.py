@@ -61,11 +61,11 @@ def test_rules_that_do_not_fit_are_refused() -> None:
     with pytest.raises(UsageError, match="percentiles are needed"):
         judge(FilterRules(keep="p10.."), figures_of(3.0))
     with pytest.raises(UsageError, match="name model 'x'; there are 'm0'"):
-        judge(FilterRules(max_perplexity=9, model="x"), figures_of(3.0))
+        judge(FilterRules(max_perplexity=9, judged_by="x"), figures_of(3.0))
     with pytest.raises(UsageError, match="buckets are made by one model"):
         judge(FilterRules(buckets="p33,p67"), figures_of(3.0, models=("m0", "m1")), None, percentiles_of(2))
     with pytest.raises(UsageError, match="has percentiles of 'm0', not of model 'm1'"):
-        judge(FilterRules(keep="p10..", model="m1"), figures_of(3.0, models=("m0", "m1")), None, percentiles_of())
+        judge(FilterRules(keep="p10..", judged_by="m1"), figures_of(3.0, models=("m0", "m1")), None, percentiles_of())
 
 
 def test_percentiles_are_those_of_the_group_and_all_stand_in() -> None:
@@ -90,7 +90,7 @@ def test_one_model_can_count_of_several() -> None:
         ("x", "y"), np.array([9]), np.array([[50.0, 5000.0]]), np.array([[1, 1]]), np.array([[0.0, 0.0]])
     )
     assert REASONS[judge(FilterRules(max_perplexity=100), figures).reasons[0]] == "perplexity above"
-    assert REASONS[judge(FilterRules(max_perplexity=100, model="x"), figures).reasons[0]] == "stays"
+    assert REASONS[judge(FilterRules(max_perplexity=100, judged_by="x"), figures).reasons[0]] == "stays"
 
 
 def test_the_rules_say_which_numbers_apply() -> None:
@@ -108,7 +108,7 @@ def test_the_rules_say_which_numbers_apply() -> None:
         "lang 'b': perplexity above 220 (p10), at most 340 (p70), buckets cut at 266 and 334 (p33,p67)",
         "all other documents: perplexity above 41 (p10), at most 284 (p70), buckets cut at 134 and 272 (p33,p67)",
     ]
-    assert FilterRules(keep="p0..p100", model="m1").describe(["m0", "m1"], percentiles_of(2)) == [
+    assert FilterRules(keep="p0..p100", judged_by="m1").describe(["m0", "m1"], percentiles_of(2)) == [
         "lang 'a': perplexity of any height",
         "lang 'b': perplexity of any height",
         "all other documents: perplexity of any height",

@@ -14,9 +14,9 @@ from tests.reference import filtering as slow
 
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
-from lmgauge.filtering.percentile_file import parse, write
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.percentiles import PERCENTS, Percentiles
+from lmgauge.filtering.percentile_values import PERCENTS
+from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, FilterRules, judge
 
 perplexities = st.one_of(st.integers(1, 20).map(float), st.floats(1, 1e6), st.just(math.inf), st.just(math.nan))
@@ -117,9 +117,9 @@ def test_files_come_back_as_they_were(rows: list[Row], least: int) -> None:
     percentiles = learn(rows, least)
     if percentiles:
         with tempfile.TemporaryDirectory() as folder:
-            path = write(percentiles, Path(folder, "p.json"))
+            path = percentiles.save(Path(folder, "p.json"))
             assert Percentiles.load(path) == percentiles
-            assert parse(path.read_bytes(), "p.json").to_dict() == percentiles.to_dict()
+            assert Percentiles.from_json(path.read_bytes(), "p.json").to_dict() == percentiles.to_dict()
 
 
 bounds = st.one_of(st.none(), st.integers(1, 12))
@@ -161,7 +161,7 @@ def test_rules_judge_as_a_loop_does(
         np.array([paper.unseen for paper in papers]),
     )
     filters = FilterRules(
-        keep=keep, buckets="p33,p67" if percentiles else None, model=None if not percentiles else "a", **rules
+        keep=keep, buckets="p33,p67" if percentiles else None, judged_by="a" if percentiles else None, **rules
     )  # type: ignore[arg-type]
     both = FilterRules(keep=keep, **rules)  # type: ignore[arg-type]
     judgement = judge(both, figures, Groups.of([row[0] for row in rows]), percentiles)
