@@ -208,8 +208,7 @@ class Percentiles(Shown):
             if name not in self.signatures:
                 learnt = first_few([*self.signatures])
                 raise UsageError(f"{self._name} has percentiles of {learnt}, not of model {name!r}; {again}")
-            if line != self.signatures[name]:
-                what = _difference(self.signatures[name], line)
+            if what := _difference(self.signatures[name], line):
                 raise UsageError(f"{self._name} was learnt with another model {name!r}: {what}; {again}")
         current = settings or {}
         for name in {**self.settings, **current}:
@@ -266,12 +265,12 @@ def _interval_ranks(count: int, tenths: int) -> tuple[int, int]:
 
 
 def _difference(learnt: str, now: str) -> str:
-    """Return what differs between two models' signatures."""
+    """Return what differs between two models' signatures; empty if only the version of lmgauge does."""
     parts = Signature.parse(learnt).differences(Signature.parse(now))
-    if not parts:
-        return f"{learnt!r}, and here {now!r}"
-    key, (before, after) = next(iter(parts.items()))
-    return f"{key} was {_said(before)}, and here it is {_said(after)}"
+    for key, (before, after) in parts.items():
+        if key != "v":
+            return f"{key} was {_said(before)}, and here it is {_said(after)}"
+    return ""
 
 
 def _said(value: str | None) -> str:
