@@ -131,7 +131,7 @@ def filter_documents(
     rules = FilterRules(**{name: chosen.pop(name) for name in list(chosen) if name in RuleKeywords.__annotations__})
     records = RecordOptions(**chosen)
     frozen = Percentiles.load(percentiles) if isinstance(percentiles, PATHS) else percentiles
-    plan = FilterPlan(_scorer(model, records, scoring), records, rules, frozen)
+    plan = FilterPlan(scorer_of(model, records, scoring), records, rules, frozen)
     return run_plan(plan, inputs, output, columns=False, rejects=rejects, work=work or FilterWork())
 
 
@@ -166,11 +166,18 @@ def score_documents(
         2
     """
     records = RecordOptions(**options)
-    plan = FilterPlan(_scorer(model, records, scoring), records)
+    plan = FilterPlan(scorer_of(model, records, scoring), records)
     return run_plan(plan, inputs, output, columns=True, rejects=rejects, work=work or FilterWork())
 
 
-def _scorer(model: Model | Mapping[str, Model], records: RecordOptions, scoring: ScoringOptions | None) -> Scorer:
+def scorer_of(model: Model | Mapping[str, Model], records: RecordOptions, scoring: ScoringOptions | None) -> Scorer:
+    """Return what scores the documents of files; each block is scored by one thread.
+
+    Args:
+        model: one or several.
+        records: how they are read.
+        scoring: how networks score.
+    """
     return Scorer(model, field=records.field, lines=records.lines, by=records.by, scoring=scoring, threads=1)
 
 
@@ -205,7 +212,7 @@ def run_plan(
     if work.shard is not None:
         rank, count = work.shard
         jobs = jobs[rank::count]
-    with _engine(work, len(jobs)) as engine:
+    with opened_engine(work, len(jobs)) as engine:
         done = filter_files(plan, jobs, engine, threads=work.threads)
     if is_folder and rejects is not None:
         _join_rejects(jobs, os.fspath(rejects))
@@ -214,8 +221,13 @@ def run_plan(
 
 
 @contextmanager
-def _engine(work: FilterWork, files: int) -> Iterator[Engine]:
-    """Open what runs the tasks: this process, several, or a cluster."""
+def opened_engine(work: FilterWork, files: int) -> Iterator[Engine]:
+    """Open what runs the tasks: this process, several, or a cluster.
+
+    Args:
+        work: how files are worked off.
+        files: how many there are.
+    """
     if work.ray is not None:
         with RayEngine(work.ray, workers=work.workers) as cluster:
             yield cluster
