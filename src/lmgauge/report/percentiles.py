@@ -52,7 +52,9 @@ def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
         values = [percentiles.value(model, name, percent) if has else None for name, has in zip(rows, own, strict=True)]
         columns.append(doc.numbers(f"p{percent:g}", values, 1))
         if any(group.sampled < group.documents for group in groups):
-            ends = [_interval(percentiles, model, name, percent) if has else None for name, has in zip(rows, own, strict=True)]
+            ends = [
+                _interval(percentiles, model, name, percent) if has else None for name, has in zip(rows, own, strict=True)
+            ]
             # The ends of the outer percentiles go first where there is no room.
             columns.append(doc.Column("95 %", [doc.between(pair, 1) for pair in ends], drop=(1, 3, 5, 4, 2)[place]))
     title = f"perplexity by {model}" if len(percentiles.signatures) > 1 else "perplexity"
@@ -67,7 +69,8 @@ def _interval(percentiles: Percentiles, model: str, group: str | None, percent: 
 def _notes(percentiles: Percentiles) -> Iterator[str]:
     overall, sample = percentiles.overall, percentiles.sample
     size = "all documents" if sample.size is None else f"up to {sample.size:,} documents of each group"
-    yield f"learnt on {size if sample.group or sample.size is None else f'up to {sample.size:,} documents'} (seed {sample.seed})"
+    size = size if sample.group else size.removesuffix(" of each group")
+    yield f"learnt on {size} (seed {sample.seed})"
     for name, model in percentiles.overall.models.items():
         if model.scored < overall.sampled:
             yield f"{overall.sampled - model.scored:,} of {overall.sampled:,} documents have no perplexity by {name}"
