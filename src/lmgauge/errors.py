@@ -77,15 +77,16 @@ class MissingExtraError(LmgaugeError, ImportError):
 
     Args:
         library: its name on the package index.
-        extra: the extra of this package that installs it.
+        extra: the extra of this package that installs it; None if none does.
 
     Example:
         >>> print(MissingExtraError("pandas", extra="pandas"))
         this needs pandas, which is not installed: pip install 'lmgauge[pandas]'
     """
 
-    def __init__(self, library: str, *, extra: str) -> None:
-        super().__init__(f"this needs {library}, which is not installed: pip install 'lmgauge[{extra}]'")
+    def __init__(self, library: str, *, extra: str | None) -> None:
+        package = library if extra is None else f"'lmgauge[{extra}]'"
+        super().__init__(f"this needs {library}, which is not installed: pip install {package}")
 
 
 @contextmanager
