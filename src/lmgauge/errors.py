@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lmgauge.remote.addresses import without_secrets
+
 
 class LmgaugeError(Exception):
     """Root of all errors that are the user's to mend; the command line prints the message and exits with `exit_code`.
@@ -29,6 +31,9 @@ class LmgaugeError(Exception):
     """
 
     exit_code = 2
+
+    def __init__(self, *texts: object) -> None:
+        super().__init__(*(without_secrets(text) if isinstance(text, str) else text for text in texts))
 
 
 class InputError(LmgaugeError, ValueError):

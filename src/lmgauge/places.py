@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -28,6 +29,7 @@ __all__ = [
     "exists",
     "expand",
     "file_state",
+    "file_states",
     "is_remote",
     "joined",
     "list_files",
@@ -39,6 +41,8 @@ __all__ = [
     "shown_name",
     "write_json",
 ]
+
+_ASKED_AT_A_TIME = 16
 
 Place = str | os.PathLike[str]
 """A local path, or the address of a remote file or folder."""
@@ -60,7 +64,25 @@ def file_state(place: Place) -> FileState:
         state = os.stat(place)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
-    return FileState(state.st_size, f"{state.st_mtime_ns}-{state.st_ino}")
+    return FileState(state.st_size, str(state.st_mtime_ns))
+
+
+def file_states(places: Sequence[Place]) -> list[FileState]:
+    """Return the size and the version of several files; of remote ones, several are asked for at a time.
+
+    Args:
+        places: of the files.
+
+    Raises:
+        InputError: one is not there, or cannot be asked for.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if sum(map(is_remote, places)) < 2:
+        return list(map(file_state, places))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_ASKED_AT_A_TIME) as pool:
+        return list(pool.map(file_state, places))
 
 
 def exists(place: Place) -> bool:
