@@ -35,7 +35,8 @@ SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments", "lmgauge.text.
 EVERY_ROOM = {
     f"lmgauge.{room}"
     for room in [
-        *("numerics", "information", "text", "scores", "distributions", "stages", "models", "evaluation", "tasks", "report"),
+        *("numerics", "information", "text", "scores", "distributions", "stages", "models"),
+        *("evaluation", "filtering", "tasks", "report"),
     ]
 }
 
@@ -54,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": FOR_ALL
     | SOURCE_TEXT
     | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions"},
+    "filtering": FOR_ALL | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
     "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
@@ -92,6 +94,7 @@ LIBRARIES: dict[str, set[str]] = {
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
+    "filtering": {"numpy", "pyarrow", "zstandard"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lmgauge.choices import DEFAULT_SEED, SPLIT_BY, SplitBy
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing, writing
+from lmgauge.numerics.mixing import GOLDEN, mixed
 from lmgauge.text.documents import Corpus
 
 PARTS = ("train", "validation", "test")
@@ -124,13 +125,11 @@ def _check(fractions: Sequence[float], seed: int) -> tuple[float, float, float]:
 def _shuffled(n: int, seed: int) -> NDArray[np.int64]:
     """Return 0..n-1 in an order that depends on `seed` and `n` alone.
 
-    The sort keys are the SplitMix64 generator's numbers (Steele, Lea, Flood 2014), because NumPy does not promise the
+    The sort keys are the SplitMix64 generator's numbers, because NumPy does not promise the
     same permutation from version to version.
     """
-    state = np.uint64(seed) + (np.arange(n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.argsort(state ^ (state >> np.uint64(31)), kind="stable").astype(np.int64, copy=False)
+    state = np.uint64(seed) + (np.arange(n, dtype=np.uint64) + np.uint64(1)) * GOLDEN
+    return np.argsort(mixed(state), kind="stable").astype(np.int64, copy=False)
 
 
 def _assign_groups(
