@@ -73,6 +73,8 @@ from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
 from lmgauge.explore.door import explore as explore
+from lmgauge.filtering.document_scores import DocumentScores as DocumentScores
+from lmgauge.filtering.scorer import Scorer as Scorer
 from lmgauge.models.classes.model import ClassModel as ClassModel
 from lmgauge.models.classes.model import read_class_model as read_class_model
 from lmgauge.models.custom import CustomModel as CustomModel

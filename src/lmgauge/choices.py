@@ -29,6 +29,8 @@ TRANSCRIPT_FORMATS: tuple[TranscriptFormat, ...] = get_args(TranscriptFormat)
 """Of speech tools, read by `wer` and `cer`; with stm go outputs as ctm."""
 ErrorPolicy = Literal["fail", "replace", "skip"]
 ERROR_POLICIES: tuple[ErrorPolicy, ...] = get_args(ErrorPolicy)
+BadRecordPolicy = Literal["reject", "fail"]
+BAD_RECORD_POLICIES: tuple[BadRecordPolicy, ...] = get_args(BadRecordPolicy)
 ReservedPolicy = Literal["refuse", "escape", "unk"]
 RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
 Boundary = Literal["joint", "apart"]

@@ -107,8 +107,13 @@ class ExactSums:
 
     def nats(self) -> Floats:
         """Return the sums as float64 [n], `-inf` where an event has probability zero."""
-        values: Floats = (self.high.astype(np.float64) + self.low.astype(np.float64) * 2.0**-64) * 2.0**-16
+        values = self.possible_nats()
         values[self.zeros > 0] = -np.inf
+        return values
+
+    def possible_nats(self) -> Floats:
+        """Return the sums as float64 [n], of the events that are possible."""
+        values: Floats = (self.high.astype(np.float64) + self.low.astype(np.float64) * 2.0**-64) * 2.0**-16
         return values
 
     def totals(self, codes: Ints, size: int) -> list[int]:
