@@ -23,9 +23,9 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
-    *("progress", "protocols", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
+    *("places", "progress", "protocols", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
 )
-FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
+FOR_ALL = {"lmgauge", "lmgauge.remote", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
 
 KERNELS = "lmgauge._kernels"
@@ -43,6 +43,7 @@ EVERY_ROOM = {
 ALLOWED: dict[str, set[str]] = {
     "": FOR_ALL,
     "_kernels": set(),
+    "remote": FOR_ALL,
     "numerics": FOR_ALL | {KERNELS},
     "information": FOR_ALL | {"lmgauge.numerics"},
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
@@ -83,6 +84,7 @@ FOR_TYPES: dict[str, set[str]] = {
 LIBRARIES: dict[str, set[str]] = {
     "": {"numpy", "pandas"},
     "_kernels": {"numpy"},
+    "remote": {"fsspec"},
     "numerics": {"numpy"},
     "information": {"numpy"},
     "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},

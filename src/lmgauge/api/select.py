@@ -174,9 +174,7 @@ def _try(
     return _HeldOut(tuple(cuts), own.perplexity, own.events, own.oov_rate, own.independence, tuple(own.notes))
 
 
-def _choose(
-    pool: MeasuredPool, cuts: tuple[SelectionCut, ...], settings: SelectionSettings
-) -> tuple[Chosen, SelectionCut]:
+def _choose(pool: MeasuredPool, cuts: tuple[SelectionCut, ...], settings: SelectionSettings) -> tuple[Chosen, SelectionCut]:
     """Return which documents are selected, and their row."""
     if cuts:
         cut = choose_cut(cuts, settings.tolerance)

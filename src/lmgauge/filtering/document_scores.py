@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.errors import InputError
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.units import nats_to_bits
 
@@ -146,6 +147,21 @@ def column_names(names: list[str]) -> list[str]:
         ['kn5_bits', 'kn5_bits_per_byte', 'kn5_perplexity', 'kn5_tokens', 'kn5_unseen']
     """
     return [f"{name}_{figure}" for name in names for figure in FIGURES]
+
+
+def name_taken(where: str, name: str) -> InputError:
+    """Return the error for a record or table that has a field of the name of a column of scores.
+
+    Args:
+        where: what has it.
+        name: of the column.
+
+    Example:
+        >>> print(name_taken("a:7", "kn5_bits"))
+        a:7: there is a field 'kn5_bits' already, which scores would hide: give the model another name, as in NAME=PATH
+    """
+    remedy = "give the model another name, as in NAME=PATH"
+    return InputError(f"{where}: there is a field {name!r} already, which scores would hide: {remedy}")
 
 
 def _as_json(values: NDArray[np.float64] | NDArray[np.int64]) -> list[str]:

@@ -185,3 +185,18 @@ def _is_clean(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[
     # Two ill-formed texts can join to a well-formed one: then one of them begins with a continuation byte.
     torn = bool(np.any((data[begins] & 0xC0) == 0x80))
     return find_problem(whole)[0] < 0 and not torn and b"\r" not in whole
+
+
+def label_of(value: object) -> str | None:
+    """Return the value of a field that names a group or chooses a model: strings and whole numbers do.
+
+    Args:
+        value: as JSON or Arrow has it.
+
+    Example:
+        >>> label_of("de"), label_of(7), label_of([1])
+        ('de', '7', None)
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        return None
+    return str(value)

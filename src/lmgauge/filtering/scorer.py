@@ -12,8 +12,8 @@ import numpy as np
 from lmgauge.choices import BadRecordPolicy
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names
-from lmgauge.filtering.documents import Documents, split_lines
+from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names, name_taken
+from lmgauge.filtering.documents import Documents, label_of, split_lines
 from lmgauge.filtering.model_cache import model_at
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -252,7 +252,7 @@ class Scorer:
                 names = ", ".join(map(repr, table.column_names[:8])) or "none"
                 raise InputError(f"the table has no column {field!r}; the columns are {names}: name one of them")
         self.refuse_taken(table.column_names)
-        values = None if self.settings.by is None else [_name(value) for value in table[self.settings.by].to_pylist()]
+        values = None if self.settings.by is None else [label_of(value) for value in table[self.settings.by].to_pylist()]
         scores = self.score_documents(Documents.of_column(table[self.settings.field]), values)
         for name, array in scores.arrow_columns().items():
             table = table.append_column(name, array)
@@ -292,14 +292,4 @@ class Scorer:
         """
         taken = sorted({*self.column_names, PROBLEM_COLUMN}.intersection(names))
         if taken:
-            raise InputError(
-                f"there is a field {taken[0]!r} already, which the scores would replace: give the model another name, as in "
-                '-m NAME=PATH, {"NAME": "PATH"}'
-            )
-
-
-def _name(value: object) -> str | None:
-    """Return the value of a field that chooses a model, or names a group: a string, or an integer as one."""
-    if isinstance(value, bool) or value is None:
-        return None
-    return value if isinstance(value, str) else str(value) if isinstance(value, int) else None
+            raise name_taken("the table", taken[0])

@@ -46,8 +46,8 @@ class SelectionCut:
         bytes: of their texts.
         threshold: the highest difference among them, bits per token.
         selected: a model trained on them; its ratio is to the best share. None where no share was tried.
-        random: a model trained on as many bytes of random documents; its ratio is the selected one's perplexity over its own.
-            None also for the whole pool.
+        random: a model trained on as many bytes of random documents; its ratio is the perplexity of the selected one over
+            its own. None also for the whole pool.
         p_value_holm: the p-value of the ratio to the best share, adjusted for the number of shares (Holm 1979).
     """
 

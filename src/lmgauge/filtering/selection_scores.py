@@ -2,13 +2,13 @@
 
     difference(s) = H_I(s) - H_N(s)        in bits per token, `</s>` included; lower is more like the in-domain text
 
-I is a model of the in-domain text, N one of a random sample of the pool of about the same size, both over one vocabulary: the
-words that occur at least twice in the in-domain text (Moore & Lewis 2010, "Intelligent Selection of Language Model Training
-Data", Proceedings of the ACL 2010 Conference Short Papers, pages 220-224).
+I is a model of the in-domain text, N one of a random sample of the pool of about the same size, both over one vocabulary:
+the words that occur at least twice in the in-domain text (Moore & Lewis 2010, "Intelligent Selection of Language Model
+Training Data", Proceedings of the ACL 2010 Conference Short Papers, pages 220-224).
 
-A model gives text that it was trained on fewer bits than text like it, so a document of the sample would seem to be less like
-the in-domain text than its neighbors. Hence there are two samples, and two models N: the documents of the first sample are
-scored by the model of the second one.
+A model gives text that it was trained on fewer bits than text like it, so a document of the sample would seem to be less
+like the in-domain text than its neighbors. Hence there are two samples, and two models N: the documents of the first sample
+are scored by the model of the second one.
 """
 
 from __future__ import annotations

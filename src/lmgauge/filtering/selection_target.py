@@ -57,7 +57,9 @@ def split_target(target: Corpus, share: float, seed: int) -> Target:
             numbers.append(block.documents)
     sizes = np.concatenate(lengths)
     if len(sizes) < 2:
-        raise InputError(f"the target has {len(sizes)} segments, so nothing can be held out; name a held-out text (--held-out)")
+        raise InputError(
+            f"the target has {len(sizes)} segments, and nothing can be held out; name a held-out text (--held-out)"
+        )
     documents = np.concatenate(numbers)
     shares = (1 - share, share, 0.0)
     name = "documents"
@@ -93,9 +95,7 @@ def long_texts(held_out: Corpus) -> set[bytes]:
         1
     """
     return {
-        block.text(i)
-        for block in held_out
-        for i in np.flatnonzero(block.ends - block.starts >= _SHORTEST_COPY).tolist()
+        block.text(i) for block in held_out for i in np.flatnonzero(block.ends - block.starts >= _SHORTEST_COPY).tolist()
     }
 
 

@@ -285,7 +285,9 @@ class Corpus:
             [b'the cat', b'down']
         """
         if self.is_joined or self.boundary is not None or self._one_shot is not None or self._chosen is not None:
-            raise UsageError("segments of this text cannot be chosen: read it from files, neither joined nor with given text")
+            raise UsageError(
+                "segments of this text cannot be chosen: it is joined, has given text, or can be read only once"
+            )
         other = self.in_blocks(self.block_bytes)
         other._chosen = segments
         return other

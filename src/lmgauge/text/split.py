@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lmgauge.choices import DEFAULT_SEED, SPLIT_BY, SplitBy
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing, writing
+from lmgauge.numerics.mixing import GOLDEN, mixed
 from lmgauge.text.documents import Corpus
 
 PARTS = ("train", "validation", "test")
@@ -129,8 +130,7 @@ def _shuffled(n: int, seed: int) -> NDArray[np.int64]:
 def random_keys(n: int, seed: int) -> NDArray[np.uint64]:
     """Return n random numbers, each of which depends on `seed` and its own place alone: uint64 [n].
 
-    They are the SplitMix64 generator's (Steele, Lea, Flood 2014), because NumPy does not promise the same permutation from
-    version to version.
+    They are the SplitMix64 generator's, because NumPy does not promise the same permutation from version to version.
 
     Args:
         n: how many.
@@ -140,11 +140,7 @@ def random_keys(n: int, seed: int) -> NDArray[np.uint64]:
         >>> bool((random_keys(2, seed=7) == random_keys(3, seed=7)[:2]).all())
         True
     """
-    state = np.uint64(seed) + (np.arange(n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    keys: NDArray[np.uint64] = state ^ (state >> np.uint64(31))
-    return keys
+    return mixed(np.uint64(seed) + (np.arange(n, dtype=np.uint64) + np.uint64(1)) * GOLDEN)
 
 
 def assign_groups(

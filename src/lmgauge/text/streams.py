@@ -91,7 +91,7 @@ def _expand(path: str) -> list[str]:
 
 def _source(path: str, format: str | None, label: str) -> Source:
     one_shot = path == STDIN or not stat.S_ISREG(_mode(path))
-    bare, compression = _split_compression(path)
+    bare, compression = split_compression(path)
     if format is None:
         format = BY_SUFFIX.get(os.path.splitext(bare)[1].lower(), "text")
     if format == "parquet" and (one_shot or compression):
@@ -111,7 +111,12 @@ def _mode(path: str) -> int:
     return mode
 
 
-def _split_compression(path: str) -> tuple[str, str]:
+def split_compression(path: str) -> tuple[str, str]:
+    """Return a path without the ending of a compression, and that ending in lower case, empty where there is none.
+
+    >>> split_compression("a.txt.gz"), split_compression("a.txt")
+    (('a.txt', '.gz'), ('a.txt', ''))
+    """
     bare, suffix = os.path.splitext(path)
     return (bare, suffix.lower()) if suffix.lower() in COMPRESSIONS else (path, "")
 
@@ -128,7 +133,7 @@ def _labels(names: list[str]) -> list[str]:
 def _stem(name: str) -> str:
     if name == STDIN:
         return "stdin"
-    base = _split_compression(PurePath(name).name)[0]
+    base = split_compression(PurePath(name).name)[0]
     bare, suffix = os.path.splitext(base)
     return bare if suffix.lower() in BY_SUFFIX else base
 

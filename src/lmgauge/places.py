@@ -1,0 +1,216 @@
+"""Files and folders at a local path or at an address (`s3://bucket/part.jsonl`), by one set of functions for both.
+
+Writing is `lmgauge.files.writing`, which takes both as well. A local path is never sent anywhere, and costs no library.
+
+>>> joined("s3://bucket/out", "part.jsonl"), joined("out", "part.jsonl")
+('s3://bucket/out/part.jsonl', 'out/part.jsonl')
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from lmgauge.errors import InputError
+from lmgauge.files import writing
+from lmgauge.json_text import to_json
+from lmgauge.remote.addresses import base_name, is_remote, joined, shown_name
+
+__all__ = [
+    "FileState",
+    "base_name",
+    "exists",
+    "expand",
+    "file_state",
+    "is_remote",
+    "joined",
+    "list_files",
+    "make_folder",
+    "open_reading",
+    "read_json",
+    "remove",
+    "shown_name",
+    "write_json",
+]
+
+Place = str | os.PathLike[str]
+"""A local path, or the address of a remote file or folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What is known of a file without reading it.
+
+    Attributes:
+        size: bytes; None where the server does not say.
+        version: differs once the file is written anew (an entity tag, or the time of writing); "" where that is not known.
+    """
+
+    size: int | None
+    version: str
+
+
+def file_state(place: Place) -> FileState:
+    """Return the size and the version of a file.
+
+    Args:
+        place: of the file; links are followed.
+
+    Raises:
+        InputError: there is no such file, or it cannot be asked for.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    try:
+        state = os.stat(place)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
+    return FileState(state.st_size, f"{state.st_mtime_ns}-{state.st_ino}")
+
+
+def exists(place: Place) -> bool:
+    """Return True if a file is there (or, at a local path, a folder).
+
+    Args:
+        place: of the file.
+
+    Raises:
+        InputError: it cannot be asked for: access is denied, or the server does not answer.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    return os.path.exists(place)
+
+
+def expand(pattern: str) -> list[str]:
+    """Return the files that a pattern with `*`, `?` or `[` names, sorted; a plain path, or one of a file, as it is.
+
+    Args:
+        pattern: a path or an address; `**` stands for folders in folders.
+
+    Raises:
+        InputError: no file matches.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if not glob.has_magic(pattern) or os.path.lexists(pattern):
+        return [pattern]
+    matches = sorted(match for match in glob.glob(pattern, recursive=True) if not os.path.isdir(match))
+    if not matches:
+        raise InputError(f"{shown_name(pattern)}: no file matches this pattern")
+    return matches
+
+
+def list_files(folder: Place) -> list[str]:
+    """Return the names of the files that are right in a folder, sorted; none where there is no such folder.
+
+    Args:
+        folder: a local folder, or the address of one.
+
+    Raises:
+        InputError: it cannot be listed.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise InputError(f"{shown_name(folder)!r}: {_reason(error)}") from error
+
+
+def make_folder(folder: Place) -> None:
+    """Make a folder and those that lead to it; an address needs none.
+
+    Args:
+        folder: where.
+
+    Raises:
+        OutputError: it cannot be made.
+    """
+    from lmgauge.files import OutputError
+
+    if is_remote(folder):
+        return
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{os.fspath(folder)}: cannot be made: {error.strerror or error}") from error
+
+
+def open_reading(place: Place, version: str = "") -> BufferedReader:
+    """Open a file for reading, from its start, with `seek`.
+
+    Args:
+        place: of the file.
+        version: of `file_state`, to refuse a remote file that was written anew since; "" to take it as it is.
+
+    Raises:
+        InputError: it cannot be opened; of a remote file, also while it is read.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    try:
+        return open(place, "rb")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
+
+
+def read_json(place: Place) -> Any:
+    """Return what a small JSON file holds.
+
+    Args:
+        place: of the file.
+
+    Raises:
+        InputError: there is no such file, or it is not JSON.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    with open_reading(place) as file:
+        text = file.read()
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{shown_name(place)}: is not valid JSON: {error}") from error
+
+
+def write_json(place: Place, document: Any) -> None:
+    """Write a small JSON file, whole or not at all.
+
+    Args:
+        place: of the file; a file there is replaced.
+        document: of plain values, see `json_text.to_json`.
+
+    Raises:
+        OutputError: it cannot be written.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    with writing(place) as file:
+        file.write((to_json(document) + "\n").encode())
+
+
+def remove(place: Place) -> None:
+    """Remove a file; nothing happens where there is none.
+
+    Args:
+        place: of the file.
+
+    Raises:
+        OutputError: it cannot be removed.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    from lmgauge.files import OutputError
+
+    try:
+        Path(place).unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{shown_name(place)}: cannot be removed: {error.strerror or error}") from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, PermissionError):
+        return "permission denied: this user may not read it"
+    return getattr(error, "strerror", None) or str(error).partition("\n")[0]
