@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from lmgauge.api.inputs import PATHS, PathLike, Text, corpus_of
 from lmgauge.api.selection_search import MeasuredPool, Scored, try_cuts
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.selection_cuts import Chosen, below, first_share, most_alike_first
+from lmgauge.filtering.selection_files import plan_outputs, write_selected
 from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, SelectionCut, choose_cut
 from lmgauge.filtering.selection_scores import Floats, SelectionModels, document_bytes, measure_differences, train_models
 from lmgauge.filtering.selection_settings import SelectionSettings
@@ -58,7 +60,9 @@ def select_documents(
         pool: files: a path, several, or a `Corpus`; each line or record is a document. They are read several times, and 16
             bytes a document are held in memory.
         target: text to be like: a path, several, or a `Corpus`. It is read several times.
-        output: a folder for the selected documents, each file under its own name and in its own form.
+        output: where to write the selected documents, in the form they have: a file for a pool of one file; a folder (there,
+            or with a slash at its end) with a file for each of several. Every field of a record stays, and
+            `in_domain_bits_per_token`, `pool_bits_per_token` and `cross_entropy_difference` are added to it.
         held_out: text like the target, to measure shares on; if not given, a part of the target is held out.
         settings: order and smoothing of the models, shares to try, or how much to select, seed; see `SelectionSettings`.
         temp: existing folder for models that do not fit into memory; the system's if not given.
@@ -78,12 +82,11 @@ def select_documents(
         >>> pool = Corpus.from_strings(["the cat sat", "buy now", "the dog sat", "buy cheap", "now buy"] * 9)
         >>> target = Corpus.from_strings(["the cat ran", "the dog ran", "the cat sat", "the dog sat"] * 9)
         >>> settings = SelectionSettings(order=2, smoothing="witten-bell", cuts=(0.25, 0.5, 1))
-        >>> selection = select_documents(pool, target, settings=settings)
-        >>> selection.chosen.share, selection.chosen.documents, len(selection.cuts)
-        (0.5, 18, 3)
+        >>> select_documents(pool, target, settings=settings)
     """
     settings = settings or SelectionSettings()
     documents = _pool_of(pool)
+    jobs = [] if output is None else plan_outputs(documents, os.fspath(output))
     goal = _target_of(target, held_out, settings)
     sizes = document_bytes(documents)
     keys = random_keys(len(sizes), settings.seed)
@@ -96,7 +99,8 @@ def select_documents(
     measured = MeasuredPool(documents, sizes, differences, keys)
     tried = _try(measured, goal, settings, models, None if temp is None else Path(temp), threads)
     chosen_documents, chosen = _choose(measured, tried.cuts, settings)
-    selection = Selection(
+    written = write_selected(jobs, documents, chosen_documents, models, threads=threads)
+    return Selection(
         chosen=chosen,
         cuts=tried.cuts or (chosen,),
         tolerance=settings.tolerance,
@@ -109,11 +113,11 @@ def select_documents(
         oov_rate=tried.oov_rate,
         vocabulary=len(models.words),
         independence=tried.independence,
+        outputs=tuple(written),
         histogram=_histogram(differences),
         notes=(*notes, *tried.notes, *(f"pool: {note}" for note in documents.report.notes())),
         signature=_signature(settings, models, goal, documents),
     )
-    return selection
 
 
 def _pool_of(pool: Text) -> Corpus:

@@ -69,6 +69,9 @@ SECTIONS = {
         ),
         "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
     },
+    "Corpora": {
+        "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
+    },
     "Tools": {
         "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
         "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
@@ -110,6 +113,7 @@ GUESSES = {
     "f1": ("accuracy", "classification", "precision", "recall"),
     "info": ("describe", "inspect", "show"),
     "convert": ("arpa", "export"),
+    "select": ("moore-lewis", "xenc", "choose", "data-selection"),
     "calc": ("bits", "entropy", "calculate"),
 }
 """Command -> words of the field that people try in its place."""

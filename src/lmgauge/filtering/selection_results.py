@@ -128,7 +128,7 @@ class Selection(Shown):
     Example:
         >>> import lmgauge
         >>> pool = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "buy now", "buy cheap", "now buy"] * 4)
-        >>> target = lmgauge.Corpus.from_strings(["the cat ran", "the dog ran", "the cat sat"])
+        >>> target = lmgauge.Corpus.from_strings(["the cat ran", "the dog ran", "the cat sat"] * 4)
         >>> settings = lmgauge.SelectionSettings(share=0.5, smoothing="witten-bell", order=2)
         >>> lmgauge.select_documents(pool, target, settings=settings)
         <Selection: 8 of 20 documents, 88 of 168 bytes, difference at most -0.6 bits per token>
