@@ -46,6 +46,13 @@ SECTIONS = {
         ),
         "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
     },
+    "Corpora": {
+        "filter": (
+            "lmgauge.cli.filter:filter_",
+            "Keep the documents that models find likely, with a column for each figure.",
+        ),
+        "score": ("lmgauge.cli.filter:score", "Give each document columns with what models make of it."),
+    },
     "Compare": {
         "compare": (
             "lmgauge.cli.compare:compare",
@@ -94,11 +101,12 @@ GUESSES = {
     "cache": ("adapt", "dynamic"),
     "prune": ("compress", "shrink", "trim"),
     "sample": ("gen", "generate", "generation"),
-    "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
+    "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "test"),
     "merge": ("combine", "gather", "join", "reduce", "shard", "shards"),
     "diagnose": ("analyze", "errors"),
     "report": ("dashboard", "html", "page", "plot", "view", "visualize"),
     "explore": ("browse", "serve", "server", "ui", "viewer", "watch"),
+    "filter": ("ccnet", "drop", "keep", "prefilter"),
     "audit": ("check", "prove", "validate", "verify"),
     "overlap": ("contamination", "decontaminate", "dedup", "leak"),
     "membership": ("extraction", "memorization", "mia", "min-k", "mink", "seen"),
