@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import numpy as np
 from lmgauge.api.inputs import PATHS, PathLike, Text, corpus_of
 from lmgauge.api.selection_search import MeasuredPool, Scored, try_cuts
 from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.selection_cuts import Chosen, below, first_share, most_alike_first
-from lmgauge.filtering.selection_files import plan_outputs, write_selected
+from lmgauge.filtering.selection_files import making_folders, plan_outputs, write_selected
 from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, SelectionCut, choose_cut
 from lmgauge.filtering.selection_scores import Floats, SelectionModels, document_bytes, measure_differences, train_models
 from lmgauge.filtering.selection_settings import SelectionSettings
@@ -88,18 +90,31 @@ def select_documents(
     documents = _pool_of(pool)
     jobs = [] if output is None else plan_outputs(documents, os.fspath(output))
     goal = _target_of(target, held_out, settings)
-    sizes = document_bytes(documents)
+    with making_folders(jobs):
+        return _select(documents, goal, settings, jobs, temp=None if temp is None else Path(temp), threads=threads)
+
+
+def _select(
+    pool: Corpus,
+    goal: Target,
+    settings: SelectionSettings,
+    jobs: Sequence[FileJob],
+    *,
+    temp: Path | None,
+    threads: int | None,
+) -> Selection:
+    sizes = document_bytes(pool)
     keys = random_keys(len(sizes), settings.seed)
-    models = train_models(settings, goal.in_domain, documents, sizes, keys, threads=threads)
-    differences = measure_differences(models, documents, threads=threads)
+    models = train_models(settings, goal.in_domain, pool, sizes, keys, threads=threads)
+    differences = measure_differences(models, pool, threads=threads)
     without_words = int(np.count_nonzero(np.isnan(differences)))
-    notes = _leave_out_copies(differences, goal, documents)
+    notes = _leave_out_copies(differences, goal, pool)
     if np.isnan(differences).all():
         raise InputError("no document of the pool has a word: there is nothing to select")
-    measured = MeasuredPool(documents, sizes, differences, keys)
-    tried = _try(measured, goal, settings, models, None if temp is None else Path(temp), threads)
+    measured = MeasuredPool(pool, sizes, differences, keys)
+    tried = _try(measured, goal, settings, models, temp, threads)
     chosen_documents, chosen = _choose(measured, tried.cuts, settings)
-    written = write_selected(jobs, documents, chosen_documents, models, threads=threads)
+    written = write_selected(jobs, pool, chosen_documents, models, threads=threads)
     return Selection(
         chosen=chosen,
         cuts=tried.cuts or (chosen,),
@@ -115,8 +130,8 @@ def select_documents(
         independence=tried.independence,
         outputs=tuple(written),
         histogram=_histogram(differences),
-        notes=(*notes, *tried.notes, *(f"pool: {note}" for note in documents.report.notes())),
-        signature=_signature(settings, models, goal, documents),
+        notes=(*notes, *tried.notes, *(f"pool: {note}" for note in pool.report.notes())),
+        signature=_signature(settings, models, goal, pool),
     )
 
 

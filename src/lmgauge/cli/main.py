@@ -52,6 +52,7 @@ SECTIONS = {
             "Keep the documents that models find likely, with a column for each figure.",
         ),
         "score": ("lmgauge.cli.filter:score", "Give each document columns with what models make of it."),
+        "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
     },
     "Compare": {
         "compare": (
@@ -75,9 +76,6 @@ SECTIONS = {
             "Choose the best of n-best lists by a recognizer's scores and language models.",
         ),
         "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
-    },
-    "Corpora": {
-        "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
     },
     "Tools": {
         "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import Format
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import refuse_replacing
+from lmgauge.files import making_parents, refuse_replacing
 from lmgauge.filtering.document_scores import DocumentColumns
 from lmgauge.filtering.layout import jobs_of
 from lmgauge.filtering.plan import FileJob
@@ -18,6 +20,7 @@ from lmgauge.filtering.records.forms import reader_of, writer_of
 from lmgauge.filtering.records.records import RawBlock, RecordFields, RecordReader, ScoredRecords
 from lmgauge.filtering.selection_scores import Floats, Ints, SelectionModels
 from lmgauge.progress import say_progress
+from lmgauge.remote.addresses import is_remote
 from lmgauge.text.documents import Corpus
 from lmgauge.threads import map_in_order, thread_count
 
@@ -67,6 +70,23 @@ def plan_outputs(pool: Corpus, output: str) -> list[FileJob]:
         writer_of(job.outputs[""], job.form, job.source)
     refuse_replacing({f"-o ({job.source.name})": job.outputs[""] for job in jobs}, [job.source.path for job in jobs])
     return jobs
+
+
+@contextmanager
+def making_folders(jobs: Sequence[FileJob]) -> Iterator[None]:
+    """Make the folders of outputs; those made are removed again if the block fails and nothing is in them.
+
+    Args:
+        jobs: what is written.
+
+    Raises:
+        OutputError: a folder cannot be made.
+    """
+    with ExitStack() as stack:
+        for path in (job.outputs[""] for job in jobs):
+            if not is_remote(path):
+                stack.enter_context(making_parents(Path(path)))
+        yield
 
 
 @dataclass(frozen=True)
