@@ -39,6 +39,7 @@ from lmgauge.api.rescore import rescore as rescore
 from lmgauge.api.rows import RunRows as RunRows
 from lmgauge.api.rows import read_run as read_run
 from lmgauge.api.sample import sample as sample
+from lmgauge.api.select import select_documents as select_documents
 from lmgauge.api.sentences import perplexity as perplexity
 from lmgauge.api.sentences import score_text as score_text
 from lmgauge.api.split import SplitText as SplitText
@@ -82,6 +83,8 @@ from lmgauge.filtering.plan import RecordOptions as RecordOptions
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
 from lmgauge.filtering.rules import FilterRules as FilterRules
 from lmgauge.filtering.scorer import Scorer as Scorer
+from lmgauge.filtering.selection_results import Selection as Selection
+from lmgauge.filtering.selection_settings import SelectionSettings as SelectionSettings
 from lmgauge.models.classes.model import ClassModel as ClassModel
 from lmgauge.models.classes.model import read_class_model as read_class_model
 from lmgauge.models.custom import CustomModel as CustomModel

@@ -52,6 +52,7 @@ SECTIONS = {
             "Keep the documents that models find likely, with a column for each figure.",
         ),
         "score": ("lmgauge.cli.filter:score", "Give each document columns with what models make of it."),
+        "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
     },
     "Compare": {
         "compare": (
@@ -118,6 +119,7 @@ GUESSES = {
     "f1": ("accuracy", "classification", "precision", "recall"),
     "info": ("describe", "inspect", "show"),
     "convert": ("arpa", "export"),
+    "select": ("moore-lewis", "xenc", "choose", "data-selection"),
     "calc": ("bits", "entropy", "calculate"),
 }
 """Command -> words of the field that people try in its place."""
