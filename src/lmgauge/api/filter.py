@@ -21,7 +21,7 @@ from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import Model
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.places import exists
+from lmgauge.places import exists, shown_name
 from lmgauge.text.streams import find_sources
 
 
@@ -176,7 +176,7 @@ def run_plan(
     if is_folder and rejects is not None:
         _join_rejects(jobs, os.fspath(rejects))
     before = sum(file.before for file in done)
-    return FilteredDocuments.of(plan.summary(), [file.tally for file in done], target, before=before)
+    return FilteredDocuments.of(plan.summary(), [file.tally for file in done], shown_name(target), before=before)
 
 
 def _join_rejects(jobs: Sequence[FileJob], path: str) -> None:

@@ -42,7 +42,9 @@ _NEWLINE, _WITHIN, _LEAD = 10, 0x80, 0xC0  # of the bytes of a character, those 
 _LEAD_BITS = np.array([0, 0x7F, 0x1F, 0x0F, 0x07], np.int64)  # of the first byte, by length
 _PAGE = 256
 _PAGES = 0x110000 // _PAGE
-_LONGEST = 12  # bytes of what a character becomes: three letters of a Korean syllable have nine, and no version of Unicode more
+_LONGEST = (
+    12  # bytes of what a character becomes: three letters of a Korean syllable have nine, and no version of Unicode more
+)
 
 
 def _of_character(character: str) -> str:
