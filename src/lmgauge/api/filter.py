@@ -14,7 +14,8 @@ from lmgauge.api.inputs import PATHS, PathLike
 from lmgauge.choices import BadRecordPolicy, Format
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing, writing
-from lmgauge.filtering.filter_files import begin_folder, filter_files
+from lmgauge.filtering.filter_files import filter_files
+from lmgauge.filtering.folder import begin_folder
 from lmgauge.filtering.layout import jobs_of
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.plan import FileJob, FilterPlan, RecordOptions
@@ -204,18 +205,19 @@ def run_plan(
     )
     named = {"-o": target, "--rejects": rejects}
     refuse_replacing(named, [source.path for source in sources])
+    if work.shard is not None and not is_folder:
+        raise UsageError("a shard has a share of the files: give -o a folder")
+    if is_folder:
+        begin_folder(target, plan, jobs)
     if work.shard is not None:
         rank, count = work.shard
-        if not is_folder:
-            raise UsageError("a shard has a share of the files: give -o a folder")
         jobs = jobs[rank::count]
-    if is_folder:
-        begin_folder(target, plan)
     with opened_engine(work, len(jobs)) as engine:
         done = filter_files(plan, jobs, engine, threads=work.threads)
     if is_folder and rejects is not None:
         _join_rejects(jobs, os.fspath(rejects))
-    return FilteredDocuments.of(plan, done, target)
+    before = sum(file.before for file in done)
+    return FilteredDocuments.of(plan.summary(), [file.tally for file in done], target, before=before)
 
 
 @contextmanager
