@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Unpack
 
-from lmgauge.api.filter import FilterWork, Inputs, RecordKeywords, opened_engine, scorer_of
+from lmgauge.api.documents import FilterWork, Inputs, RecordKeywords, opened_engine, scorer_of
 from lmgauge.api.inputs import PathLike
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError

@@ -16,7 +16,7 @@ from lmgauge.cli.say import answer, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.api.filter import FilterWork
+    from lmgauge.api.documents import FilterWork
     from lmgauge.cluster.shard import Shard
     from lmgauge.filtering.results import FilteredDocuments
 
@@ -59,7 +59,7 @@ class _Work:
 
     def settings(self, threads: int | None) -> FilterWork:
         """Return it as the door takes it."""
-        from lmgauge.api.filter import FilterWork
+        from lmgauge.api.documents import FilterWork
 
         shard = None if self.shard is None else (self.shard.number - 1, self.shard.of)
         return FilterWork(threads, self.workers, self.ray, shard)

@@ -56,6 +56,7 @@ SECTIONS = {
             "lmgauge.cli.percentiles:percentiles",
             "Learn the percentiles of perplexity that a filter keeps by.",
         ),
+        "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
     },
     "Compare": {
         "compare": (
@@ -123,6 +124,7 @@ GUESSES = {
     "f1": ("accuracy", "classification", "precision", "recall"),
     "info": ("describe", "inspect", "show"),
     "convert": ("arpa", "export"),
+    "select": ("moore-lewis", "xenc", "choose", "data-selection"),
     "calc": ("bits", "entropy", "calculate"),
 }
 """Command -> words of the field that people try in its place."""
