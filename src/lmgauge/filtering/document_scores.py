@@ -124,6 +124,13 @@ class DocumentScores:
             arrays[name] = pa.array(values, mask=null)
         return arrays
 
+    def problem_texts(self) -> list[str | None]:
+        """Return why each document has no figures; None for one that has."""
+        texts: list[str | None] = [None] * len(self)
+        for row, problem in self.problems.items():
+            texts[row] = ": ".join(problem)
+        return texts
+
     def json_columns(self, rows: NDArray[np.intp]) -> Iterator[str]:
         """Yield the figures of documents as members of a JSON object, in full precision; "inf" is a string.
 

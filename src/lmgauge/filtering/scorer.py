@@ -250,8 +250,19 @@ class Scorer:
             InputError: there is no such column, or one of these names is taken; a document cannot be scored, and errors
                 are to "fail".
         """
-        import pyarrow as pa
+        return self.with_columns(table, self.score_table(table))
 
+    __call__ = score_batch
+
+    def score_table(self, table: pa.Table) -> DocumentScores:
+        """Score the documents of a table.
+
+        Args:
+            table: as in `score_batch`.
+
+        Raises:
+            InputError: as in `score_batch`.
+        """
         fields = [self.settings.field, *([] if self.settings.by is None else [self.settings.by])]
         for field in fields:
             if field not in table.column_names:
@@ -259,15 +270,20 @@ class Scorer:
                 raise InputError(f"the table has no column {field!r}; the columns are {names}: name one of them")
         self.refuse_taken(table.column_names)
         values = None if self.settings.by is None else [label_of(value) for value in table[self.settings.by].to_pylist()]
-        scores = self.score_documents(Documents.of_column(table[self.settings.field]), values)
+        return self.score_documents(Documents.of_column(table[self.settings.field]), values)
+
+    def with_columns(self, table: pa.Table, scores: DocumentScores) -> pa.Table:
+        """Return a table with the columns of its scores appended.
+
+        Args:
+            table: that was scored.
+            scores: of its rows.
+        """
+        import pyarrow as pa
+
         for name, array in scores.arrow_columns().items():
             table = table.append_column(name, array)
-        reasons: list[str | None] = [None] * len(scores)
-        for row, problem in scores.problems.items():
-            reasons[row] = ": ".join(problem)
-        return table.append_column(PROBLEM_COLUMN, pa.array(reasons, pa.string()))
-
-    __call__ = score_batch
+        return table.append_column(PROBLEM_COLUMN, pa.array(scores.problem_texts(), pa.string()))
 
     def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema of what `score_batch` makes of tables, for programs that ask for it beforehand.
