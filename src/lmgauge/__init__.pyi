@@ -19,6 +19,9 @@ from lmgauge.api.divergence import divergence as divergence
 from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
+from lmgauge.api.filter import FilterWork as FilterWork
+from lmgauge.api.filter import filter_documents as filter_documents
+from lmgauge.api.filter import score_documents as score_documents
 from lmgauge.api.import_scores import import_scores as import_scores
 from lmgauge.api.info import Info as Info
 from lmgauge.api.info import info as info
@@ -74,6 +77,10 @@ from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
 from lmgauge.explore.door import explore as explore
 from lmgauge.filtering.document_scores import DocumentScores as DocumentScores
+from lmgauge.filtering.percentiles import Percentiles as Percentiles
+from lmgauge.filtering.plan import RecordOptions as RecordOptions
+from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
+from lmgauge.filtering.rules import FilterRules as FilterRules
 from lmgauge.filtering.scorer import Scorer as Scorer
 from lmgauge.models.classes.model import ClassModel as ClassModel
 from lmgauge.models.classes.model import read_class_model as read_class_model

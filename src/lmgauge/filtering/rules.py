@@ -59,7 +59,7 @@ class FilterRules:
         min_tokens: tokens of each model that counts, the end of sentence included.
         max_unseen: share of the tokens that are unseen words, 0 to 1.
         buckets: two percentiles that part the documents that stay into head (low perplexity), middle and tail: "p33,p67".
-        model: name of the model that counts where several score; None: a document has to pass with each of them.
+        judged_by: name of the model that counts where several score; None: a document has to pass with each of them.
 
     Raises:
         UsageError: a rule is out of range, or cannot be read.
@@ -78,7 +78,7 @@ class FilterRules:
     min_tokens: int | None = None
     max_unseen: float | None = None
     buckets: str | None = None
-    model: str | None = None
+    judged_by: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_perplexity", "min_perplexity"):
@@ -150,13 +150,13 @@ class FilterRules:
             UsageError: the model that counts is not there, percentiles are needed and not there or those of another model,
                 or buckets are asked for and several models count.
         """
-        if self.model is not None and self.model not in models:
-            raise UsageError(f"the rules name model {self.model!r}; there are {first_few(models)}")
+        if self.judged_by is not None and self.judged_by not in models:
+            raise UsageError(f"the rules name model {self.judged_by!r}; there are {first_few(models)}")
         if self.needs_percentiles and percentiles is None:
             raise UsageError(
                 "percentiles are needed for this rule: learn them with 'lmgauge percentiles', and name their file"
             )
-        if self.buckets is not None and self.model is None and len(models) > 1:
+        if self.buckets is not None and self.judged_by is None and len(models) > 1:
             raise UsageError(f"buckets are made by one model; say which one counts: {first_few(models)}")
         if self.needs_percentiles and percentiles is not None:
             for name in self.counting(models):
@@ -168,7 +168,7 @@ class FilterRules:
         Args:
             models: names of those that score.
         """
-        return [name for name in models if self.model in (None, name)]
+        return [name for name in models if self.judged_by in (None, name)]
 
     def describe(self, models: Sequence[str], percentiles: Percentiles | None = None) -> list[str]:
         """Return what the rules are, a line for each, with the numbers that apply to each group.
@@ -184,8 +184,8 @@ class FilterRules:
         lines = [*_plain_lines(self)]
         if percentiles is not None and self.needs_percentiles:
             lines += _percentile_lines(self, self.counting(models), percentiles)
-        if self.model is not None and len(models) > 1:
-            lines.append(f"model {self.model!r} counts")
+        if self.judged_by is not None and len(models) > 1:
+            lines.append(f"model {self.judged_by!r} counts")
         return lines
 
 
