@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Unpack
 
+from lmgauge.api.filter import RuleKeywords
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.filtering.document_scores import FIGURES, DocumentScores
+from lmgauge.filtering.documents import Documents, label_of
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
-from lmgauge.filtering.documents import Documents, label_of
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
 
 try:
@@ -37,17 +38,17 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
 
     `metadata` gets `NAME_bits`, `NAME_bits_per_byte`, `NAME_perplexity`, `NAME_tokens` and `NAME_unseen` of each model, None
     where there is no figure; `score_problem`, None or why there is none; and `NAME_bucket`, where rules make buckets. The
-    reasons are those of `lmgauge filter` with underscores (`perplexity_above`), which datatrove counts as `dropped_...` and
-    the exclusion writer puts into `filter_reason`. The statistics of the step have the bits, bytes and tokens that were scored.
+    reasons are those of `lmgauge filter` with underscores (`perplexity_above`): datatrove counts them as `dropped_...`, and
+    `filter_reason` has them where documents are excluded. The statistics of the step have the bits, bytes and tokens scored.
 
     Args:
         model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer` with its options. Each worker loads it
             on first use and maps its tables into memory, which the workers of a machine share.
-        rules: which documents stay; all that can be scored if None.
         percentiles: what `lmgauge percentiles` wrote, or its path, where rules refer to it. Documents are judged by the
             percentiles of their group, which is looked for in the metadata.
         exclusion_writer: what saves the documents that are dropped.
         batch_size: documents scored at a time; no figure depends on it.
+        rules: which documents stay, see `FilterRules`; all that can be scored without any.
 
     Raises:
         InputError: the file of percentiles cannot be read.
@@ -60,7 +61,7 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
         ...     path = model.save(f"{folder}/lap2")
-        ...     step = PerplexityFilter(f"{folder}/lap2", lmgauge.FilterRules(max_perplexity=3))
+        ...     step = PerplexityFilter(f"{folder}/lap2", max_perplexity=3)
         ...     stay = list(step([Document("a b", id="1"), Document("b b b", id="2")]))
         >>> [(document.id, document.metadata["lap2_tokens"]) for document in stay]
         [('1', 3)]
@@ -71,14 +72,14 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
     def __init__(
         self,
         model: ModelOrScorer,
-        rules: FilterRules | None = None,
         percentiles: PercentilesOrPath | None = None,
         *,
         exclusion_writer: DiskWriter | None = None,
         batch_size: int = BATCH,
+        **rules: Unpack[RuleKeywords],
     ) -> None:
         super().__init__(exclusion_writer, _at_least_one(batch_size))
-        self.documents = DocumentFilter(model, rules, percentiles)
+        self.documents = DocumentFilter(model, FilterRules(**rules), percentiles)
 
     def filter(self, doc: Document) -> bool | tuple[bool, str]:
         """Score a document, and say whether it stays.

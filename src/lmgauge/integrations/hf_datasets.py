@@ -1,16 +1,17 @@
 """Functions for `map` and `filter` of the datasets library, which know the model well enough for its cache.
 
 Nothing here imports the library. It calls a function once for each batch, with a dictionary of lists, or with an Arrow table
-where the dataset has that format; and it takes a result out of its cache where what the function pickles to is the same. So the
-state of these functions has the fingerprints of the models, besides their paths.
+where the dataset has that format; and it takes a result out of its cache where what the function pickles to is the same. So
+the state of these functions has the fingerprints of the models, besides their paths.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from lmgauge.api.filter import RuleKeywords
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Documents, label_of
@@ -37,7 +38,7 @@ def scorer(model: ModelOrScorer) -> DatasetScorer:
         UsageError: a model is in memory.
 
     Example:
-        With the library: `dataset.map(scorer("kn5/"), batched=True)`, which calls it with batches such as this one:
+        With the library: `dataset.map(scorer("kn5/"), batched=True)`, which calls it with batches:
 
         >>> import tempfile, lmgauge
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -51,15 +52,15 @@ def scorer(model: ModelOrScorer) -> DatasetScorer:
 
 
 def filter(
-    model: ModelOrScorer, rules: FilterRules | None = None, percentiles: PercentilesOrPath | None = None
+    model: ModelOrScorer, percentiles: PercentilesOrPath | None = None, **rules: Unpack[RuleKeywords]
 ) -> DatasetFilter:
     """Return a function for `dataset.filter(..., batched=True)` that drops documents as `lmgauge filter` does.
 
     Args:
         model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer` with its options.
-        rules: which documents stay; all that can be scored if None.
         percentiles: what `lmgauge percentiles` wrote, or its path, where rules refer to it. Documents are judged by the
             percentiles of their group, the column that the percentiles are grouped by.
+        rules: which documents stay, see `FilterRules`; all that can be scored without any.
 
     Raises:
         InputError: the file of percentiles cannot be read.
@@ -67,17 +68,17 @@ def filter(
         UsageError: a model is in memory, or models, rules and percentiles do not fit together.
 
     Example:
-        With the library: `dataset.filter(filter("kn5/", rules), batched=True)`, which calls it with batches such as this one:
+        With the library: `dataset.filter(filter("kn5/", max_perplexity=500), batched=True)`, which calls it with batches:
 
         >>> import tempfile, lmgauge
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
         ...     path = model.save(f"{folder}/lap2")
-        ...     stays = filter(f"{folder}/lap2", lmgauge.FilterRules(max_perplexity=3))
+        ...     stays = filter(f"{folder}/lap2", max_perplexity=3)
         ...     stays({"text": ["a b", "b b b", None]})
         [True, False, False]
     """
-    return DatasetFilter(DocumentFilter(model, rules, percentiles))
+    return DatasetFilter(DocumentFilter(model, FilterRules(**rules), percentiles))
 
 
 class _OfKnownModels:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
+from lmgauge.api.filter import RuleKeywords
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
@@ -68,9 +69,9 @@ class Filter:
 
     Args:
         model: as for `Scorer`.
-        rules: which documents stay; all that can be scored if None.
         percentiles: what `lmgauge percentiles` wrote, or its path, where rules refer to it. Documents are judged by the
             percentiles of their group, the column that the percentiles are grouped by.
+        rules: which documents stay, see `FilterRules`; all that can be scored without any.
 
     Raises:
         InputError: the file of percentiles cannot be read.
@@ -78,14 +79,14 @@ class Filter:
         UsageError: a model is in memory, or models, rules and percentiles do not fit together.
 
     Example:
-        With Ray: `ds.map_batches(Filter, fn_constructor_args=["/models/kn5", lmgauge.FilterRules(max_perplexity=500)],
+        With Ray: `ds.map_batches(Filter, fn_constructor_args=["/models/kn5"], fn_constructor_kwargs={"max_perplexity": 500},
         batch_format="pyarrow", compute=ray.data.ActorPoolStrategy(size=4))`. Each actor does this:
 
         >>> import tempfile, lmgauge, pyarrow as pa
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
         ...     path = model.save(f"{folder}/lap2")
-        ...     step = Filter(f"{folder}/lap2", lmgauge.FilterRules(max_perplexity=3))
+        ...     step = Filter(f"{folder}/lap2", max_perplexity=3)
         ...     step(pa.table({"text": ["a b", "b b b", None]}))["text"].to_pylist()
         ['a b']
     """
@@ -93,10 +94,10 @@ class Filter:
     def __init__(
         self,
         model: ModelOrScorer,
-        rules: FilterRules | None = None,
         percentiles: PercentilesOrPath | None = None,
+        **rules: Unpack[RuleKeywords],
     ) -> None:
-        self._filter = DocumentFilter(model, rules, percentiles)
+        self._filter = DocumentFilter(model, FilterRules(**rules), percentiles)
         try:
             _ = self._filter.plan
         except ModelFileError as error:

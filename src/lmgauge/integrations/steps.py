@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lmgauge.api.inputs import PATHS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.filter_file import figures_of
@@ -75,11 +76,10 @@ class DocumentFilter:
         UsageError: a model is in memory.
     """
 
-    def __init__(self, model: ModelOrScorer, rules: FilterRules | None, percentiles: PercentilesOrPath | None) -> None:
+    def __init__(self, model: ModelOrScorer, rules: FilterRules, percentiles: PercentilesOrPath | None) -> None:
         self.scorer = sendable_scorer(model)
-        self.rules = rules or FilterRules()
-        read = percentiles is None or isinstance(percentiles, Percentiles)
-        self.percentiles = percentiles if read else Percentiles.load(percentiles)
+        self.rules = rules
+        self.percentiles = Percentiles.load(percentiles) if isinstance(percentiles, PATHS) else percentiles
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_plan"}
