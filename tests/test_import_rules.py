@@ -107,7 +107,7 @@ LIBRARIES: dict[str, set[str]] = {
 """Room -> libraries it may import."""
 
 EXTRAS = {
-    *("zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
+    *("fsspec", "zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray"),
     *("regex", "sacrebleu", "sklearn"),
     *("jinja2", "vl_convert", "starlette", "uvicorn"),

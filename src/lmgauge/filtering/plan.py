@@ -49,6 +49,34 @@ class RecordOptions:
 
 
 @dataclass(frozen=True)
+class PlanSummary:
+    """What a result says of the decisions.
+
+    Attributes:
+        models: the names of the models, as columns begin.
+        signatures: of the models, by name.
+        rules: what stays, in words.
+    """
+
+    models: tuple[str, ...]
+    signatures: Mapping[str, str]
+    rules: tuple[str, ...]
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> PlanSummary:
+        """Return the summary with these plain values.
+
+        Args:
+            stored: of `asdict`.
+
+        Raises:
+            KeyError, TypeError, AttributeError: they are others.
+        """
+        signatures = {str(name): str(line) for name, line in stored["signatures"].items()}
+        return cls(tuple(map(str, stored["models"])), signatures, tuple(map(str, stored["rules"])))
+
+
+@dataclass(frozen=True)
 class FilterPlan:
     """What becomes of the records of files.
 
@@ -95,6 +123,11 @@ class FilterPlan:
         self.rules.check(self.names, self.percentiles)
         if self.percentiles is not None:
             self.percentiles.check(column_signatures(self.scorer), self.options.scored_by(), self.options.group_field)
+
+    def summary(self) -> PlanSummary:
+        """Return what a result says of the decisions."""
+        rules = tuple(self.rules.describe(self.names, self.percentiles))
+        return PlanSummary(tuple(self.names), column_signatures(self.scorer), rules)
 
     def described(self) -> dict[str, Any]:
         """Return all that the output depends on, as plain values."""

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.filtering.filter_files import FinishedFile
 from lmgauge.filtering.histogram import PerplexityHistogram
-from lmgauge.filtering.plan import FilterPlan, column_signatures
+from lmgauge.filtering.plan import PlanSummary
 from lmgauge.filtering.tally import STAYS, Example, Tally
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -87,23 +86,24 @@ class FilteredDocuments(Shown):
     stays: PerplexityHistogram
 
     @classmethod
-    def of(cls, plan: FilterPlan, finished: Sequence[FinishedFile], output: str) -> FilteredDocuments:
+    def of(cls, summary: PlanSummary, tallies: Sequence[Tally], output: str, *, before: int = 0) -> FilteredDocuments:
         """Return the numbers of all files together.
 
         Args:
-            plan: what was decided.
-            finished: what became of each file.
+            summary: what was decided.
+            tallies: what became of the records of each file.
             output: where the documents are.
+            before: how many files were complete before.
         """
-        total = Tally(plan.names)
-        for file in finished:
-            total.merge(file.tally)
+        total = Tally(list(summary.models))
+        for tally in tallies:
+            total.merge(tally)
         documents = sum(total.reasons.values())
         groups = [GroupCounts(name, **counts) for name, counts in sorted(total.groups.items())]
         return cls(
             output=output,
-            files=len(finished),
-            files_before=sum(file.before for file in finished),
+            files=len(tallies),
+            files_before=before,
             records=total.records,
             documents=documents,
             bytes=total.bytes,
@@ -115,9 +115,9 @@ class FilteredDocuments(Shown):
             groups=tuple(groups),
             buckets=dict(total.buckets),
             stand_in=total.stand_in,
-            rules=tuple(plan.rules.describe(plan.names, plan.percentiles)),
-            signatures=column_signatures(plan.scorer),
-            models=tuple(plan.names),
+            rules=summary.rules,
+            signatures=summary.signatures,
+            models=summary.models,
             examples=total.examples,
             scored=total.scored,
             stays=total.stays,

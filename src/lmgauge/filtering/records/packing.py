@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, cast
 
 from lmgauge.errors import needing
-from lmgauge.files import writing
+from lmgauge.files import STANDARD_STREAM, writing
 from lmgauge.text.streams import split_compression
 
 _ZSTD_LEVEL = 3
@@ -19,7 +20,7 @@ def writing_packed(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name, packed as its ending says, when the block ends well.
 
     Args:
-        path: with one of the endings .gz, .bz2, .xz and .zst, or another, which is not packed.
+        path: with one of the endings .gz, .bz2, .xz and .zst, or another, which is not packed; `-` is standard output.
 
     Raises:
         OutputError: it cannot be written.
@@ -33,6 +34,10 @@ def writing_packed(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         ...     gzip.open(f"{folder}/a.txt.gz").read()
         b'the cat'
     """
+    if os.fspath(path) == STANDARD_STREAM:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
     ending = split_compression(os.fspath(path))[1]
     with writing(path) as plain, _packer(plain, ending) as packed:
         yield packed

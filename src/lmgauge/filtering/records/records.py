@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.filtering.document_scores import DocumentScores
+from lmgauge.filtering.document_scores import DocumentColumns
 from lmgauge.filtering.documents import Documents
 from lmgauge.text.streams import Source
 
@@ -88,7 +88,7 @@ class ScoredRecords:
     """
 
     records: Records
-    scores: DocumentScores
+    scores: DocumentColumns
     labels: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
 
