@@ -23,9 +23,9 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
-    *("progress", "protocols", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
+    *("places", "progress", "protocols", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
 )
-FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
+FOR_ALL = {"lmgauge", "lmgauge.remote", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
 
 KERNELS = "lmgauge._kernels"
@@ -35,13 +35,15 @@ SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments", "lmgauge.text.
 EVERY_ROOM = {
     f"lmgauge.{room}"
     for room in [
-        *("numerics", "information", "text", "scores", "distributions", "stages", "models", "evaluation", "tasks", "report"),
+        *("numerics", "information", "text", "scores", "distributions", "stages", "models"),
+        *("evaluation", "filtering", "tasks", "report"),
     ]
 }
 
 ALLOWED: dict[str, set[str]] = {
     "": FOR_ALL,
     "_kernels": set(),
+    "remote": FOR_ALL,
     "numerics": FOR_ALL | {KERNELS},
     "information": FOR_ALL | {"lmgauge.numerics"},
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
@@ -53,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": FOR_ALL
     | SOURCE_TEXT
     | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions"},
+    "filtering": FOR_ALL | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
     "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
@@ -81,6 +84,7 @@ FOR_TYPES: dict[str, set[str]] = {
 LIBRARIES: dict[str, set[str]] = {
     "": {"numpy", "pandas"},
     "_kernels": {"numpy"},
+    "remote": {"fsspec"},
     "numerics": {"numpy"},
     "information": {"numpy"},
     "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
@@ -90,6 +94,7 @@ LIBRARIES: dict[str, set[str]] = {
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
+    "filtering": {"numpy", "pyarrow", "zstandard"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
@@ -102,7 +107,7 @@ LIBRARIES: dict[str, set[str]] = {
 """Room -> libraries it may import."""
 
 EXTRAS = {
-    *("zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
+    *("fsspec", "zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray"),
     *("regex", "sacrebleu", "sklearn"),
     *("jinja2", "vl_convert", "starlette", "uvicorn"),

@@ -16,9 +16,12 @@ from lmgauge.api.compare import compare_recipes as compare_recipes
 from lmgauge.api.context_curve import context_curve as context_curve
 from lmgauge.api.diagnose import diagnose as diagnose
 from lmgauge.api.divergence import divergence as divergence
+from lmgauge.api.documents import FilterWork as FilterWork
 from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
+from lmgauge.api.filter import filter_documents as filter_documents
+from lmgauge.api.filter import score_documents as score_documents
 from lmgauge.api.import_scores import import_scores as import_scores
 from lmgauge.api.info import Info as Info
 from lmgauge.api.info import info as info
@@ -36,6 +39,7 @@ from lmgauge.api.rescore import rescore as rescore
 from lmgauge.api.rows import RunRows as RunRows
 from lmgauge.api.rows import read_run as read_run
 from lmgauge.api.sample import sample as sample
+from lmgauge.api.select import select_documents as select_documents
 from lmgauge.api.sentences import perplexity as perplexity
 from lmgauge.api.sentences import score_text as score_text
 from lmgauge.api.split import SplitText as SplitText
@@ -73,6 +77,14 @@ from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
 from lmgauge.explore.door import explore as explore
+from lmgauge.filtering.document_scores import DocumentScores as DocumentScores
+from lmgauge.filtering.percentiles import Percentiles as Percentiles
+from lmgauge.filtering.plan import RecordOptions as RecordOptions
+from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
+from lmgauge.filtering.rules import FilterRules as FilterRules
+from lmgauge.filtering.scorer import Scorer as Scorer
+from lmgauge.filtering.selection_results import Selection as Selection
+from lmgauge.filtering.selection_settings import SelectionSettings as SelectionSettings
 from lmgauge.models.classes.model import ClassModel as ClassModel
 from lmgauge.models.classes.model import read_class_model as read_class_model
 from lmgauge.models.custom import CustomModel as CustomModel

@@ -29,6 +29,8 @@ TRANSCRIPT_FORMATS: tuple[TranscriptFormat, ...] = get_args(TranscriptFormat)
 """Of speech tools, read by `wer` and `cer`; with stm go outputs as ctm."""
 ErrorPolicy = Literal["fail", "replace", "skip"]
 ERROR_POLICIES: tuple[ErrorPolicy, ...] = get_args(ErrorPolicy)
+BadRecordPolicy = Literal["reject", "fail"]
+BAD_RECORD_POLICIES: tuple[BadRecordPolicy, ...] = get_args(BadRecordPolicy)
 ReservedPolicy = Literal["refuse", "escape", "unk"]
 RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
 Boundary = Literal["joint", "apart"]
@@ -66,6 +68,11 @@ VocabularyKind = Literal["open", "closed"]
 VOCABULARY_KINDS: tuple[VocabularyKind, ...] = get_args(VocabularyKind)
 NgramContext = Literal["sentence", "stream"]
 NGRAM_CONTEXTS: tuple[NgramContext, ...] = get_args(NgramContext)
+
+# -- text to tokens -----------------------------------------------------------------------------------------------------
+NormalizerName = Literal["ccnet"]
+NORMALIZERS: tuple[NormalizerName, ...] = get_args(NormalizerName)
+"""What may be done to a text before it is cut into tokens; `lmgauge.text.normalizers` has the rules."""
 
 # -- networks -----------------------------------------------------------------------------------------------------------
 FirstToken = Literal["bos", "eos", "uniform", "unscored"]

@@ -46,6 +46,14 @@ SECTIONS = {
         ),
         "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
     },
+    "Corpora": {
+        "filter": (
+            "lmgauge.cli.filter:filter_",
+            "Keep the documents that models find likely, with a column for each figure.",
+        ),
+        "score": ("lmgauge.cli.filter:score", "Give each document columns with what models make of it."),
+        "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
+    },
     "Compare": {
         "compare": (
             "lmgauge.cli.compare:compare",
@@ -91,11 +99,12 @@ GUESSES = {
     "cache": ("adapt", "dynamic"),
     "prune": ("compress", "shrink", "trim"),
     "sample": ("gen", "generate", "generation"),
-    "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
+    "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "test"),
     "merge": ("combine", "gather", "join", "reduce", "shard", "shards"),
     "diagnose": ("analyze", "errors"),
     "report": ("dashboard", "html", "page", "plot", "view", "visualize"),
     "explore": ("browse", "serve", "server", "ui", "viewer", "watch"),
+    "filter": ("ccnet", "drop", "keep", "prefilter"),
     "audit": ("check", "prove", "validate", "verify"),
     "overlap": ("contamination", "decontaminate", "dedup", "leak"),
     "membership": ("extraction", "memorization", "mia", "min-k", "mink", "seen"),
@@ -110,6 +119,7 @@ GUESSES = {
     "f1": ("accuracy", "classification", "precision", "recall"),
     "info": ("describe", "inspect", "show"),
     "convert": ("arpa", "export"),
+    "select": ("moore-lewis", "xenc", "choose", "data-selection"),
     "calc": ("bits", "entropy", "calculate"),
 }
 """Command -> words of the field that people try in its place."""

@@ -11,17 +11,21 @@ from lmgauge.cluster.record import find_records
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.files import refuse_replacing
+from lmgauge.filtering.folder import is_output_folder, read_folder
+from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.tasks.comparison import Systems
 from lmgauge.text.overlap.results import Overlap
 
 _KINDS = ("evaluation", "task", "overlap")
 """Kinds of jobs, called as the modules here whose `merge` puts their shards together."""
 
-Merged = Evaluation | Evaluations | Overlap | Systems
+Merged = Evaluation | Evaluations | Overlap | Systems | FilteredDocuments
 
 
 def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None, *, text: Text | None = None) -> Merged:
     """Put all shards of a job together: `lmgauge merge`. The result is that of the job without shards, to the bit.
+
+    The documents that `filter` and `score` wrote are in one folder already: of that, what became of all of them is returned.
 
     Args:
         shards: the folder of all shards, or their folders, in any order.
@@ -46,6 +50,8 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
         ([1, 0], 4.1369)
     """
     paths = [Path(path) for path in ([shards] if isinstance(shards, PATHS) else shards)]
+    if len(paths) == 1 and is_output_folder(str(paths[0])) and output is None:
+        return read_folder(str(paths[0]))
     records = find_records(paths)
     if records[0].job not in _KINDS:
         raise InputError(f"{records[0].path}: is a shard of a job that this lmgauge does not know: {records[0].job!r}")

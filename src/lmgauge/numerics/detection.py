@@ -23,7 +23,7 @@ import numpy as np
 from lmgauge.numerics.correlation import average_ranks
 from lmgauge.numerics.exact import Floats, Ints
 from lmgauge.numerics.intervals import LEVEL, UNKNOWN, Interval, Spread, spread, student_t_quantile
-from lmgauge.numerics.proportions import binomial_cumulative, wilson_ends
+from lmgauge.numerics.proportions import binomial_quantiles, wilson_ends
 
 DELONG = "DeLong"
 NEWCOMBE = "Newcombe"
@@ -139,7 +139,7 @@ class Separation:
             level: share of such intervals that hold the true share, at least.
         """
         each = (1 + level) / 2
-        fewest, most = _binomial_quantiles(max(1, math.floor(self.others.effective)), false_alarms, (1 - each) / 2)
+        fewest, most = binomial_quantiles(max(1, math.floor(self.others.effective)), false_alarms, (1 - each) / 2)
         scale = len(self.others) / self.others.effective
         first, last = math.floor(fewest * scale), math.ceil(most * scale)
         low = high = 0.0
@@ -224,13 +224,6 @@ def _placements(scores: Floats, others: Floats) -> Floats:
     below, upto = (np.searchsorted(ordered, scores, side=side) for side in ("left", "right"))
     placed: Floats = (below + upto) / (2.0 * len(others))
     return placed
-
-
-def _binomial_quantiles(n: int, p: float, tail: float) -> tuple[int, int]:
-    """Return the counts below and above which a binomial count falls with a probability of at most `tail` each."""
-    chances = binomial_cumulative(n, p)
-    low, high = np.searchsorted(chances, tail, side="right"), np.searchsorted(chances, 1 - tail, side="left")
-    return int(low), min(n, int(high))
 
 
 def _logistic(value: float) -> float:

@@ -74,6 +74,23 @@ def binomial_cumulative(count: int, chance: float) -> Floats:
     return cumulative
 
 
+def binomial_quantiles(count: int, chance: float, tail: float) -> tuple[int, int]:
+    """Return the counts below and above which a binomial count falls with a probability of at most `tail` each.
+
+    Args:
+        count: trials.
+        chance: of each, above 0 and below 1.
+        tail: above 0 and below 1/2.
+
+    Example:
+        >>> binomial_quantiles(100, 0.5, 0.025)
+        (40, 60)
+    """
+    chances = binomial_cumulative(count, chance)
+    low, high = np.searchsorted(chances, tail, side="right"), np.searchsorted(chances, 1 - tail, side="left")
+    return int(low), min(count, int(high))
+
+
 def mcnemar_p_value(first_only: int, second_only: int) -> float:
     """Return the exact two-sided p-value of the hypothesis that two raters are right equally often on the same items.
 

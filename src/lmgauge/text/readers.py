@@ -86,7 +86,7 @@ def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segment
     """
     place = Place(source.name)
     keep_bom = reading.options.keep_bom and source.format == "text"
-    for raw, newline_supplied in _line_blocks(source, reading):
+    for raw, newline_supplied in line_blocks(source, reading.options.block_bytes, to_nul=_refuses_nul(reading)):
         block = strip_file_start(raw, place, reading.report, keep_bom) if place.byte == 0 else raw
         if newline_supplied:
             if block == b"\n":  # the file was a byte order mark alone: an empty text
@@ -104,14 +104,19 @@ def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segment
         place.byte = (place.byte or 0) + len(block)
 
 
-def _line_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[bytes, bool]]:
+def line_blocks(source: Source, block_bytes: int, *, to_nul: bool = False) -> Iterator[tuple[bytes, bool]]:
     """Yield blocks of whole lines of about `block_bytes`, and whether a newline had to be added at the end.
+
+    Args:
+        source: the file.
+        block_bytes: bytes to hold at a time, about.
+        to_nul: end after a block with a NUL, which the caller refuses.
 
     Raises:
         InputError: a line is longer than `MAX_LINE_BYTES`.
     """
     waiting: list[bytes] = []
-    for chunk in _chunks_to_nul(source, reading):
+    for chunk in _chunks(source, block_bytes, to_nul=to_nul):
         cut = chunk.rfind(b"\n") + 1
         if cut == 0:  # a line longer than a chunk: keep the pieces, join them once
             waiting.append(chunk)
@@ -130,12 +135,16 @@ def _line_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[bytes, 
         yield last, True
 
 
-def _chunks_to_nul(source: Source, reading: ReadingPass) -> Iterator[bytes]:
+def _chunks(source: Source, block_bytes: int, *, to_nul: bool) -> Iterator[bytes]:
     """Yield the chunks of a file; none after one with a NUL that will be refused, so that nobody waits for more."""
-    for chunk in read_chunks(source, reading.options.block_bytes):
+    for chunk in read_chunks(source, block_bytes):
         yield chunk
-        if reading.options.errors == "fail" and b"\0" in chunk:
+        if to_nul and b"\0" in chunk:
             return
+
+
+def _refuses_nul(reading: ReadingPass) -> bool:
+    return reading.options.errors == "fail"
 
 
 def read_document(source: Source, reading: ReadingPass) -> Iterator[Segments]:
@@ -145,7 +154,7 @@ def read_document(source: Source, reading: ReadingPass) -> Iterator[Segments]:
         InputError: the text is not valid.
     """
     place = Place(source.name)
-    chunks = list(_chunks_to_nul(source, reading))
+    chunks = list(_chunks(source, reading.options.block_bytes, to_nul=_refuses_nul(reading)))
     complete = not chunks or chunks[-1].endswith(b"\n")
     whole = b"".join(chunks if complete else [*chunks, b"\n"])
     chunks.clear()

@@ -1,0 +1,202 @@
+"""The texts of a batch of documents, made valid as all text is, and what is wrong with those that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.text.cleaning import Place, clean_record, find_problem
+from lmgauge.text.segments import Segments, TextReport
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NO_TEXT = "no text"
+INVALID = "invalid text"
+_NEWLINE = ord("\n")
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Documents of a batch, one after another; those that cannot be used have no segment.
+
+    Attributes:
+        count: how many there are, those that cannot be used included.
+        segments: the texts of the others, one segment each.
+        rows: int64 [segments], the number of each among all, from 0.
+        problems: what is wrong with the others, by number: a short reason, and what it is in particular.
+    """
+
+    count: int
+    segments: Segments
+    rows: NDArray[np.int64]
+    problems: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        texts: Sequence[str | bytes | None],
+        source: str = "<documents>",
+        problems: Mapping[int, tuple[str, str]] | None = None,
+    ) -> Self:
+        """Return texts as documents.
+
+        Args:
+            texts: strings, or their bytes in UTF-8; None where there is no text.
+            source: where they are from, for messages.
+            problems: what is known to be wrong with some of those that are None.
+
+        Example:
+            >>> documents = Documents.of(["the cat", None, "a\\0b"])
+            >>> documents.rows.tolist(), sorted(documents.problems)
+            ([0], [1, 2])
+        """
+        wrong = dict(problems or {})
+        rows, encoded = [], []
+        for row, text in enumerate(texts):
+            if text is None:
+                wrong.setdefault(row, (NO_TEXT, "null"))
+                continue
+            rows.append(row)
+            encoded.append(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
+        whole = b"\n".join(encoded)  # no two of them make something valid, or something to be cleaned, together
+        if find_problem(whole)[0] >= 0 or b"\r" in whole:
+            rows, encoded = _cleaned(rows, encoded, source, wrong)
+            whole = b"\n".join(encoded)
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        ends = np.cumsum(lengths + 1) - 1
+        segments = Segments(np.frombuffer(whole, np.uint8), ends - lengths, ends, source)
+        return cls(len(texts), segments, np.array(rows, np.int64), wrong)
+
+    @classmethod
+    def of_column(cls, column: pa.Array | pa.ChunkedArray, source: str = "<table>") -> Self:
+        """Return a column of strings as documents; nothing is copied where all of it is clean.
+
+        Args:
+            column: of strings; null where there is no text.
+            source: where they are from, for messages.
+
+        Raises:
+            InputError: it holds something else than strings.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> Documents.of_column(pa.array(["the cat", None, "sat"])).rows.tolist()
+            [0, 2]
+        """
+        import pyarrow as pa
+
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+            raise InputError(f"{source}: the column of the text holds {kind}, not strings: name another field")
+        strings = column.cast(pa.large_string())
+        rows = (
+            np.flatnonzero(strings.is_valid().to_numpy(zero_copy_only=False))
+            if strings.null_count
+            else np.arange(len(strings))
+        )
+        problems = (
+            {int(row): (NO_TEXT, "null") for row in np.setdiff1d(np.arange(len(strings)), rows)}
+            if strings.null_count
+            else {}
+        )
+        offsets = np.frombuffer(strings.buffers()[1], np.int64)[strings.offset : strings.offset + len(strings) + 1]
+        buffer = strings.buffers()[2]
+        data = np.frombuffer(buffer if buffer is not None else b"", np.uint8)[offsets[0] : offsets[-1]]
+        starts, ends = offsets[:-1][rows] - offsets[0], offsets[1:][rows] - offsets[0]
+        if not _is_clean(data, starts, ends):
+            texts: list[bytes | None] = [None] * len(strings)
+            for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
+                texts[row] = data[start:end].tobytes()
+            return cls.of(texts, source, problems)
+        return cls(len(strings), Segments(data, starts, ends, source), rows.astype(np.int64), problems)
+
+    def byte_counts(self) -> NDArray[np.int64]:
+        """Return the bytes of each document, int64 [count]; 0 for one that cannot be used."""
+        counts = np.zeros(self.count, np.int64)
+        counts[self.rows] = self.segments.ends - self.segments.starts
+        return counts
+
+    def only(self, chosen: NDArray[np.bool_]) -> Documents:
+        """Return some of the usable documents, under their numbers.
+
+        Args:
+            chosen: bool [segments].
+        """
+        segments = replace(self.segments, starts=self.segments.starts[chosen], ends=self.segments.ends[chosen])
+        return Documents(self.count, segments, self.rows[chosen])
+
+
+def split_lines(segments: Segments) -> tuple[Segments, NDArray[np.int64]]:
+    r"""Return each line of documents as a segment of its own, and the document that it is of, int64 [lines].
+
+    Lines are cut at newlines alone, and an empty one is a line, too.
+
+    Args:
+        segments: documents.
+
+    Example:
+        >>> lines, owner = split_lines(Documents.of(["a\n\nb", "c"]).segments)
+        >>> [lines.text(i) for i in range(len(lines))], owner.tolist()
+        ([b'a', b'', b'b', b'c'], [0, 0, 0, 1])
+    """
+    newlines = np.flatnonzero(segments.data == _NEWLINE)
+    first, last = np.searchsorted(newlines, segments.starts), np.searchsorted(newlines, segments.ends)
+    inside = last - first
+    if not inside.any():
+        return segments, np.arange(len(segments))
+    owner = np.repeat(np.arange(len(segments)), inside + 1)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(inside + 1) - inside - 1, inside + 1)  # number of the line
+    begins, stops = segments.starts[owner], segments.ends[owner]
+    later, earlier = within > 0, within < inside[owner]
+    begins[later] = newlines[(first[owner] + within - 1)[later]] + 1
+    stops[earlier] = newlines[(first[owner] + within)[earlier]]
+    return replace(segments, starts=begins, ends=stops), owner
+
+
+def _cleaned(
+    rows: list[int], texts: list[bytes], source: str, problems: dict[int, tuple[str, str]]
+) -> tuple[list[int], list[bytes]]:
+    """Return the valid ones of texts, cleaned, and note what is wrong with the others."""
+    valid_rows, valid = [], []
+    for row, text in zip(rows, texts, strict=True):
+        try:
+            clean = clean_record(text, Place(source, row + 1, None, "document"), "fail", TextReport())
+        except InputError as error:
+            problems[row] = INVALID, str(error).partition(": ")[2]
+            continue
+        assert clean is not None
+        valid_rows.append(row)
+        valid.append(clean.data)
+    return valid_rows, valid
+
+
+def _is_clean(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
+    """Return whether all texts in a buffer are valid, and none has a line end to be read as another."""
+    whole = data.tobytes()
+    begins = starts[ends > starts]
+    # Two ill-formed texts can join to a well-formed one: then one of them begins with a continuation byte.
+    torn = bool(np.any((data[begins] & 0xC0) == 0x80))
+    return find_problem(whole)[0] < 0 and not torn and b"\r" not in whole
+
+
+def label_of(value: object) -> str | None:
+    """Return the value of a field that names a group or chooses a model: strings and whole numbers do.
+
+    Args:
+        value: as JSON or Arrow has it.
+
+    Example:
+        >>> label_of("de"), label_of(7), label_of([1])
+        ('de', '7', None)
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        return None
+    return str(value)

@@ -1,0 +1,194 @@
+"""One file of records: read, scored, judged, and what stays written in the form it had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.filtering.document_scores import DocumentScores
+from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.plan import FileJob, FilterPlan, keys_of
+from lmgauge.filtering.records.forms import reader_of, writer_of
+from lmgauge.filtering.records.packing import writing_packed
+from lmgauge.filtering.records.records import RawBlock, RecordReader, Records, ScoredRecords
+from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, Judgement, judge
+from lmgauge.filtering.tally import EXAMPLES, Example, Tally, example_text
+from lmgauge.json_text import to_json
+from lmgauge.threads import map_in_order, thread_count
+
+Progress = Callable[[int], None]
+
+
+class JudgedRecords(NamedTuple):
+    """A block of records on its way.
+
+    Attributes:
+        scored: records and scores.
+        figures: what the rules look at.
+        groups: of the records.
+        judgement: what becomes of them.
+        usable: bool [records].
+    """
+
+    scored: ScoredRecords
+    figures: DocumentFigures
+    groups: Groups
+    judgement: Judgement
+    usable: NDArray[np.bool_]
+
+
+def filter_file(
+    plan: FilterPlan, job: FileJob, *, threads: int | None = None, progress: Progress = lambda size: None
+) -> Tally:
+    """Filter a file: its outputs appear when it is complete, and not before.
+
+    Args:
+        plan: all decisions.
+        job: the file, and where its records go.
+        threads: blocks parsed and scored at a time; no result depends on it.
+        progress: called with the bytes of the file that were read.
+
+    Returns:
+        What became of its records.
+
+    Raises:
+        InputError: the file cannot be read; or a record is bad, and errors are to "fail".
+        OutputError: an output cannot be written; none of them appears.
+    """
+    reader = reader_of(job.source, plan.fields())
+    tally = Tally(plan.names)
+
+    def judged(block: RawBlock) -> tuple[JudgedRecords, int]:
+        return _judged(plan, reader.parse(block)), block.size
+
+    with ExitStack() as stack:
+        writers = {
+            bucket: stack.enter_context(writer_of(path, job.form, job.source)) for bucket, path in job.outputs.items()
+        }
+        rejects = None if job.rejects is None else stack.enter_context(writing_packed(job.rejects))
+        for batch, size in map_in_order(judged, reader.blocks(), thread_count(threads)):
+            _put_aside(plan, reader, batch.scored, tally, rejects)
+            tally.count(batch.figures, batch.judgement, batch.groups, batch.usable)
+            _draw_examples(plan, job, batch, tally)
+            stay = batch.usable & (batch.judgement.reasons == 0)
+            for bucket, writer in writers.items():
+                own = stay & (batch.judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
+                tally.written_bytes += writer.write(batch.scored, np.flatnonzero(own))
+            progress(size)
+    return tally
+
+
+def score_records(plan: FilterPlan, records: Records, wanted: NDArray[np.bool_] | None = None) -> DocumentScores:
+    """Return what the models make of records.
+
+    Args:
+        plan: has the models, and how records are read.
+        records: parsed.
+        wanted: bool [records], those to score; all if None.
+    """
+    documents = records.documents
+    if wanted is not None:
+        documents = documents.only(wanted[documents.rows])
+    by = plan.options.by
+    return plan.scorer.score_documents(documents, None if by is None else records.values[by])
+
+
+def groups_of(plan: FilterPlan, records: Records) -> Groups:
+    """Return the groups of records.
+
+    Args:
+        plan: names the field.
+        records: parsed.
+    """
+    field = plan.options.group_field
+    return Groups.none(len(records)) if field is None else Groups.of(records.values[field])
+
+
+def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
+    """Return what the rules look at.
+
+    Args:
+        names: of the models.
+        scores: of a batch.
+    """
+    sums = [scores.sums[name] for name in names]
+    return DocumentFigures(
+        tuple(names),
+        scores.bytes,
+        np.stack([own.perplexity() for own in sums], axis=1),
+        np.stack([own.totals.events for own in sums], axis=1),
+        np.stack([own.unseen_share() for own in sums], axis=1),
+    )
+
+
+def _judged(plan: FilterPlan, records: Records) -> JudgedRecords:
+    scores, groups = score_records(plan, records), groups_of(plan, records)
+    figures = figures_of(plan.names, scores)
+    judgement = judge(plan.rules, figures, groups, plan.percentiles)
+    column = plan.bucket_column
+    buckets = [BUCKETS[code] if code < len(BUCKETS) else None for code in judgement.buckets.tolist()] if column else []
+    usable = np.ones(len(records), bool)
+    usable[list(scores.problems)] = False
+    scored = ScoredRecords(records, scores, {column: buckets} if column else {})
+    return JudgedRecords(scored, figures, groups, judgement, usable)
+
+
+def _put_aside(
+    plan: FilterPlan, reader: RecordReader, scored: ScoredRecords, tally: Tally, rejects: IO[bytes] | None
+) -> None:
+    """Count bad records, and write them with what is wrong with them.
+
+    Raises:
+        InputError: there is one, and errors are to "fail".
+    """
+    records = scored.records
+    for row in sorted(scored.scores.problems):
+        reason, detail = scored.scores.problems[row]
+        place = f"{records.identifier(row)}: {detail}"
+        if plan.options.errors == "fail":
+            raise InputError(place)
+        tally.count_problem(reason, place)
+        if rejects is not None:
+            row_id = {} if plan.options.id is None else {"id": records.values[plan.options.id][row]}
+            rejected = {
+                "file": records.source,
+                "record": int(records.numbers[row]),
+                **row_id,
+                "reason": reason,
+                "detail": detail,
+                "raw": reader.raw_record(records, row),
+            }
+            rejects.write(to_json(rejected, indent=None).encode() + b"\n")
+
+
+def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:
+    """Let the tally have the documents with the lowest keys, of what stays and of what is dropped for each reason."""
+    records, documents = batch.scored.records, batch.scored.records.documents
+    keys = keys_of(records, job.source.label, plan.seed)
+    segment_of = np.full(len(records), -1)
+    segment_of[documents.rows] = np.arange(len(documents.rows))
+    for code in np.unique(batch.judgement.reasons[batch.usable]).tolist():
+        rows = np.flatnonzero(batch.usable & (batch.judgement.reasons == code))
+        lowest = rows[np.argsort(keys[rows], kind="stable")[:EXAMPLES]]
+        drawn = [
+            Example(
+                int(keys[row]),
+                records.identifier(row),
+                example_text(documents.segments.text(int(segment_of[row]))),
+                {
+                    name: _figure(value)
+                    for name, value in zip(plan.names, batch.figures.perplexity[row].tolist(), strict=True)
+                },
+            )
+            for row in lowest.tolist()
+        ]
+        tally.draw(REASONS[code], drawn)
+
+
+def _figure(value: float) -> float | None:
+    return None if np.isnan(value) else value

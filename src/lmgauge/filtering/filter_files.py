@@ -1,0 +1,80 @@
+"""Many files of records, as tasks of an engine. What is remembered of a finished file lets a later run leave it alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from lmgauge.filtering.filter_file import filter_file
+from lmgauge.filtering.folder import FinishedFile, finished, refuse_others, remember, source_state
+from lmgauge.filtering.plan import FileJob, FilterPlan
+from lmgauge.filtering.tally import Tally
+from lmgauge.json_text import to_json
+from lmgauge.places import make_folder
+from lmgauge.progress import say_progress
+from lmgauge.remote.addresses import is_remote
+from lmgauge.stages.stage import Array, Engine, Read, Stage
+
+
+def filter_files(
+    plan: FilterPlan, jobs: Sequence[FileJob], engine: Engine, *, threads: int | None = None
+) -> list[FinishedFile]:
+    """Filter files, several at a time, but for those that are complete.
+
+    Args:
+        plan: all decisions.
+        jobs: the files.
+        engine: what runs the tasks, one a file.
+        threads: of each task.
+
+    Returns:
+        What became of each, in the order of the jobs.
+
+    Raises:
+        UsageError: the folder holds files that were filtered otherwise, or that nobody remembers.
+        LmgaugeError: what filtering raises.
+    """
+    done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
+    rest = [number for number in range(len(jobs)) if number not in done]
+    for number in rest:
+        refuse_others(jobs[number])
+    if rest:
+        tasks = [jobs[number] for number in rest]
+        stage = Stage("filter", len(tasks), _work, (plan, tasks, threads), _needs, _makes, title="filtering files")
+        engine.run(stage)
+        for place, number in enumerate(rest):
+            (name,) = _makes(place)
+            done[number] = FinishedFile(jobs[number], Tally.from_dict(json.loads(engine.read(name).tobytes())), False)
+            engine.drop([name])
+    return [done[number] for number in range(len(jobs))]
+
+
+def _needs(number: int) -> list[str]:
+    return []
+
+
+def _makes(number: int) -> list[str]:
+    return [f"filtered/{number}"]
+
+
+def _work(read: Read, number: int, settings: tuple[FilterPlan, Sequence[FileJob], int | None]) -> Iterator[Array]:
+    """Filter a file, and remember it."""
+    plan, jobs, threads = settings
+    job = jobs[number]
+    before = source_state(job)
+    for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
+        if path is not None and not is_remote(path):
+            make_folder(os.path.dirname(path))
+    total = 0
+
+    def watch(size: int) -> None:
+        nonlocal total
+        total += size
+        say_progress(f"filtering {job.source.name}: {total / 1e6:,.0f} MB")
+
+    tally = filter_file(plan, job, threads=threads, progress=watch).to_dict()
+    remember(job, before, tally)
+    yield np.frombuffer(to_json(tally, indent=None).encode(), np.uint8)

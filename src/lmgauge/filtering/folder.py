@@ -1,0 +1,176 @@
+"""What a folder of outputs remembers: what is done in it, and what became of each file that is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.layout import RECORDS
+from lmgauge.filtering.plan import FileJob, FilterPlan, PlanSummary
+from lmgauge.filtering.results import FilteredDocuments
+from lmgauge.filtering.tally import Tally
+from lmgauge.json_text import plain
+from lmgauge.places import exists, file_state, make_folder, read_json, write_json
+from lmgauge.readable import first_few
+from lmgauge.remote.addresses import base_name, joined
+from lmgauge.version import __version__
+
+_WORK = "work.json"
+
+
+@dataclass(frozen=True)
+class FinishedFile:
+    """What is remembered of a file whose outputs are complete.
+
+    Attributes:
+        job: what was done to it.
+        tally: what became of its records.
+        before: whether an earlier run did it.
+    """
+
+    job: FileJob
+    tally: Tally
+    before: bool
+
+
+def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None:
+    """Make a folder of outputs, or go on with one in which the same is done.
+
+    Args:
+        folder: of all outputs.
+        plan: what is done.
+        jobs: all files, also those of other shards.
+
+    Raises:
+        UsageError: something else is done in it.
+        OutputError: it cannot be made.
+    """
+    place, work = joined(folder, RECORDS, _WORK), plain(_description(plan, jobs))
+    if not exists(place):
+        make_folder(joined(folder, RECORDS))
+        write_json(place, work)
+        return
+    stored = read_json(place)
+    stored = stored if isinstance(stored, dict) else {}
+    different = next((name for name in work if stored.get(name) != work[name]), None)
+    if different is not None:
+        raise UsageError(f"{folder}: holds documents that were filtered with other {different}; choose another folder")
+
+
+def _description(plan: FilterPlan, jobs: Sequence[FileJob]) -> dict[str, Any]:
+    """Return what the outputs depend on, and what a summary says of it."""
+    files = {job.name: base_name(job.record) for job in jobs if job.record is not None}
+    return {**plan.described(), "summary": asdict(plan.summary()), "files": files}
+
+
+def read_folder(folder: str) -> FilteredDocuments:
+    """Return what became of the documents of all files of a folder, whoever worked them off.
+
+    Args:
+        folder: the output of `filter_documents` or `score_documents`.
+
+    Raises:
+        InputError: it is no such folder, or what it remembers was damaged.
+        UsageError: a file is not complete yet.
+    """
+    work = read_json(joined(folder, RECORDS, _WORK))
+    try:
+        summary = PlanSummary.from_dict(work["summary"])
+        records = {str(name): joined(folder, RECORDS, "files", str(record)) for name, record in work["files"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{folder}: what it remembers of its documents is damaged: {error!r}") from error
+    missing = [name for name, record in records.items() if not exists(record)]
+    if missing:
+        raise UsageError(
+            f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
+        )
+    return FilteredDocuments.of(summary, [_remembered(record)[1] for record in records.values()], folder)
+
+
+def is_output_folder(folder: str) -> bool:
+    """Return whether a folder holds documents that were filtered.
+
+    Args:
+        folder: any.
+    """
+    return exists(joined(folder, RECORDS, _WORK))
+
+
+def _remembered(record: str) -> tuple[dict[str, Any], Tally]:
+    """Return what is remembered of a file.
+
+    Raises:
+        InputError: it was damaged.
+    """
+    stored = read_json(record)
+    try:
+        if not isinstance(stored, dict) or not {"source", "outputs"} <= stored.keys():
+            raise InputError("something else")
+        return stored, Tally.from_dict(stored["tally"])
+    except (InputError, KeyError) as error:
+        raise InputError(f"{record}: is not what lmgauge remembers of a file; remove it to filter the file again") from error
+
+
+def finished(job: FileJob) -> FinishedFile | None:
+    """Return what is remembered of a file, if its outputs are complete and it has not changed since.
+
+    Args:
+        job: what is to be done to it.
+
+    Raises:
+        InputError: what is remembered was damaged.
+    """
+    if job.record is None or not exists(job.record):
+        return None
+    stored, tally = _remembered(job.record)
+    complete = all(map(exists, job.outputs.values())) and stored["outputs"] == _sizes(job)
+    return FinishedFile(job, tally, True) if complete and stored["source"] == source_state(job) else None
+
+
+def remember(job: FileJob, before: Mapping[str, Any] | None, tally: dict[str, Any]) -> None:
+    """Remember a file whose outputs are complete.
+
+    Args:
+        job: what was done to it.
+        before: its state when that began.
+        tally: what became of its records, as plain values.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    if job.record is not None:
+        write_json(job.record, {"source": before, "outputs": _sizes(job), "tally": tally, "version": __version__})
+
+
+def source_state(job: FileJob) -> Mapping[str, Any] | None:
+    """Return what tells whether a file has changed.
+
+    Args:
+        job: names the file.
+    """
+    if job.source.one_shot:
+        return None
+    state = file_state(job.source.path)
+    return {"size": state.size, "version": state.version}
+
+
+def _sizes(job: FileJob) -> dict[str, int | None]:
+    return {bucket: file_state(path).size for bucket, path in job.outputs.items()}
+
+
+def refuse_others(job: FileJob) -> None:
+    """Refuse to replace a file of a folder that no earlier run is known to have made.
+
+    Args:
+        job: names the outputs.
+
+    Raises:
+        UsageError: there is one.
+    """
+    if job.record is None or exists(job.record):
+        return
+    for path in job.outputs.values():
+        if exists(path):
+            raise UsageError(f"{path}: is there already, and is not the output of an earlier run; choose another folder")

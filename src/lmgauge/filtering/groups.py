@@ -1,0 +1,81 @@
+"""The groups of the documents of a batch: the values of one of their fields, such as their language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+LONGEST_NAME = 200
+"""Characters of the longest name of a group: a longer value is not a group."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The group of each document of a batch.
+
+    Attributes:
+        names: of the groups of this batch, each once.
+        codes: int64 [documents], the index of a document's group in `names`; -1 for a document without one.
+    """
+
+    names: tuple[str, ...]
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, documents: int) -> Groups:
+        """Return what stands for documents that are not grouped.
+
+        Args:
+            documents: how many.
+        """
+        return cls((), np.full(documents, -1, np.int64))
+
+    @classmethod
+    def of(cls, values: pa.Array | pa.ChunkedArray | Iterable[object]) -> Groups:
+        """Return the groups that a field of the documents gives.
+
+        Text is its own name; numbers and truth values are named as JSON writes them. A document without a value, or with
+        one that cannot name a group (a list, an object, text of more than 200 characters), is in no group.
+
+        Args:
+            values: of the field, one for each document.
+
+        Example:
+            >>> groups = Groups.of(["en", "de", None, "en", 7])
+            >>> groups.names, groups.codes.tolist()
+            (('en', 'de', '7'), [0, 1, -1, 0, 2])
+        """
+        names = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(map(_name, values), pa.string())
+        if not (pa.types.is_string(names.type) or pa.types.is_large_string(names.type)):
+            names = pa.array(map(_name, names.to_pylist()), pa.string())
+        if isinstance(names, pa.ChunkedArray):
+            names = names.combine_chunks()
+        too_long = pc.greater(pc.utf8_length(names), LONGEST_NAME)
+        encoded = pc.if_else(too_long, pa.scalar(None, names.type), names).dictionary_encode()
+        codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        return cls(tuple(encoded.dictionary.to_pylist()), codes)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def where(self, mask: NDArray[np.bool_]) -> Groups:
+        """Return the groups of some of the documents.
+
+        Args:
+            mask: bool [documents].
+        """
+        return Groups(self.names, self.codes[mask])
+
+
+def _name(value: object) -> str | None:
+    """Return what a value is called as a group; None if it is not one."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")  # JSON may hold half a character (a lone surrogate)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (int, float)) else None

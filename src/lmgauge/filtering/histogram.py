@@ -1,0 +1,185 @@
+"""How perplexities of documents are distributed: counts in fixed bins of an eighth of an octave, by group.
+
+The bins are the same everywhere, so that histograms of parts add up exactly to that of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.filtering.groups import Groups
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_POINTS = 60
+"""Bins of a histogram that is drawn, at most."""
+
+_STEPS = 8  # bins of an octave
+_OCTAVES = 64
+_BINS = _STEPS * _OCTAVES
+# 2**(k/8), rounded to the nearest float64: written out, as exponential functions differ from machine to machine.
+_EIGHTHS = (
+    *(1.0, 1.0905077326652577, 1.189207115002721, 1.2968395546510096),
+    *(1.4142135623730951, 1.5422108254079407, 1.681792830507429, 1.8340080864093424),
+)
+_EDGES: Floats = np.array([np.ldexp(eighth, octave) for octave in range(_OCTAVES) for eighth in _EIGHTHS][1:])
+"""float64 [bins - 1], between the bins: a bin has what is not below its lower edge and below its upper one."""
+
+
+@dataclass(frozen=True)
+class PerplexityBins:
+    """A histogram to draw.
+
+    Attributes:
+        edges: of the bins, rising, one more than bins; the first bin also has what is below it, the last what is above.
+        counts: documents in each bin.
+        infinite: documents with an impossible event, which are in no bin.
+        unscored: documents without a perplexity, which are in no bin.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    infinite: int
+    unscored: int
+
+
+class PerplexityHistogram:
+    """Counts documents by group, model and perplexity: 4 kB for each group and model.
+
+    Args:
+        models: names of the models, in the order of the columns.
+
+    Example:
+        >>> histogram = PerplexityHistogram(["en"])
+        >>> histogram.add(Groups.of(["a", "b", "a"]), np.array([[100.0], [100.0], [np.inf]]))
+        >>> histogram.bins("en").counts, histogram.bins("en").infinite, histogram.bins("en", "a").counts
+        ((2,), 1, (1,))
+    """
+
+    def __init__(self, models: Sequence[str]) -> None:
+        self.models = tuple(models)
+        self._counts: dict[str | None, Ints] = {}
+
+    def add(self, groups: Groups, perplexity: Floats) -> None:
+        """Count the documents of a batch.
+
+        Args:
+            groups: of the documents.
+            perplexity: float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score.
+        """
+        width = _BINS + 2
+        places = np.searchsorted(_EDGES, perplexity, side="right")
+        places[np.isposinf(perplexity)] = _BINS
+        places[np.isnan(perplexity)] = _BINS + 1
+        models, rows = len(self.models), len(groups.names) + 1
+        cells = ((groups.codes[:, None] + 1) * models + np.arange(models)) * width + places
+        counts = np.bincount(cells.ravel(), minlength=rows * models * width).reshape(rows, models, width)
+        for name, own in zip((None, *groups.names), counts, strict=True):
+            if own.any():
+                self._add(name, own)
+
+    def merge(self, other: PerplexityHistogram) -> None:
+        """Add the counts of other documents.
+
+        Args:
+            other: of the same models.
+        """
+        if other.models != self.models:
+            raise ValueError(f"histograms of {self.models} and {other.models} cannot be added")
+        for name, counts in other._counts.items():
+            self._add(name, counts)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, in order."""
+        return tuple(sorted(name for name in self._counts if name is not None))
+
+    def counts(self, model: str, group: str | None = None) -> Ints:
+        """Return the counts of a model: int64 [514], of 512 bins, of infinite perplexities and of documents without one.
+
+        Args:
+            model: name.
+            group: name; None for all documents.
+        """
+        column = self.models.index(model)
+        own = list(self._counts.values()) if group is None else [self._counts[group]]
+        return np.sum([counts[column] for counts in own], axis=0) if own else np.zeros(_BINS + 2, np.int64)
+
+    def bins(self, model: str, group: str | None = None, extent: tuple[int, int] | None = None) -> PerplexityBins:
+        """Return a histogram of at most 60 bins, of a width that is an eighth of an octave times a power of two.
+
+        Args:
+            model: name.
+            group: name; None for all documents.
+            extent: first and last bin that others need, from `extent`, so that several histograms have the same bins.
+        """
+        counts = self.counts(model, group)
+        first, last = extent or self.extent(model, group) or (0, 0)
+        width = 1
+        while last // width - first // width >= MOST_POINTS:
+            width *= 2
+        first, last = first // width, last // width
+        inner = np.zeros((last + 1) * width, np.int64)
+        inner[:] = counts[: len(inner)] if len(inner) <= _BINS else np.pad(counts[:_BINS], (0, len(inner) - _BINS))
+        joined = inner.reshape(-1, width).sum(axis=1)[first:]
+        edges = tuple(
+            float(np.ldexp(_EIGHTHS[k % _STEPS], k // _STEPS)) for k in range(first * width, (last + 2) * width, width)
+        )
+        return PerplexityBins(edges, tuple(joined.tolist()), int(counts[_BINS]), int(counts[_BINS + 1]))
+
+    def extent(self, model: str, group: str | None = None) -> tuple[int, int] | None:
+        """Return the first and the last bin that has documents; None where none has.
+
+        Args:
+            model: name.
+            group: name; None for all documents.
+        """
+        places = np.flatnonzero(self.counts(model, group)[:_BINS])
+        return (int(places[0]), int(places[-1])) if len(places) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as plain values: only bins that have documents, as pairs of place and count."""
+        return {"models": list(self.models), "groups": [*self._rows()]}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> PerplexityHistogram:
+        """Return the histogram that `to_dict` gave.
+
+        Args:
+            record: its plain values.
+
+        Raises:
+            InputError: it is not such a record.
+        """
+        try:
+            histogram = cls([str(name) for name in record["models"]])
+            for name, columns in record["groups"]:
+                counts = np.zeros((len(histogram.models), _BINS + 2), np.int64)
+                for row, pairs in zip(counts, columns, strict=True):
+                    for place, count in pairs:
+                        if not 0 <= place < _BINS + 2 or count < 0:
+                            raise ValueError("a bin is out of range")
+                        row[place] = count
+                histogram._add(None if name is None else str(name), counts)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            raise InputError(f"not a histogram of perplexities: {error}") from error
+        return histogram
+
+    def _rows(self) -> Iterator[list[Any]]:
+        for name in (None, *self.groups):
+            if name in self._counts:
+                places = [np.flatnonzero(row) for row in self._counts[name]]
+                yield [
+                    name,
+                    [[[int(k), int(row[k])] for k in at] for at, row in zip(places, self._counts[name], strict=True)],
+                ]
+
+    def _add(self, name: str | None, counts: Ints) -> None:
+        self._counts[name] = self._counts[name] + counts if name in self._counts else counts.astype(np.int64)

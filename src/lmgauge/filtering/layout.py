@@ -1,0 +1,86 @@
+"""Where the records of files go: one file, or a folder with a file for each that was read."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Sequence
+
+from lmgauge.choices import Format
+from lmgauge.errors import UsageError
+from lmgauge.filtering.plan import FileJob
+from lmgauge.filtering.records.forms import form_of
+from lmgauge.places import exists
+from lmgauge.remote.addresses import joined
+from lmgauge.text.streams import STDIN, Source, split_compression
+
+RECORDS = "_lmgauge"
+"""Folder within the outputs for what is remembered of them; other programs skip names that begin with an underscore."""
+
+
+def jobs_of(
+    sources: Sequence[Source], output: str, *, buckets: Sequence[str] = (), columns: bool, rejects: str | None = None
+) -> tuple[list[FileJob], bool]:
+    """Return what is to be done to each file, and whether the output is a folder.
+
+    A file that is alone goes into the file that the output names; everything else goes into a folder, a file each.
+
+    Args:
+        sources: the files to read.
+        output: a file, a folder (there, or with a slash behind it), or `-`.
+        buckets: a folder for each of them, within that of the output.
+        columns: whether the scores of a document must be in what is written: lines of text then become JSONL.
+        rejects: a file for bad records, where there is one output.
+
+    Raises:
+        UsageError: several files for one, or buckets for a file.
+    """
+    is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output) or len(sources) > 1 or bool(buckets)
+    if not is_folder:
+        form: Format = form_of(output, _form(sources[0], columns))
+        return [FileJob(sources[0], "", {"": output}, form, rejects)], False
+    if output == STDIN or (exists(output) and not os.path.isdir(output)):
+        raise UsageError(f"-o {output}: several files are written, into a folder; name one, with a slash at its end")
+    if any(source.path == STDIN for source in sources):
+        raise UsageError("standard input has no name for its file in a folder: give -o a file")
+    return [
+        _job(source, name, output, buckets, columns) for source, name in zip(sources, _names(sources), strict=True)
+    ], True
+
+
+def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns: bool) -> FileJob:
+    form = _form(source, columns)
+    if form != source.format:
+        bare, packed = split_compression(name)
+        name = os.path.splitext(bare)[0] + f".{form}" + packed
+    outputs = {bucket: joined(output, *([bucket] * bool(bucket)), name) for bucket in buckets or [""]}
+    flat = name.replace("/", "__")
+    rejects, record = (joined(output, RECORDS, kind, f"{flat}.json{end}") for kind, end in (("rejects", "l"), ("files", "")))
+    return FileJob(source, name, outputs, form, rejects, record)
+
+
+def _form(source: Source, columns: bool) -> Format:
+    return "jsonl" if columns and source.format == "text" else source.format
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    """Return the name of the output of each file: its path below the folder that all of them are in.
+
+    Raises:
+        UsageError: a file is named twice.
+    """
+    paths = [source.name.replace(os.sep, "/") if "://" in source.name else _absolute(source.name) for source in sources]
+    if len(set(paths)) < len(paths):
+        raise UsageError(f"{next(path for path in paths if paths.count(path) > 1)}: is named twice")
+    folder = posixpath.commonpath([posixpath.dirname(path) for path in paths]) if _one_root(paths) else ""
+    return [path[len(folder) :].lstrip("/") if folder else path.split("://")[-1].lstrip("/") for path in paths]
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path).replace(os.sep, "/")
+
+
+def _one_root(paths: Sequence[str]) -> bool:
+    """Return whether paths have a folder in common: all of this machine, or all of one address."""
+    roots = {path.split("://")[0] if "://" in path else "" for path in paths}
+    return len(roots) == 1

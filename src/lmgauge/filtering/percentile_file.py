@@ -1,0 +1,247 @@
+"""The file of percentiles: JSON with a line for each percentile, written by `write` and not trusted by `read`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.files import writing
+from lmgauge.filtering.percentile_sample import MOST_GROUPS, SampleSettings
+from lmgauge.filtering.percentile_values import PERCENTS, GroupPercentiles, ModelPercentiles, percent_name
+from lmgauge.json_text import to_json
+
+if TYPE_CHECKING:
+    from lmgauge.filtering.percentiles import Percentiles
+
+FORMAT = "lmgauge percentiles"
+FORMAT_VERSION = 1
+
+_LARGEST = 2**28
+"""Bytes of the largest file that is read: a thousand groups and a dozen models take less."""
+_MOST_DOCUMENTS = 2**63 - 1
+_INNER_LIST = re.compile(r"\[\n\s*([^][]*?)\n\s*\]")
+"""A list of plain values in indented JSON: a line end outside of a string stands nowhere else."""
+_LINE_END = re.compile(r"\n\s*")
+
+
+def as_dict(percentiles: Percentiles) -> dict[str, Any]:
+    """Return percentiles as plain values, as they stand in the file.
+
+    Args:
+        percentiles: any.
+    """
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "lmgauge": percentiles.version,
+        "models": dict(percentiles.signatures),
+        "settings": dict(percentiles.settings),
+        "group": percentiles.sample.group,
+        "sample": percentiles.sample.size,
+        "seed": percentiles.sample.seed,
+        "least": percentiles.least,
+        "columns": ["perplexity", "low", "high"],
+        "overall": _group_as_dict(percentiles.overall),
+        "groups": {name: _group_as_dict(group) for name, group in percentiles.groups.items()},
+    }
+
+
+def write(record: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
+    """Write percentiles to a file, whole or not at all.
+
+    Args:
+        record: the percentiles, from `as_dict`.
+        path: of the file.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    text = _INNER_LIST.sub(lambda match: f"[{_LINE_END.sub(' ', match[1])}]", to_json(record))
+    with writing(path) as file:
+        file.write(text.encode("utf-8") + b"\n")
+    return Path(path)
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a file; of one too large to have percentiles, only as many as show that it is.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    named = os.fspath(path)
+    try:
+        with open(named, "rb") as file:
+            return file.read(_LARGEST + 1)
+    except OSError as error:
+        raise InputError(f"{named!r}: cannot be read: {error.strerror or error}") from error
+
+
+def parse(raw: bytes, where: str) -> dict[str, Any]:
+    """Return the attributes of `Percentiles`, by name, from the bytes of a file.
+
+    Args:
+        raw: the bytes.
+        where: name of the file, for messages.
+
+    Raises:
+        InputError: they are not such a file.
+    """
+    if len(raw) > _LARGEST:
+        raise InputError(f"{where!r}: larger than {_LARGEST >> 20} MiB: not a file of percentiles")
+    try:
+        record = json.loads(raw, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where!r}: not a file of percentiles: {error}; make one with 'lmgauge percentiles'") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise InputError(f"{where!r}: not a file of percentiles; make one with 'lmgauge percentiles'")
+    if record.get("format_version") != FORMAT_VERSION:
+        raise InputError(
+            f"{where!r}: percentiles of a format other than {FORMAT_VERSION}; update lmgauge, or learn them anew"
+        )
+    try:
+        return _percentiles(record)
+    except (_Damage, UsageError) as error:
+        raise InputError(f"{where!r}: damaged: {error}; learn the percentiles anew") from error
+
+
+class _Damage(Exception):
+    """What is wrong with a file, without its name."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return record
+
+
+def _group_as_dict(group: GroupPercentiles) -> dict[str, Any]:
+    models = {name: _model_as_dict(model) for name, model in group.models.items()}
+    return {"documents": group.documents, "sampled": group.sampled, "models": models}
+
+
+def _model_as_dict(model: ModelPercentiles) -> dict[str, Any]:
+    rows = zip(PERCENTS, model.values, model.low, model.high, strict=False)
+    return {"scored": model.scored, **{percent_name(percent): list(row) for percent, *row in rows}}
+
+
+def _percentiles(record: dict[str, Any]) -> dict[str, Any]:
+    models = _strings(record, "models")
+    if not models:
+        raise _Damage("it names no model")
+    size = record.get("sample")
+    sample = SampleSettings(
+        None if size is None else _whole(record, "sample", 1),
+        _whole(record, "seed", 0, 2**64 - 1),
+        None if record.get("group") is None else _string(record, "group"),
+    )
+    groups = _dict(record, "groups")
+    if len(groups) > MOST_GROUPS:
+        raise _Damage(f"{len(groups):,} groups are more than {MOST_GROUPS:,}")
+    overall = _group(_dict(record, "overall"), models, "overall")
+    if not all(model.values for model in overall.models.values()):
+        raise _Damage("overall has no percentiles")
+    return {
+        "signatures": models,
+        "settings": _strings(record, "settings"),
+        "sample": sample,
+        "least": _whole(record, "least", 0),
+        "overall": overall,
+        "groups": {_text(name): _group(_dict(groups, name), models, f"group {name!r}") for name in groups},
+        "version": _string(record, "lmgauge"),
+    }
+
+
+def _group(record: dict[str, Any], models: Mapping[str, str], where: str) -> GroupPercentiles:
+    columns = _dict(record, "models")
+    if set(columns) != set(models):
+        raise _Damage(f"{where} does not have the percentiles of each model")
+    documents = _whole(record, "documents", 0)
+    sampled = _whole(record, "sampled", 0, documents)
+    of_models = {name: _model(_dict(columns, name), sampled, f"{where}, model {name!r}") for name in models}
+    return GroupPercentiles(documents, sampled, of_models)
+
+
+def _model(record: dict[str, Any], sampled: int, where: str) -> ModelPercentiles:
+    scored = _whole(record, "scored", 0, sampled)
+    names = [percent_name(percent) for percent in PERCENTS]
+    if set(record) == {"scored"}:
+        return ModelPercentiles(scored, (), (), ())
+    if set(record) != {"scored", *names}:
+        raise _Damage(f"{where} does not have each percentile once")
+    if not scored:
+        raise _Damage(f"{where} has percentiles of no document")
+    rows = [_row(record[name], f"{name} of {where}") for name in names]
+    values, low, high = zip(*rows, strict=True)
+    for column in (values, low, high):
+        numbers = [number for number in column if number is not None]
+        if any(first > second for first, second in pairwise(numbers)):
+            raise _Damage(f"the percentiles of {where} do not rise")
+    return ModelPercentiles(scored, values, low, high)
+
+
+def _row(row: Any, where: str) -> tuple[float, float | None, float | None]:
+    if not isinstance(row, list) or len(row) != 3:
+        raise _Damage(f"{where} is not a perplexity with the ends of its interval")
+    value, low, high = (None if entry is None else _perplexity(entry, where) for entry in row)
+    if value is None or (low is not None and low > value) or (high is not None and high < value):
+        raise _Damage(f"{where} is not inside its interval")
+    return value, low, high
+
+
+def _perplexity(value: Any, where: str) -> float:
+    if value == "inf":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _Damage(f"{where} is not a perplexity")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise _Damage(f"{where} is out of range") from error
+    if not 0 <= number < math.inf:
+        raise _Damage(f"{where} is out of range")
+    return number
+
+
+def _dict(record: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = record.get(name)
+    if not isinstance(value, dict):
+        raise _Damage(f"{name!r} is not an object")
+    return value
+
+
+def _string(record: Mapping[str, Any], name: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str):
+        raise _Damage(f"{name!r} is not text")
+    return _text(value)
+
+
+def _text(value: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise _Damage("a name is not valid Unicode") from error
+    return value
+
+
+def _strings(record: Mapping[str, Any], name: str) -> dict[str, str]:
+    part = _dict(record, name)
+    return {_text(key): _string(part, key) for key in part}
+
+
+def _whole(record: Mapping[str, Any], name: str, least: int, most: int = _MOST_DOCUMENTS) -> int:
+    value = record.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise _Damage(f"{name!r} is not a whole number from {least} to {most}")
+    return value

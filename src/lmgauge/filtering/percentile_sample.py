@@ -1,0 +1,247 @@
+"""A uniform random sample of documents by group, in bounded memory, the same in whatever order and parts they come.
+
+Each document has a key: a 64-bit hash of the seed, its file's name and its number in the file. The sample of a group is its
+documents with the `size` smallest keys (bottom-k sampling), so that it does not depend on batches, files, shards or workers,
+and samples of parts merge into the sample of the whole. A document with a key above the largest of its group's sample cannot
+enter: of n documents about k ln(n/k) need a score at all.
+
+The sample of all documents is the `size` smallest keys of all groups' samples: one of the smallest of all is also one of the
+smallest of its group.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+from lmgauge.filtering.groups import Groups
+from lmgauge.json_text import to_json
+from lmgauge.numerics.mixing import GOLDEN, mixed
+
+Floats = NDArray[np.float64]
+Keys = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+
+SAMPLE_SIZE = 20_000
+MOST_GROUPS = 1_000
+_LAST_KEY = np.uint64(2**64 - 1)
+_PENDING = 65_536  # documents that may wait until those are left out that have no place any more
+
+
+def document_keys(label: str, first: int, count: int, seed: int) -> Keys:
+    """Return the keys of consecutive documents of a file.
+
+    Args:
+        label: the file's name, the same wherever the file lies.
+        first: number of the first document in its file, from 0; records that cannot be read count.
+        count: documents.
+        seed: of the sample, 0 to 2**64 - 1.
+
+    Returns:
+        uint64 [count].
+
+    Example:
+        >>> keys = document_keys("a.jsonl", 0, 5, seed=1)
+        >>> (document_keys("a.jsonl", 3, 2, seed=1) == keys[3:]).all().item()
+        True
+    """
+    digest = hashlib.blake2b(label.encode("utf-8", "surrogateescape"), digest_size=16, key=seed.to_bytes(8, "little"))
+    start, pattern = np.frombuffer(digest.digest(), "<u8").astype(np.uint64)
+    numbers = np.arange(first + 1, first + count + 1, dtype=np.uint64)
+    return mixed(mixed(numbers * GOLDEN + start) ^ pattern)
+
+
+@dataclass(frozen=True)
+class SampleSettings:
+    """How documents are sampled.
+
+    Attributes:
+        size: documents of each group in the sample at most; None for all of them.
+        seed: of the keys, 0 to 2**64 - 1.
+        group: name of the field that the groups are the values of; None without groups.
+
+    Raises:
+        UsageError: one of them is out of range.
+    """
+
+    size: int | None = SAMPLE_SIZE
+    seed: int = 1
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.size is not None and self.size < 1:
+            raise UsageError(f"sample of {self.size} documents: at least 1 is needed")
+        if not 0 <= self.seed < 2**64:
+            raise UsageError(f"seed {self.seed} is out of range: 0 to 2**64 - 1")
+
+
+@dataclass(frozen=True)
+class GroupSample:
+    """The sampled documents of a group.
+
+    Attributes:
+        documents: how many documents of the group there were.
+        values: float64 [sampled, models], their perplexities; inf where an event is impossible, NaN without a score.
+    """
+
+    documents: int
+    values: Floats
+
+
+class PercentileSample:
+    """Collects the sample, batch by batch. 24 bytes a sampled document, and 8 for each model besides the first.
+
+    Args:
+        models: how many models give each document a perplexity.
+        settings: size, seed, groups.
+
+    Example:
+        >>> sample = PercentileSample(1, SampleSettings(size=2, seed=1))
+        >>> keys, groups = document_keys("a.txt", 0, 4, seed=1), Groups.none(4)
+        >>> mask = sample.wanted(keys, groups)
+        >>> sample.add(keys[mask], groups.where(mask), np.array([[9.0], [5.0], [7.0], [4.0]])[mask])
+        >>> sample.overall().documents, len(sample.overall().values)
+        (4, 2)
+    """
+
+    def __init__(self, models: int = 1, settings: SampleSettings | None = None) -> None:
+        self.models, self.settings = models, settings or SampleSettings()
+        self._codes_of: dict[str | None, int] = {None: 0}
+        self._documents: Ints = np.zeros(1, np.int64)
+        self._thresholds: Keys = np.full(1, _LAST_KEY)
+        self._keys: Keys = np.zeros(0, np.uint64)
+        self._codes: Ints = np.zeros(0, np.int64)
+        self._values: Floats = np.zeros((0, models))
+        self._waiting: list[tuple[Keys, Ints, Floats]] = []
+        self._waiting_documents = 0
+
+    def wanted(self, keys: Keys, groups: Groups) -> NDArray[np.bool_]:
+        """Count the documents of a batch, and say which of them may be in the sample: only these need a score.
+
+        Args:
+            keys: uint64 [documents], from `document_keys`.
+            groups: of the documents.
+
+        Returns:
+            bool [documents].
+
+        Raises:
+            UsageError: the field has more values than there can be groups.
+        """
+        codes = self._own_codes(groups)
+        self._documents += np.bincount(codes, minlength=len(self._documents))
+        return np.asarray(keys <= self._thresholds[codes])
+
+    def add(self, keys: Keys, groups: Groups, values: Floats) -> None:
+        """Add wanted documents with their perplexities.
+
+        One without a score (NaN) has its place in the sample too, or the sample would not be one of all documents.
+
+        Args:
+            keys: uint64 [wanted].
+            groups: of these documents.
+            values: float64 [wanted, models].
+        """
+        if values.shape != (len(keys), self.models):
+            raise ValueError(f"perplexities of shape {values.shape}; ({len(keys)}, {self.models}) is needed")
+        self._waiting.append((keys, self._own_codes(groups), np.where(np.isnan(values), np.nan, values)))
+        self._waiting_documents += len(keys)
+        if self._waiting_documents > max(_PENDING, len(self._keys) // 4):
+            self._settle()
+
+    def merge(self, other: PercentileSample) -> None:
+        """Add the sample of other documents.
+
+        Args:
+            other: made with the same settings.
+
+        Raises:
+            UsageError: the two do not fit together, or have more groups together than there can be.
+        """
+        if (self.models, self.settings) != (other.models, other.settings):
+            raise UsageError("samples of different models, sizes, seeds or groups cannot be merged; make them alike")
+        other._settle()
+        names = [name for name in other._codes_of if name is not None]
+        new_codes = np.concatenate(([0], self._own_codes(Groups(tuple(names), np.arange(len(names))))))
+        np.add.at(self._documents, new_codes, other._documents)
+        self._waiting.append((other._keys, new_codes[other._codes], other._values))
+        self._settle()
+
+    def groups(self) -> Iterator[tuple[str, GroupSample]]:
+        """Yield the groups by name, in the order of their names, each with its sample; documents without one are in none."""
+        self._settle()
+        for name in sorted(name for name in self._codes_of if name is not None):
+            code = self._codes_of[name]
+            first, last = np.searchsorted(self._codes, [code, code + 1])
+            yield name, GroupSample(int(self._documents[code]), self._values[first:last])
+
+    def overall(self) -> GroupSample:
+        """Return the sample of all documents, also those without a group."""
+        self._settle()
+        order = np.lexsort((*self._values.T, self._keys))[: self.settings.size]
+        return GroupSample(int(self._documents.sum()), self._values[order])
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield the sample as arrays, for `from_arrays` in another process: keys, groups, perplexities, counts, names."""
+        self._settle()
+        names = [name for name in self._codes_of if name is not None]
+        yield from (self._keys, self._codes, self._values, self._documents)
+        yield np.frombuffer(to_json(names, indent=None).encode(), np.uint8)
+
+    @classmethod
+    def from_arrays(cls, arrays: Sequence[NDArray[Any]], settings: SampleSettings) -> PercentileSample:
+        """Return the sample of its arrays.
+
+        Args:
+            arrays: from `arrays`, in its order.
+            settings: those that it was made with.
+        """
+        keys, codes, values, documents, names = arrays
+        sample = cls(values.shape[1], settings)
+        sample._own_codes(Groups(tuple(json.loads(names.tobytes())), np.zeros(0, np.int64)))
+        sample._documents = documents.astype(np.int64)
+        sample._waiting.append((keys, codes, values))
+        return sample
+
+    def _own_codes(self, groups: Groups) -> Ints:
+        """Return the codes that a batch's groups have here, 0 for none; a new group gets the next one."""
+        for name in groups.names:
+            if name not in self._codes_of:
+                self._codes_of[name] = len(self._codes_of)
+        new = len(self._codes_of) - len(self._documents)
+        if len(self._codes_of) - 1 > MOST_GROUPS:
+            raise UsageError(
+                f"field {self.settings.group!r} has more than {MOST_GROUPS:,} values: it does not name groups of documents; "
+                "choose a field such as the language or the source"
+            )
+        if new:
+            self._documents = np.concatenate((self._documents, np.zeros(new, np.int64)))
+            self._thresholds = np.concatenate((self._thresholds, np.full(new, _LAST_KEY)))
+        own = np.array([*(self._codes_of[name] for name in groups.names), 0], np.int64)
+        return own[groups.codes]
+
+    def _settle(self) -> None:
+        """Take in what waits, and leave out what has no place in the samples any more."""
+        if not self._waiting:
+            return
+        parts = [(self._keys, self._codes, self._values), *self._waiting]
+        keys, codes, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+        # Equal keys of different documents: the values decide, so that the order of coming never does.
+        order = np.lexsort((*values.T, keys, codes))
+        keys, codes = keys[order], codes[order]
+        size = self.settings.size
+        if size is not None:
+            ranks = np.arange(len(keys)) - np.searchsorted(codes, codes)
+            last = ranks == size - 1
+            self._thresholds[codes[last]] = keys[last]
+            stays = ranks < size
+            order, keys, codes = order[stays], keys[stays], codes[stays]
+        self._keys, self._codes, self._values = keys, codes, values[order]
+        self._waiting, self._waiting_documents = [], 0

@@ -1,0 +1,281 @@
+"""Percentiles of perplexity by group, learnt on a sample and frozen.
+
+The p-th percentile is a perplexity of the sample: the lowest that at least p per cent of its documents do not exceed (the
+inverse of the empirical distribution function, Hyndman & Fan 1996, definition 1). A range p10..p70 has what is above the
+10th percentile and not above the 70th: neighboring ranges share no document and leave none out, and of n different
+perplexities this one has ceil(0.7 n) - ceil(0.1 n). Documents of one perplexity are never separated, so that with ties a
+range has more or fewer.
+
+The interval of a percentile is between two of the sample's perplexities, whose ranks are quantiles of a binomial count: it
+holds the percentile of all documents that were sampled from with a probability of at least 95 %, whatever they are like
+(David & Nagaraja, Order Statistics, 2003, section 7.1).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.percentile_file import as_dict, parse, read, write
+from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
+from lmgauge.filtering.percentile_values import PERCENTS, PLACES, GroupPercentiles, ModelPercentiles, check_percent
+from lmgauge.numerics.proportions import binomial_quantiles
+from lmgauge.readable import first_few
+from lmgauge.shown import Shown
+from lmgauge.signature import Signature
+from lmgauge.version import __version__
+
+LEAST_DOCUMENTS = 100
+"""Scored documents in the sample from which on a group has percentiles of its own."""
+
+LEVEL = 0.95
+
+_TENTHS = np.array([round(10 * percent) for percent in PERCENTS])
+
+
+@dataclass(frozen=True, repr=False)
+class Percentiles(Shown):
+    """Percentiles of perplexity by group, with what must be alike where they are used.
+
+    Attributes:
+        signatures: of each model, by its name: the line that names what moves its scores.
+        settings: of reading and scoring, such as the field and whether lines are sentences, by name.
+        sample: size, seed and group of the sample.
+        least: documents with a perplexity that a group needs for percentiles of its own; with fewer those of all
+            documents count.
+        overall: of all documents, also those without a group.
+        groups: by name, in the order of names.
+        version: of lmgauge that learnt them.
+        source: the file they were read from; empty if they were not.
+    """
+
+    signatures: Mapping[str, str]
+    settings: Mapping[str, str]
+    sample: SampleSettings
+    least: int
+    overall: GroupPercentiles
+    groups: Mapping[str, GroupPercentiles]
+    version: str = __version__
+    source: str = field(default="", compare=False)
+
+    @classmethod
+    def learn(
+        cls,
+        sample: PercentileSample,
+        signatures: Mapping[str, str],
+        settings: Mapping[str, str] | None = None,
+        least: int = LEAST_DOCUMENTS,
+    ) -> Percentiles:
+        """Return the percentiles of a sample.
+
+        Args:
+            sample: of the documents.
+            signatures: of each model, in the order of the sample's columns.
+            settings: of reading and scoring.
+            least: documents with a perplexity that a group needs for percentiles of its own.
+
+        Raises:
+            InputError: no document of the sample has a perplexity from one of the models.
+
+        Example:
+            >>> import numpy as np
+            >>> from lmgauge.filtering.groups import Groups
+            >>> from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
+            >>> sample, keys, groups = PercentileSample(1), document_keys("a", 0, 100, seed=1), Groups.none(100)
+            >>> mask = sample.wanted(keys, groups)
+            >>> sample.add(keys, groups, np.arange(1.0, 101.0)[:, None])
+            >>> Percentiles.learn(sample, {"en": "model:en"}).value("en", None, 10)
+            10.0
+        """
+        if len(signatures) != sample.models:
+            raise ValueError(f"{len(signatures)} signatures for a sample of {sample.models} models")
+        overall = _percentiles(sample.overall(), signatures, 1)
+        for name, model in overall.models.items():
+            if not model.scored:
+                raise InputError(f"model {name!r} gave no document a perplexity: there is nothing to learn percentiles from")
+        groups = {name: _percentiles(group, signatures, least) for name, group in sample.groups()}
+        return cls(dict(signatures), dict(settings or {}), sample.settings, least, overall, groups)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Percentiles:
+        """Return the percentiles of a file that `save` wrote.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            InputError: it cannot be read, or is not such a file; the message says where.
+        """
+        return cls(**parse(read(path), os.fspath(path)), source=os.fspath(path))
+
+    @classmethod
+    def from_json(cls, raw: bytes, where: str) -> Percentiles:
+        """Return the percentiles in the bytes of a file.
+
+        Args:
+            raw: the bytes.
+            where: what they come from, for messages.
+
+        Raises:
+            InputError: they are not such a file.
+        """
+        return cls(**parse(raw, where))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the percentiles as JSON that people can read; a file that is there is replaced at once or not at all.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        return write(self.to_dict(), path)
+
+    def has_own(self, model: str, group: str | None) -> bool:
+        """Return True if a group has percentiles of its own, False if those of all documents stand in for them.
+
+        Args:
+            model: name.
+            group: name; None for documents without a group.
+        """
+        return group is not None and group in self.groups and bool(self.groups[group].models[model].values)
+
+    def of(self, model: str, group: str | None) -> ModelPercentiles:
+        """Return the percentiles that count for a group: its own, or those of all documents.
+
+        Args:
+            model: name.
+            group: name; None for documents without a group, and for all of them.
+
+        Raises:
+            UsageError: there is no such model.
+        """
+        if model not in self.overall.models:
+            raise UsageError(f"{self._name} has percentiles of {first_few([*self.overall.models])}, not of model {model!r}")
+        own = self.groups.get(group) if group is not None else None
+        return own.models[model] if own is not None and own.models[model].values else self.overall.models[model]
+
+    def value(self, model: str, group: str | None, percent: float) -> float:
+        """Return the perplexity at a percentile.
+
+        Args:
+            model: name.
+            group: name; None for all documents.
+            percent: one of `PERCENTS`.
+
+        Raises:
+            UsageError: there is no such model, or no such percentile.
+        """
+        return self.of(model, group).values[PLACES[check_percent(percent)]]
+
+    def interval(self, model: str, group: str | None, percent: float) -> tuple[float | None, float | None]:
+        """Return the ends of a percentile's 95 % interval; None where the sample does not bound it.
+
+        Args:
+            model: name.
+            group: name; None for all documents.
+            percent: one of `PERCENTS`.
+
+        Raises:
+            UsageError: there is no such model, or no such percentile.
+        """
+        own, place = self.of(model, group), PLACES[check_percent(percent)]
+        return own.low[place], own.high[place]
+
+    def check(
+        self, signatures: Mapping[str, str], settings: Mapping[str, str] | None = None, group: str | None = None
+    ) -> None:
+        """Refuse to be used with other models, another way of reading, or another field of groups.
+
+        Args:
+            signatures: of the models that score now, by name.
+            settings: of reading and scoring now.
+            group: field of the groups now.
+
+        Raises:
+            UsageError: something differs; the message says what.
+        """
+        again = "learn them anew with 'lmgauge percentiles', or score as they were learnt"
+        for name, line in signatures.items():
+            if name not in self.signatures:
+                learnt = first_few([*self.signatures])
+                raise UsageError(f"{self._name} has percentiles of {learnt}, not of model {name!r}; {again}")
+            if what := _difference(self.signatures[name], line):
+                raise UsageError(f"{self._name} was learnt with another model {name!r}: {what}; {again}")
+        current = settings or {}
+        for name in {**self.settings, **current}:
+            learnt, now = self.settings.get(name, "not set"), current.get(name, "not set")
+            if learnt != now:
+                raise UsageError(f"{self._name} was learnt with {name} {learnt!r}, and here it is {now!r}; {again}")
+        if group != self.sample.group:
+            before = _grouped(self.sample.group)
+            raise UsageError(f"{self._name} was learnt {before}, and here documents are {_grouped(group)}; {again}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, as in the file."""
+        return as_dict(self)
+
+    @property
+    def _name(self) -> str:
+        return self.source or "the percentile file"
+
+    def _in_brief(self) -> str:
+        sample = f"{self.overall.sampled:,} of {self.overall.documents:,} documents"
+        groups = f" in {len(self.groups):,} groups by {self.sample.group}" if self.sample.group else ""
+        return f"percentiles of {', '.join(self.signatures)}: {sample}{groups}"
+
+
+def _percentiles(sample: GroupSample, models: Mapping[str, str], least: int) -> GroupPercentiles:
+    whole = len(sample.values) == sample.documents
+    columns = {name: _of_column(sample.values[:, place], least, whole) for place, name in enumerate(models)}
+    return GroupPercentiles(sample.documents, len(sample.values), columns)
+
+
+def _of_column(column: Floats, least: int, whole: bool) -> ModelPercentiles:
+    """Return the percentiles of one model's perplexities."""
+    ordered = np.sort(column[~np.isnan(column)])
+    count = len(ordered)
+    if count < max(1, least):
+        return ModelPercentiles(count, (), (), ())
+    ranks = np.maximum(1, -(-count * _TENTHS // 1000))
+    values = tuple(ordered[ranks - 1].tolist())
+    if whole:
+        return ModelPercentiles(count, values, values, values)
+    places = [_interval_ranks(count, int(tenths)) for tenths in _TENTHS]
+    low = tuple(float(ordered[first - 1]) if first >= 1 else None for first, _ in places)
+    high = tuple(float(ordered[last - 1]) if last <= count else None for _, last in places)
+    return ModelPercentiles(count, values, low, high)
+
+
+@lru_cache(maxsize=4096)
+def _interval_ranks(count: int, tenths: int) -> tuple[int, int]:
+    """Return the ranks, from 1, of the ends of a percentile's interval; 0 and count + 1 where there is no end."""
+    if tenths in (0, 1000):
+        return (0, 1) if tenths == 0 else (count, count + 1)
+    first, last = binomial_quantiles(count, tenths / 1000, (1 - LEVEL) / 2)
+    return first, last + 1
+
+
+def _difference(learnt: str, now: str) -> str:
+    """Return what differs between two models' signatures; empty if only the version of lmgauge does."""
+    parts = Signature.parse(learnt).differences(Signature.parse(now))
+    for key, (before, after) in parts.items():
+        if key != "v":
+            return f"{key} was {_said(before)}, and here it is {_said(after)}"
+    return ""
+
+
+def _said(value: str | None) -> str:
+    return "not there" if value is None else repr(value)
+
+
+def _grouped(group: str | None) -> str:
+    return "not grouped" if group is None else f"by group {group!r}"

@@ -1,0 +1,189 @@
+"""What is to be done to files of records, decided once and sent to whoever does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmgauge.choices import BadRecordPolicy, Format
+from lmgauge.filtering.percentile_sample import document_keys
+from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.records.records import RecordFields, Records
+from lmgauge.filtering.rules import BUCKETS, FilterRules
+from lmgauge.filtering.scorer import CHOSEN, Scorer
+from lmgauge.signature import Signature
+from lmgauge.text.streams import Source
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """How records are read.
+
+    Attributes:
+        field: the field or column with the text.
+        lines: each line of a document is a sentence of its own, as in CCNet.
+        by: the field whose value chooses the model.
+        group: the field that the groups of a report and of percentiles are the values of; None for that of `by`.
+        id: the field that names a record, in rejects and examples.
+        format: of all files; None to go by their names.
+        errors: "reject" bad records, which are counted and kept aside, or "fail".
+    """
+
+    field: str = "text"
+    lines: bool = False
+    by: str | None = None
+    group: str | None = None
+    id: str | None = None
+    format: Format | None = None
+    errors: BadRecordPolicy = "reject"
+
+    def scored_by(self) -> dict[str, str]:
+        """Return what of it changes scores, by name, as percentiles carry it."""
+        return {"field": self.field, "lines": "yes" if self.lines else "no"}
+
+    @property
+    def group_field(self) -> str | None:
+        """The field of the groups."""
+        return self.by if self.group is None else self.group
+
+
+@dataclass(frozen=True)
+class PlanSummary:
+    """What a result says of the decisions.
+
+    Attributes:
+        models: the names of the models, as columns begin.
+        signatures: of the models, by name.
+        rules: what stays, in words.
+    """
+
+    models: tuple[str, ...]
+    signatures: Mapping[str, str]
+    rules: tuple[str, ...]
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> PlanSummary:
+        """Return the summary with these plain values.
+
+        Args:
+            stored: of `asdict`.
+
+        Raises:
+            KeyError, TypeError, AttributeError: they are others.
+        """
+        signatures = {str(name): str(line) for name, line in stored["signatures"].items()}
+        return cls(tuple(map(str, stored["models"])), signatures, tuple(map(str, stored["rules"])))
+
+
+@dataclass(frozen=True)
+class FilterPlan:
+    """What becomes of the records of files.
+
+    Attributes:
+        scorer: what scores them.
+        options: how they are read.
+        rules: which documents stay.
+        percentiles: those that the rules refer to.
+        seed: of the choice of examples.
+    """
+
+    scorer: Scorer
+    options: RecordOptions = field(default_factory=RecordOptions)
+    rules: FilterRules = field(default_factory=FilterRules)
+    percentiles: Percentiles | None = None
+    seed: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models, as the rules know them."""
+        return self.scorer.names
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        """The buckets that files are split into; none where they are not."""
+        return () if self.rules.buckets is None else BUCKETS
+
+    @property
+    def bucket_column(self) -> str | None:
+        """The name of the column that says in which bucket a document is; None without buckets."""
+        return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
+
+    def fields(self) -> RecordFields:
+        """Return which fields of a record are read."""
+        others = (self.options.by, self.options.group_field, self.options.id)
+        return RecordFields(self.options.field, tuple(dict.fromkeys(name for name in others if name is not None)))
+
+    def check(self) -> None:
+        """Refuse what does not fit together, before anything is read.
+
+        Raises:
+            UsageError: a rule without its percentiles, or percentiles of other models.
+        """
+        self.rules.check(self.names, self.percentiles)
+        if self.percentiles is not None:
+            self.percentiles.check(column_signatures(self.scorer), self.options.scored_by(), self.options.group_field)
+
+    def summary(self) -> PlanSummary:
+        """Return what a result says of the decisions."""
+        rules = tuple(self.rules.describe(self.names, self.percentiles))
+        return PlanSummary(tuple(self.names), column_signatures(self.scorer), rules)
+
+    def described(self) -> dict[str, Any]:
+        """Return all that the output depends on, as plain values."""
+        percentiles = None if self.percentiles is None else self.percentiles.to_dict()
+        return {
+            "models": self.scorer.signatures,
+            "fingerprints": {name: model.fingerprint for name, model in self.scorer.models.items()},
+            "options": dict(vars(self.options)),
+            "rules": dict(vars(self.rules)),
+            "percentiles": percentiles,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class FileJob:
+    """A file to filter.
+
+    Attributes:
+        source: the file.
+        name: of its output, within the folder of all outputs; empty where there is one output.
+        outputs: path of what stays, by bucket; "" without buckets.
+        form: of the output.
+        rejects: path for bad records.
+        record: path of what is remembered of the file when it is complete; None to remember nothing.
+    """
+
+    source: Source
+    name: str
+    outputs: Mapping[str, str]
+    form: Format
+    rejects: str | None = None
+    record: str | None = None
+
+
+def column_signatures(scorer: Scorer) -> dict[str, str]:
+    """Return the signatures of models by the names of their columns; where a field chooses, of all together.
+
+    Args:
+        scorer: has the models.
+    """
+    if scorer.settings.by is None:
+        return scorer.signatures
+    parts = {"by": scorer.settings.by, **scorer.signatures}
+    return {CHOSEN: str(Signature(parts, head="doc"))}
+
+
+def keys_of(records: Records, label: str, seed: int) -> Any:
+    """Return the keys by which records are sampled, uint64 [records], whatever batch they come in.
+
+    Args:
+        records: of a file, in order.
+        label: the file's name, the same wherever it lies.
+        seed: of the sample.
+    """
+    if not len(records):
+        return document_keys(label, 0, 0, seed)
+    first, last = int(records.numbers[0]), int(records.numbers[-1])
+    return document_keys(label, first - 1, last - first + 1, seed)[records.numbers - first]

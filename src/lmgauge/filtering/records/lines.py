@@ -1,0 +1,100 @@
+"""Lines of text as records: read as they are, written as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import IO, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.filtering.documents import Documents
+from lmgauge.filtering.records.packing import writing_packed
+from lmgauge.filtering.records.records import BLOCK_BYTES, RawBlock, RecordFields, Records, ScoredRecords
+from lmgauge.text.cleaning import Place, strip_file_start
+from lmgauge.text.readers import line_blocks
+from lmgauge.text.segments import TextReport
+from lmgauge.text.streams import Source
+
+
+class LineReader:
+    """Reads the lines of a text file as documents.
+
+    Args:
+        source: the file.
+        fields: a text file has none: none may be asked for.
+
+    Raises:
+        InputError: fields are asked for.
+    """
+
+    def __init__(self, source: Source, fields: RecordFields) -> None:
+        if fields.others:
+            raise InputError(f"{source.name}: lines of text have no field {fields.others[0]!r}; use JSONL or Parquet")
+        self.source = source
+
+    def blocks(self) -> Iterator[RawBlock]:
+        """Yield blocks of whole lines; see `RecordReader`."""
+        return whole_lines(self.source)
+
+    def parse(self, block: RawBlock) -> Records:
+        """Return the lines of a block; see `RecordReader`."""
+        lines = block.content.split(b"\n")[:-1]
+        numbers = np.arange(block.first, block.first + len(lines), dtype=np.int64)
+        texts = [line[:-1] if line.endswith(b"\r") else line for line in lines] if b"\r" in block.content else lines
+        return Records(Documents.of(texts, self.source.name), numbers, {}, lines, self.source.name, is_text=True)
+
+    def raw_record(self, records: Records, row: int) -> str | None:
+        """Return a line; see `RecordReader`."""
+        return as_text(records.raw[row])
+
+
+class LineWriter:
+    """Writes the lines of documents as they were; columns have no place there.
+
+    Args:
+        path: of the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._stack = path, ExitStack()
+
+    def __enter__(self) -> Self:
+        self._file: IO[bytes] = self._stack.enter_context(writing_packed(self._path))
+        return self
+
+    def __exit__(self, *error: object) -> bool | None:
+        return self._stack.__exit__(*error)  # type: ignore[arg-type]
+
+    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
+        """Write lines; see `RecordWriter`."""
+        lines = scored.records.raw
+        return self._file.write(b"".join(lines[row] + b"\n" for row in rows.tolist()))
+
+
+def whole_lines(source: Source) -> Iterator[RawBlock]:
+    """Yield a file in blocks of whole lines, a byte order mark at its start left out.
+
+    Args:
+        source: the file.
+
+    Raises:
+        InputError: it cannot be read, is UTF-16, or a line is too long.
+    """
+    first, place = 1, Place(source.name)
+    for block, newline_supplied in line_blocks(source, BLOCK_BYTES):
+        content = strip_file_start(block, place, TextReport()) if first == 1 else block
+        if newline_supplied and content == b"\n":
+            return
+        yield RawBlock(content, first, len(content))
+        first += content.count(b"\n")
+
+
+def as_text(raw: bytes) -> str | None:
+    """Return bytes as text, None where they are no UTF-8."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,65 @@
+"""Files written packed, as the ending of their name says; the same bytes make the same file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, cast
+
+from lmgauge.errors import needing
+from lmgauge.files import STANDARD_STREAM, writing
+from lmgauge.text.streams import split_compression
+
+_ZSTD_LEVEL = 3
+
+
+@contextmanager
+def writing_packed(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name, packed as its ending says, when the block ends well.
+
+    Args:
+        path: with one of the endings .gz, .bz2, .xz and .zst, or another, which is not packed; `-` is standard output.
+
+    Raises:
+        OutputError: it cannot be written.
+        MissingExtraError: a .zst file, and the zstandard library is not installed.
+
+    Example:
+        >>> import tempfile, gzip
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with writing_packed(f"{folder}/a.txt.gz") as file:
+        ...         _ = file.write(b"the cat")
+        ...     gzip.open(f"{folder}/a.txt.gz").read()
+        b'the cat'
+    """
+    if os.fspath(path) == STANDARD_STREAM:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    ending = split_compression(os.fspath(path))[1]
+    with writing(path) as plain, _packer(plain, ending) as packed:
+        yield packed
+
+
+@contextmanager
+def _packer(plain: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
+    if not ending:
+        yield plain
+    elif ending == ".zst":
+        with needing("zstandard", extra="zstd"):
+            import zstandard
+        with zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True).stream_writer(plain, closefd=False) as packed:
+            yield cast(IO[bytes], packed)
+    elif ending == ".gz":
+        import gzip
+
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=plain, mtime=0) as file:
+            yield cast(IO[bytes], file)
+    else:
+        import bz2
+        import lzma
+
+        with bz2.BZ2File(plain, "wb") if ending == ".bz2" else lzma.LZMAFile(plain, "wb") as other:
+            yield cast(IO[bytes], other)

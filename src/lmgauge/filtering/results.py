@@ -1,0 +1,147 @@
+"""What filtering documents gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.filtering.histogram import PerplexityHistogram
+from lmgauge.filtering.plan import PlanSummary
+from lmgauge.filtering.tally import STAYS, Example, Tally
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """Documents of a group, and those of them that stay.
+
+    Attributes:
+        name: of the group; empty for documents without one.
+        documents, bytes: that were scored.
+        stay_documents, stay_bytes: of them, those that stay.
+    """
+
+    name: str
+    documents: int
+    bytes: int
+    stay_documents: int
+    stay_bytes: int
+
+
+@dataclass(frozen=True, repr=False)
+class FilteredDocuments(Shown):
+    """What became of the documents of some files.
+
+    Attributes:
+        output: the file or folder that they were written to.
+        files: how many were read; `files_before` of them were complete before.
+        records: how many there were; those with `problems` could not be used.
+        documents, bytes: that were scored, and the bytes of their texts.
+        stay_documents, stay_bytes: of them, those that stay.
+        reasons: documents that were dropped, by reason.
+        problems: records that could not be used, by reason; `first_problems` has the first of each with its place.
+        groups: by name.
+        buckets: documents that stay, by bucket; empty without buckets.
+        stand_in: documents judged by the percentiles of all, as those of their group were not known.
+        rules: what stays, in words.
+        signatures: of the models, by the name of their columns.
+        models: the names of the models.
+        examples: documents drawn at random, by what became of them ("stays", or the reason).
+        scored, stays: how perplexities are distributed, before and after.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> from pathlib import Path
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "in.txt").write_text("a b\\nx y z\\n")
+        ...     lmgauge.filter_documents({"lap2": model}, f"{folder}/in.txt", f"{folder}/out.txt", max_perplexity=3)
+        <FilteredDocuments: 1 of 2 documents stay, 3 of 8 bytes>
+    """
+
+    output: str
+    files: int
+    files_before: int
+    records: int
+    documents: int
+    bytes: int
+    stay_documents: int
+    stay_bytes: int
+    reasons: Mapping[str, int]
+    problems: Mapping[str, int]
+    first_problems: Mapping[str, str]
+    groups: tuple[GroupCounts, ...]
+    buckets: Mapping[str, int]
+    stand_in: int
+    rules: tuple[str, ...]
+    signatures: Mapping[str, str]
+    models: tuple[str, ...]
+    examples: Mapping[str, Sequence[Example]]
+    scored: PerplexityHistogram
+    stays: PerplexityHistogram
+
+    @classmethod
+    def of(cls, summary: PlanSummary, tallies: Sequence[Tally], output: str, *, before: int = 0) -> FilteredDocuments:
+        """Return the numbers of all files together.
+
+        Args:
+            summary: what was decided.
+            tallies: what became of the records of each file.
+            output: where the documents are.
+            before: how many files were complete before.
+        """
+        total = Tally(list(summary.models))
+        for tally in tallies:
+            total.merge(tally)
+        documents = sum(total.reasons.values())
+        groups = [GroupCounts(name, **counts) for name, counts in sorted(total.groups.items())]
+        return cls(
+            output=output,
+            files=len(tallies),
+            files_before=before,
+            records=total.records,
+            documents=documents,
+            bytes=total.bytes,
+            stay_documents=total.reasons[STAYS],
+            stay_bytes=sum(group.stay_bytes for group in groups),
+            reasons={reason: count for reason, count in total.reasons.most_common() if reason != STAYS},
+            problems=dict(total.problems.most_common()),
+            first_problems=total.first_problems,
+            groups=tuple(groups),
+            buckets=dict(total.buckets),
+            stand_in=total.stand_in,
+            rules=summary.rules,
+            signatures=summary.signatures,
+            models=summary.models,
+            examples=total.examples,
+            scored=total.scored,
+            stays=total.stays,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values; examples with their texts, histograms as pairs of bin and count."""
+        plain = {name: value for name, value in vars(self).items() if name not in ("groups", "examples", "scored", "stays")}
+        return plain | {
+            "groups": [dict(vars(group)) for group in self.groups],
+            "examples": {reason: [dict(vars(one)) for one in examples] for reason, examples in self.examples.items()},
+            "scored": self.scored.to_dict(),
+            "stays": self.stays.to_dict(),
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row per group.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(dict(vars(group)) for group in self.groups)
+
+    def _in_brief(self) -> str:
+        counts = f"{self.stay_documents:,} of {self.documents:,} documents stay, {self.stay_bytes:,} of {self.bytes:,} bytes"
+        bad = sum(self.problems.values())
+        return counts + (f"; {bad:,} records could not be used" if bad else "")

@@ -1,0 +1,295 @@
+"""Scores documents in batches, for programs that handle tables: the function under `filter` and `score`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lmgauge.choices import BadRecordPolicy
+from lmgauge.context_policy import policy_of
+from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names, name_taken
+from lmgauge.filtering.documents import Documents, label_of, split_lines
+from lmgauge.filtering.model_cache import model_at
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.registry import model_names, not_a_model
+from lmgauge.models.segment_totals import sum_segments
+from lmgauge.signature import Signature
+from lmgauge.text.units import pieces
+from lmgauge.version import __version__
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Model = LanguageModel | str | os.PathLike[str]
+
+CHOSEN = "lm"
+"""The name of the columns where a field of the document chooses the model."""
+ANY = "*"
+"""Stands for all values of that field that have no model of their own."""
+PROBLEM_COLUMN = "score_problem"
+
+
+@dataclass(frozen=True)
+class ScorerSettings:
+    """How documents are scored.
+
+    Attributes:
+        field: the field or column with the text.
+        lines: True makes each line of a document a sentence of its own, as CCNet does; False the whole document one segment.
+        by: the field whose value chooses the model; None where every model scores every document.
+        errors: "reject" what cannot be scored, which then has a reason and no figures, or "fail".
+    """
+
+    field: str = "text"
+    lines: bool = False
+    by: str | None = None
+    errors: BadRecordPolicy = "reject"
+
+    def stored(self) -> dict[str, Any]:
+        """Return what decides the figures, as plain values."""
+        return {"field": self.field, "lines": self.lines, "by": self.by}
+
+
+class Scorer:
+    """Scores documents with one or more models; it can be sent to other processes, and loads its models once in each.
+
+    Models named by path are mapped into memory, so that all processes of a machine share their tables.
+
+    Args:
+        model: a model or its path; a mapping from names to several; with `by` a mapping from values of that field, "*" for
+            all others.
+        field: the field or column with the text.
+        lines: each line of a document is a sentence of its own, as in CCNet; by default a document is one segment, so that
+            figures are those of `eval --per-segment`.
+        by: the field or column whose value chooses the model, such as the language.
+        errors: "reject" gives what cannot be scored a reason in place of figures; "fail" raises.
+        scoring: how networks score; see `ScoringOptions`.
+        threads: how many; no figure of an n-gram model depends on it.
+
+    Attributes:
+        settings: the choices that decide the figures.
+        names: of the models, as columns begin: `lm` where a field chooses.
+
+    Raises:
+        UsageError: there is no model, or `by` without a mapping.
+        ModelFileError: a model cannot be loaded; raised when it is first used.
+
+    Example:
+        >>> import lmgauge, pyarrow as pa
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> table = pa.table({"id": [1, 2], "text": ["a b", "b"]})
+        >>> scored = Scorer({"lap2": model}).score_batch(table)
+        >>> scored.column_names[2:5], scored["lap2_tokens"].to_pylist()
+        (['lap2_bits', 'lap2_bits_per_byte', 'lap2_perplexity'], [3, 2])
+    """
+
+    def __init__(
+        self,
+        model: Model | Mapping[str, Model],
+        *,
+        field: str = "text",
+        lines: bool = False,
+        by: str | None = None,
+        errors: BadRecordPolicy = "reject",
+        scoring: ScoringOptions | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.settings = ScorerSettings(field, lines, by, errors)
+        self._models = dict(model) if isinstance(model, Mapping) else {"": model}
+        if not self._models:
+            raise UsageError("there is no model to score with")
+        for one in self._models.values():
+            if not isinstance(one, (str, os.PathLike)) and not hasattr(one, "score"):
+                raise not_a_model(one)
+        if by is not None and not isinstance(model, Mapping):
+            raise UsageError(
+                f'by={by!r} chooses among models by that field: give them as {{"en": "en/", "de": "de/", "*": ...}}'
+            )
+        self._scoring, self._threads = scoring or ScoringOptions(), threads
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_loaded"}
+
+    @property
+    def models(self) -> dict[str, LanguageModel]:
+        """The models by name, or with `by` by the value that chooses them; loaded on first use."""
+        if "_loaded" not in vars(self):
+            self._loaded = self._load()
+        return self._loaded
+
+    def _load(self) -> dict[str, LanguageModel]:
+        named = list(self._models.values())
+        opened = [model_at(one, self._scoring) if isinstance(one, (str, os.PathLike)) else one for one in named]
+        names = list(self._models) if list(self._models) != [""] else model_names(named, opened)
+        return dict(zip(names, opened, strict=True))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models, as columns begin."""
+        return [CHOSEN] if self.settings.by is not None else list(self.models)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns that scores are put into."""
+        return column_names(self.names)
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """What was decided about the figures of each model, one line each, by the names in `models`."""
+        return {name: self._signature(model) for name, model in self.models.items()}
+
+    def _signature(self, model: LanguageModel) -> str:
+        policy = policy_of(model)
+        parts = {
+            "unit": model.tokenizer.unit,
+            "eos": "yes" if policy.end == "eos" else "no",
+            "context": str(policy),
+            "documents": "lines" if self.settings.lines else "whole",
+            "vocab": model.vocabulary.fingerprint[:6],
+            "model": f"{model.label}@{model.fingerprint[:6]}",
+            "v": __version__,
+        }
+        return str(Signature(parts, head="doc"))
+
+    def score_texts(self, texts: Sequence[str | bytes | None], values: Sequence[str | None] | None = None) -> DocumentScores:
+        """Score strings, each a document.
+
+        Args:
+            texts: strings, or their bytes in UTF-8; None where there is no text.
+            values: with `by` the value of each that chooses its model.
+
+        Raises:
+            InputError: one cannot be scored, and errors are to "fail".
+        """
+        return self.score_documents(Documents.of(texts), values)
+
+    def score_documents(self, documents: Documents, values: Sequence[str | None] | None = None) -> DocumentScores:
+        """Score the documents of a batch.
+
+        Args:
+            documents: valid texts, and what is wrong with the others.
+            values: with `by` the value of each document that chooses its model.
+
+        Raises:
+            InputError: one cannot be scored, and errors are to "fail".
+            UsageError: `by` without values.
+        """
+        by = self.settings.by
+        problems = dict(documents.problems)
+        if by is None:
+            sums = {name: DocumentSums.nothing(documents.count) for name in self.models}
+            for name, model in self.models.items():
+                self._add(sums[name], model, documents, problems)
+        elif values is None:
+            raise UsageError(f"the field {by!r} chooses the model: give its values")
+        else:
+            sums = {CHOSEN: self._chosen_sums(documents, values, problems)}
+        if problems and self.settings.errors == "fail":
+            row = min(problems)
+            raise InputError(f"{documents.segments.source}, document {row + 1}: {': '.join(problems[row])}")
+        return DocumentScores(documents.byte_counts(), sums, problems)
+
+    def _chosen_sums(
+        self, documents: Documents, values: Sequence[str | None], problems: dict[int, tuple[str, str]]
+    ) -> DocumentSums:
+        known = {value: number for number, value in enumerate(self.models)}
+        default = known.get(ANY, -1)
+        chosen = np.array([known.get(value, default) if value is not None else default for value in values], np.int64)
+        for row in documents.rows[chosen[documents.rows] < 0].tolist():
+            problems[row] = NO_MODEL, f"{self.settings.by} is {values[row]!r}"
+        sums = DocumentSums.nothing(documents.count)
+        for number, model in enumerate(self.models.values()):
+            self._add(sums, model, documents.only(chosen[documents.rows] == number), problems)
+        return sums
+
+    def _add(
+        self, sums: DocumentSums, model: LanguageModel, documents: Documents, problems: dict[int, tuple[str, str]]
+    ) -> None:
+        """Add the sums of documents under a model; one that it refuses is noted."""
+        segments, owner = split_lines(documents.segments) if self.settings.lines else (documents.segments, None)
+        rows = documents.rows if owner is None else documents.rows[owner]
+        begin = 0
+        try:
+            parts = list(sum_segments(model, pieces(segments), threads=self._threads))
+        except InputError as error:
+            if len(documents.rows) == 1:
+                problems[int(documents.rows[0])] = REFUSED, str(error).partition(": ")[2]
+                return
+            first = np.arange(len(documents.rows)) < len(documents.rows) // 2
+            for half in (first, ~first):
+                self._add(sums, model, documents.only(half), problems)
+            return
+        for part in parts:
+            sums.add(rows[begin : begin + len(part)], part)
+            begin += len(part)
+
+    def score_batch(self, table: pa.Table) -> pa.Table:
+        """Return a table with the columns of the scores appended; its rows and columns stay as they are.
+
+        Args:
+            table: with the text in a column of strings, and with `by` a column of values.
+
+        Returns:
+            The table with, for a model called NAME, `NAME_bits` (float64, of the possible events), `NAME_bits_per_byte`,
+            `NAME_perplexity` (inf where an event is impossible, null without events), `NAME_tokens` (int64, `</s>`
+            included), `NAME_unseen` (share of unseen words, 0 to 1); and `score_problem`, null or why there are no figures.
+
+        Raises:
+            InputError: there is no such column, or one of these names is taken; a document cannot be scored, and errors
+                are to "fail".
+        """
+        import pyarrow as pa
+
+        fields = [self.settings.field, *([] if self.settings.by is None else [self.settings.by])]
+        for field in fields:
+            if field not in table.column_names:
+                names = ", ".join(map(repr, table.column_names[:8])) or "none"
+                raise InputError(f"the table has no column {field!r}; the columns are {names}: name one of them")
+        self.refuse_taken(table.column_names)
+        values = None if self.settings.by is None else [label_of(value) for value in table[self.settings.by].to_pylist()]
+        scores = self.score_documents(Documents.of_column(table[self.settings.field]), values)
+        for name, array in scores.arrow_columns().items():
+            table = table.append_column(name, array)
+        reasons: list[str | None] = [None] * len(scores)
+        for row, problem in scores.problems.items():
+            reasons[row] = ": ".join(problem)
+        return table.append_column(PROBLEM_COLUMN, pa.array(reasons, pa.string()))
+
+    __call__ = score_batch
+
+    def map_arrow(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield scored record batches, as Spark's `mapInArrow` wants them.
+
+        Args:
+            batches: as `score_batch` takes tables.
+
+        Raises:
+            InputError: as in `score_batch`.
+
+        Example:
+            >>> import lmgauge, pyarrow as pa
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+            >>> batches = pa.table({"text": ["a b"]}).to_batches()
+            >>> [batch["lap2_tokens"].to_pylist() for batch in Scorer({"lap2": model}).map_arrow(batches)]
+            [[3]]
+        """
+        import pyarrow as pa
+
+        for batch in batches:
+            yield from self.score_batch(pa.Table.from_batches([batch])).combine_chunks().to_batches()
+
+    def refuse_taken(self, names: Iterable[str]) -> None:
+        """Refuse names of columns that scores would be put into.
+
+        Raises:
+            InputError: one of them is there.
+        """
+        taken = sorted({*self.column_names, PROBLEM_COLUMN}.intersection(names))
+        if taken:
+            raise name_taken("the table", taken[0])

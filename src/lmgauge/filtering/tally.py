@@ -1,0 +1,200 @@
+"""What became of the documents of a file, in numbers that add up, and a few examples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.histogram import PerplexityHistogram
+from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, Judgement
+
+STAYS = REASONS[0]
+EXAMPLES = 5
+"""How many examples there are of what stays, and of what is dropped for each reason."""
+_EXAMPLE_CHARACTERS = 400
+_COUNTS = ("documents", "bytes", "stay_documents", "stay_bytes")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A document to look at.
+
+    Attributes:
+        key: by which it was drawn: examples are those with the lowest keys.
+        place: file and line, or its id.
+        text: how it begins.
+        perplexity: by the name of the model; None where there is none.
+    """
+
+    key: int
+    place: str
+    text: str
+    perplexity: Mapping[str, float | None]
+
+
+class Tally:
+    """Counts documents by what became of them.
+
+    Args:
+        models: names of the models.
+
+    Attributes:
+        records: that were read, those that could not be used included.
+        bytes: of the texts of usable documents.
+        written_bytes: of the records that stay, as they are written, before they are packed.
+        reasons: documents by what became of them, one of `REASONS`.
+        problems: records that could not be used, by what is wrong.
+        first_problems: the first of each, with its place.
+        groups: by name ("" for documents without one), the numbers of documents and bytes, and of those that stay.
+        buckets: documents that stay, by bucket.
+        stand_in: documents judged by the percentiles of all, as their group has none of its own.
+        scored, stays: perplexities of all documents, and of those that stay.
+        examples: by what became of them.
+    """
+
+    def __init__(self, models: list[str]) -> None:
+        self.records = self.bytes = self.written_bytes = self.stand_in = 0
+        self.reasons: Counter[str] = Counter()
+        self.problems: Counter[str] = Counter()
+        self.first_problems: dict[str, str] = {}
+        self.groups: dict[str, dict[str, int]] = {}
+        self.buckets: Counter[str] = Counter()
+        self.scored, self.stays = PerplexityHistogram(models), PerplexityHistogram(models)
+        self.examples: dict[str, list[Example]] = {}
+
+    def count_problem(self, reason: str, place: str) -> None:
+        """Count a record that cannot be used.
+
+        Args:
+            reason: what is wrong with it, in short.
+            place: where it is, and what it is in particular.
+        """
+        self.problems[reason] += 1
+        self.first_problems.setdefault(reason, place)
+
+    def count(self, figures: DocumentFigures, judgement: Judgement, groups: Groups, usable: NDArray[np.bool_]) -> None:
+        """Count the documents of a batch.
+
+        Args:
+            figures: of all its records.
+            judgement: what becomes of them.
+            groups: of them.
+            usable: bool [records], those that could be scored.
+        """
+        reasons = judgement.reasons[usable]
+        stay = usable & (judgement.reasons == 0)
+        self.records += len(usable)
+        self.bytes += int(figures.bytes[usable].sum())
+        self.reasons.update({REASONS[code]: n for code, n in enumerate(np.bincount(reasons).tolist()) if n})
+        self.stand_in += int(np.count_nonzero(judgement.stand_in & usable))
+        codes = judgement.buckets[stay]
+        counts = np.bincount(codes[codes != NO_BUCKET], minlength=len(BUCKETS)).tolist()
+        self.buckets.update({BUCKETS[code]: n for code, n in enumerate(counts) if n})
+        self.scored.add(groups.where(usable), figures.perplexity[usable])
+        self.stays.add(groups.where(stay), figures.perplexity[stay])
+        for code, name in enumerate(("", *groups.names)):
+            own = usable & (groups.codes == code - 1)
+            if own.any():
+                both = own & stay
+                sums = (own.sum(), figures.bytes[own].sum(), both.sum(), figures.bytes[both].sum())
+                self._add_group(name, dict(zip(_COUNTS, map(int, sums), strict=True)))
+
+    def draw(self, reason: str, examples: list[Example]) -> None:
+        """Take examples of what becomes of documents; those with the lowest keys stay.
+
+        Args:
+            reason: what became of them.
+            examples: candidates.
+        """
+        all_of_them = sorted([*self.examples.get(reason, []), *examples], key=lambda example: (example.key, example.place))
+        self.examples[reason] = all_of_them[:EXAMPLES]
+
+    def _add_group(self, name: str, counts: Mapping[str, int]) -> None:
+        own = self.groups.setdefault(name, dict.fromkeys(_COUNTS, 0))
+        for what, number in counts.items():
+            own[what] += number
+
+    def merge(self, other: Tally) -> None:
+        """Add the numbers of another file.
+
+        Args:
+            other: of the same models.
+        """
+        self.records += other.records
+        self.bytes += other.bytes
+        self.written_bytes += other.written_bytes
+        self.stand_in += other.stand_in
+        for mine, theirs in ((self.reasons, other.reasons), (self.problems, other.problems), (self.buckets, other.buckets)):
+            mine.update(theirs)
+        for reason, place in other.first_problems.items():
+            self.first_problems.setdefault(reason, place)
+        for name, counts in other.groups.items():
+            self._add_group(name, counts)
+        self.scored.merge(other.scored)
+        self.stays.merge(other.stays)
+        for reason, examples in other.examples.items():
+            self.draw(reason, examples)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        return {
+            **{name: getattr(self, name) for name in ("records", "bytes", "written_bytes", "stand_in")},
+            **{name: dict(getattr(self, name)) for name in ("reasons", "problems", "first_problems", "groups", "buckets")},
+            "scored": self.scored.to_dict(),
+            "stays": self.stays.to_dict(),
+            "examples": {reason: [asdict(example) for example in examples] for reason, examples in self.examples.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Tally:
+        """Return the tally that `to_dict` gave.
+
+        Args:
+            stored: its plain values.
+
+        Raises:
+            InputError: they are not those of a tally.
+        """
+        try:
+            scored = PerplexityHistogram.from_dict(stored["scored"])
+            tally = cls(list(scored.models))
+            tally.scored, tally.stays = scored, PerplexityHistogram.from_dict(stored["stays"])
+            for name in ("records", "bytes", "written_bytes", "stand_in"):
+                setattr(tally, name, _count(stored[name]))
+            for name in ("reasons", "problems", "buckets"):
+                setattr(tally, name, Counter({str(key): _count(number) for key, number in stored[name].items()}))
+            tally.first_problems = {str(key): str(place) for key, place in stored["first_problems"].items()}
+            for group, counts in stored["groups"].items():
+                tally._add_group(str(group), {what: _count(counts[what]) for what in _COUNTS})
+            for reason, examples in stored["examples"].items():
+                tally.draw(str(reason), [_example(example) for example in examples])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"not what is remembered of a filtered file: {error!r}") from error
+        return tally
+
+
+def example_text(text: bytes) -> str:
+    """Return how a text begins.
+
+    Args:
+        text: UTF-8.
+    """
+    return text[: 4 * _EXAMPLE_CHARACTERS].decode("utf-8", "ignore")[:_EXAMPLE_CHARACTERS]
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _example(stored: Mapping[str, Any]) -> Example:
+    perplexity = {str(name): None if value is None else float(value) for name, value in stored["perplexity"].items()}
+    return Example(_count(stored["key"]), str(stored["place"]), str(stored["text"]), perplexity)

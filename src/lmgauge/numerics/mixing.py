@@ -1,0 +1,27 @@
+"""Numbers that look random and are the same on every machine and in every version: the mixing step of SplitMix64."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Step between the states of SplitMix64: 2**64 over the golden ratio, odd."""
+
+
+def mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the output of the SplitMix64 generator for its states (Steele, Lea, Flood 2014), a permutation of the numbers.
+
+    Args:
+        state: uint64 [any shape].
+
+    Returns:
+        uint64 of the same shape.
+
+    Example:
+        >>> [f"{number:016x}" for number in mixed(np.arange(1, 3, dtype=np.uint64) * GOLDEN)]
+        ['e220a8397b1dcdaf', '6e789e6aa1b965f4']
+    """
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))

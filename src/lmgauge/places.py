@@ -1,0 +1,261 @@
+"""Files and folders at a local path or at an address (`s3://bucket/part.jsonl`), by one set of functions for both.
+
+Writing is `lmgauge.files.writing`, which takes both as well. A local path is never sent anywhere, and costs no library.
+
+>>> joined("s3://bucket/out", "part.jsonl"), joined("out", "part.jsonl")
+('s3://bucket/out/part.jsonl', 'out/part.jsonl')
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Sequence
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from lmgauge.errors import InputError
+from lmgauge.files import OutputError, writing
+from lmgauge.json_text import to_json
+from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
+from lmgauge.remote.protocol import FileState
+from lmgauge.remote.stores import store_of
+
+__all__ = [
+    "FileState",
+    "base_name",
+    "exists",
+    "expand",
+    "file_state",
+    "file_states",
+    "is_remote",
+    "joined",
+    "list_files",
+    "make_folder",
+    "open_in_parts",
+    "open_reading",
+    "read_json",
+    "remove",
+    "shown_name",
+    "write_json",
+]
+
+_ASKED_AT_A_TIME = 16
+
+Place = str | os.PathLike[str]
+"""A local path, or the address of a remote file or folder."""
+
+
+def file_state(place: Place) -> FileState:
+    """Return the size and the version of a file.
+
+    Args:
+        place: of the file; links are followed.
+
+    Raises:
+        InputError: there is no such file, or it cannot be asked for.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if is_remote(place):
+        return store_of(os.fspath(place)).state()
+    try:
+        state = os.stat(place)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
+    return FileState(state.st_size, str(state.st_mtime_ns))
+
+
+def file_states(places: Sequence[Place]) -> list[FileState]:
+    """Return the size and the version of several files; of remote ones, several are asked for at a time.
+
+    Args:
+        places: of the files.
+
+    Raises:
+        InputError: one is not there, or cannot be asked for.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if sum(map(is_remote, places)) < 2:
+        return list(map(file_state, places))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_ASKED_AT_A_TIME) as pool:
+        return list(pool.map(file_state, places))
+
+
+def exists(place: Place) -> bool:
+    """Return True if a file is there (or, at a local path, a folder).
+
+    Args:
+        place: of the file.
+
+    Raises:
+        InputError: it cannot be asked for: access is denied, or the server does not answer.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    return store_of(os.fspath(place)).exists() if is_remote(place) else os.path.exists(place)
+
+
+def expand(pattern: str) -> list[str]:
+    """Return the files that a pattern with `*`, `?` or `[` names, sorted; a plain path, or one of a file, as it is.
+
+    Args:
+        pattern: a path or an address; `**` stands for folders in folders.
+
+    Raises:
+        InputError: no file matches.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if not glob.has_magic(pattern) or (not is_remote(pattern) and os.path.lexists(pattern)):
+        return [pattern]
+    if is_remote(pattern):
+        store = store_of(pattern)
+        addresses = [pattern] if is_web(pattern) or store.exists() else store.matches()
+        if not addresses:
+            raise InputError(f"{store.name}: no file matches this pattern")
+        return addresses
+    matches = sorted(match for match in glob.glob(pattern, recursive=True) if not os.path.isdir(match))
+    if not matches:
+        raise InputError(f"{shown_name(pattern)}: no file matches this pattern")
+    return matches
+
+
+def list_files(folder: Place) -> list[str]:
+    """Return the names of the files that are right in a folder, sorted; none where there is no such folder.
+
+    Args:
+        folder: a local folder, or the address of one.
+
+    Raises:
+        InputError: it cannot be listed.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if is_remote(folder):
+        return store_of(os.fspath(folder)).names()
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise InputError(f"{shown_name(folder)!r}: {_reason(error)}") from error
+
+
+def make_folder(folder: Place) -> None:
+    """Make a folder and those that lead to it; an address needs none.
+
+    Args:
+        folder: where.
+
+    Raises:
+        OutputError: it cannot be made.
+    """
+    if is_remote(folder):
+        return
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{os.fspath(folder)}: cannot be made: {error.strerror or error}") from error
+
+
+def open_reading(place: Place, version: str = "") -> BufferedReader:
+    """Open a file for reading, from its start, with `seek`.
+
+    Args:
+        place: of the file.
+        version: of `file_state`, to refuse a remote file that was written anew since; "" to take it as it is.
+
+    Raises:
+        InputError: it cannot be opened; of a remote file, also while it is read.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if is_remote(place):
+        from lmgauge.remote.reading import open_sequential
+
+        return open_sequential(os.fspath(place), version)
+    try:
+        return open(place, "rb")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
+
+
+def open_in_parts(place: Place, version: str = "") -> BinaryIO:
+    """Open a file of which only parts are read, such as the columns of a Parquet file: only those parts are sent.
+
+    Args:
+        place: of the file.
+        version: as of `open_reading`.
+
+    Returns:
+        The file; of an address, a `lmgauge.remote.reading.PartsFile`, to which the parts can be named beforehand.
+
+    Raises:
+        InputError: it cannot be opened; of a remote file, also while it is read.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if not is_remote(place):
+        return open_reading(place)
+    from lmgauge.remote import reading
+
+    return cast(BinaryIO, reading.open_in_parts(os.fspath(place), version))
+
+
+def read_json(place: Place) -> Any:
+    """Return what a small JSON file holds.
+
+    Args:
+        place: of the file.
+
+    Raises:
+        InputError: there is no such file, or it is not JSON.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    with open_reading(place) as file:
+        text = file.read()
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{shown_name(place)}: is not valid JSON: {error}") from error
+
+
+def write_json(place: Place, document: Any) -> None:
+    """Write a small JSON file, whole or not at all.
+
+    Args:
+        place: of the file; a file there is replaced.
+        document: of plain values, see `json_text.to_json`.
+
+    Raises:
+        OutputError: it cannot be written.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    with writing(place) as file:
+        file.write((to_json(document) + "\n").encode())
+
+
+def remove(place: Place) -> None:
+    """Remove a file; nothing happens where there is none.
+
+    Args:
+        place: of the file.
+
+    Raises:
+        OutputError: it cannot be removed.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    try:
+        if is_remote(place):
+            store_of(os.fspath(place)).remove()
+        else:
+            Path(place).unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{shown_name(place)}: cannot be removed: {error.strerror or error}") from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, PermissionError):
+        return "permission denied: this user may not read it"
+    return getattr(error, "strerror", None) or str(error).partition("\n")[0]
