@@ -83,7 +83,7 @@ LIBRARIES: dict[str, set[str]] = {
     "_kernels": {"numpy"},
     "numerics": {"numpy"},
     "information": {"numpy"},
-    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
+    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "distributions": {"numpy", "array_api_compat"},
     "stages": {"numpy", "ray"},
@@ -102,7 +102,7 @@ LIBRARIES: dict[str, set[str]] = {
 """Room -> libraries it may import."""
 
 EXTRAS = {
-    *("zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
+    *("zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray"),
     *("regex", "sacrebleu", "sklearn"),
     *("jinja2", "vl_convert", "starlette", "uvicorn"),
