@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +44,7 @@ def test_larger_shares_hold_smaller_ones(documents: list[tuple[float, int]]) -> 
     sizes = np.array([size for _, size in documents])
     for order in (most_alike_first(differences), random_order(differences, random_keys(len(sizes), 5))):
         parts = [first_share(order, sizes, share) for share in (0.1, 0.3, 0.7, 1.0)]
-        assert all((larger | ~smaller).all() for smaller, larger in zip(parts, parts[1:], strict=False))
+        assert all((larger | ~smaller).all() for smaller, larger in pairwise(parts))
 
 
 def test_equal_differences_stay_in_the_order_of_the_pool() -> None:

@@ -48,7 +48,9 @@ def test_one_document_and_two_lines_can_be_split() -> None:
 def test_the_same_seed_holds_out_the_same() -> None:
     target = Corpus.from_strings([f"line {i}" for i in range(100)])
     first, again, other = (split_target(target, 0.2, seed).held_out for seed in (1, 1, 2))
-    assert first is not None and again is not None and other is not None
+    assert first is not None
+    assert again is not None
+    assert other is not None
     assert texts_of(first) == texts_of(again) != texts_of(other)
 
 

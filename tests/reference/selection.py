@@ -1,8 +1,8 @@
 """Cross-entropy difference selection in the slow and obvious way, over lists of sentences.
 
-Moore & Lewis 2010, "Intelligent Selection of Language Model Training Data" (ACL 2010 short papers, pages 220-224): documents
-in the order of H_I - H_N, the cross-entropies per token under a model of in-domain text and one of a sample of the pool, both
-over the words that are in the in-domain text at least twice.
+Moore & Lewis 2010, "Intelligent Selection of Language Model Training Data" (ACL 2010 short papers, pages 220-224):
+documents in the order of H_I - H_N, the cross-entropies per token under a model of in-domain text and one of a sample of the
+pool, both over the words that are in the in-domain text at least twice.
 """
 
 from __future__ import annotations
