@@ -94,7 +94,9 @@ class Documents:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if not (is_text(kind) or pa.types.is_null(kind)):
+        if pa.types.is_null(kind):  # a batch in which no document has a text
+            return cls.of([None] * len(column), source)
+        if not is_text(kind):
             raise InputError(f"{source}: the column of the text holds {kind}, not strings: name another field")
         strings = column.cast(pa.large_string())
         rows = (

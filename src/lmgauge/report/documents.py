@@ -59,6 +59,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Correlation": _by("correlation"),
     "CalcResult": _by("calc"),
     "Info": _by("info"),
+    "Selection": _by("selection"),
     "SplitText": _by("split"),
     "ScoredText": _by("scored_text"),
     "ScoredTexts": _by("scored_text", "blocks_of_several"),
@@ -67,6 +68,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "MixtureFit": _by("mixture", "fit_blocks"),
     "PrunedModel": _by("pruning"),
     "StaticMixture": _by("mixture", "static_blocks"),
+    "Percentiles": _by("percentiles"),
     "NeuralTraining": _by("training"),
     "FinishedShard": _by("shards"),
 }

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.filtering.document_scores import DocumentScores
+from lmgauge.filtering.document_scores import DocumentColumns
 from lmgauge.filtering.documents import Documents
 from lmgauge.text.streams import Source
 
@@ -39,7 +39,7 @@ class RawBlock:
     Attributes:
         content: the bytes of whole lines, or a table.
         first: number of the first record (line, row) in the file, from 1.
-        size: bytes of the file that it takes, about.
+        size: bytes of the file, as it is packed, that it takes; about.
     """
 
     content: Any
@@ -90,7 +90,7 @@ class ScoredRecords:
     """
 
     records: Records
-    scores: DocumentScores
+    scores: DocumentColumns
     labels: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
 
