@@ -13,7 +13,7 @@ from lmgauge.choices import BadRecordPolicy
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names, name_taken
-from lmgauge.filtering.documents import Documents, label_of, split_lines
+from lmgauge.filtering.documents import Documents, labels_of, split_lines
 from lmgauge.filtering.model_cache import model_at
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -269,7 +269,7 @@ class Scorer:
                 names = ", ".join(map(repr, table.column_names[:8])) or "none"
                 raise InputError(f"the table has no column {field!r}; the columns are {names}: name one of them")
         self.refuse_taken(table.column_names)
-        values = None if self.settings.by is None else [label_of(value) for value in table[self.settings.by].to_pylist()]
+        values = None if self.settings.by is None else labels_of(table[self.settings.by])
         return self.score_documents(Documents.of_column(table[self.settings.field]), values)
 
     def with_columns(self, table: pa.Table, scores: DocumentScores) -> pa.Table:
