@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import InputError
 from lmgauge.numerics.intervals import UNKNOWN
+from lmgauge.signature import text_parts
 
 if TYPE_CHECKING:
     from lmgauge.choices import Boundary
@@ -23,20 +24,6 @@ def normalizer_of(model: LanguageModel) -> str | None:
     """Return the normalizer that a model's text goes through before it is cut into tokens; None if there is none."""
     name: str | None = getattr(model.tokenizer, "normalizer", None)
     return name
-
-
-def text_parts(unit: str, normalizer: str | None) -> dict[str, str]:
-    """Return the parts of a signature that say what tokens are made of.
-
-    Args:
-        unit: of the tokens.
-        normalizer: what was done to the text before it was cut; None if nothing was.
-
-    Example:
-        >>> text_parts("subword", "ccnet")
-        {'unit': 'subword', 'norm': 'ccnet'}
-    """
-    return {"unit": unit, **({"norm": normalizer} if normalizer else {})}
 
 
 @dataclass(frozen=True)
