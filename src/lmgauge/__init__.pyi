@@ -16,10 +16,10 @@ from lmgauge.api.compare import compare_recipes as compare_recipes
 from lmgauge.api.context_curve import context_curve as context_curve
 from lmgauge.api.diagnose import diagnose as diagnose
 from lmgauge.api.divergence import divergence as divergence
+from lmgauge.api.documents import FilterWork as FilterWork
 from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
-from lmgauge.api.filter import FilterWork as FilterWork
 from lmgauge.api.filter import filter_documents as filter_documents
 from lmgauge.api.filter import score_documents as score_documents
 from lmgauge.api.import_scores import import_scores as import_scores
@@ -30,6 +30,7 @@ from lmgauge.api.mix import StaticMixture as StaticMixture
 from lmgauge.api.mix import mix as mix
 from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap
+from lmgauge.api.percentiles import learn_percentiles as learn_percentiles
 from lmgauge.api.protocols import evaluate_protocols as evaluate_protocols
 from lmgauge.api.prune import PrunedModel as PrunedModel
 from lmgauge.api.prune import prune as prune

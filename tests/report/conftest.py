@@ -20,6 +20,8 @@ from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
+from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.scored_text import ScoredTexts
@@ -40,6 +42,7 @@ from lmgauge.report import (
     membership,
     mixture,
     overlap,
+    percentiles,
     protocols,
     pruning,
     recipes,
@@ -127,8 +130,22 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
+        "percentiles": learnt_percentiles(),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }
+
+
+def learnt_percentiles() -> lmgauge.Percentiles:
+    """Percentiles of two models, with impossible events, a small group, and documents without a group or a perplexity."""
+    groups = Groups.of([(HOSTILE, LONG, "a", None)[min(k % 9, 3)] for k in range(450)])
+    sample = PercentileSample(2, SampleSettings(40, 1, HOSTILE))
+    values = np.arange(1.0, 901.0).reshape(450, 2)
+    values[::40, 0], values[::50, 1] = np.inf, np.nan
+    keys = document_keys("x", 0, 450, 1)
+    mask = sample.wanted(keys, groups)
+    sample.add(keys[mask], groups.where(mask), values[mask])
+    sample.bad_records = 3
+    return lmgauge.Percentiles.learn(sample, {HOSTILE: f"doc|model:{HOSTILE}", LONG: "doc|model:x"}, least=40)
 
 
 def _candidates(base: Path, candidates: dict[str, Path], test: Path) -> Any:
@@ -256,6 +273,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "pruning": lambda it: (*pruning.blocks(it["pruned"], name=HOSTILE), *pruning.blocks(it["pruned"], name=LONG)),
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
     "words": lambda it: words.blocks(it["words"]),
+    "percentiles": lambda it: percentiles.blocks(it["percentiles"]),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
     ),
@@ -303,6 +321,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         it["selection"],
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
         it["words"],
+        it["percentiles"],
         it["pruned"],
         it["static"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),

@@ -94,6 +94,8 @@ class Documents:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_null(kind):  # a batch in which no document has a text
+            return cls.of([None] * len(column), source)
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
             raise InputError(f"{source}: the column of the text holds {kind}, not strings: name another field")
         strings = column.cast(pa.large_string())

@@ -76,6 +76,7 @@ def filter_file(
             tally.count(batch.figures, batch.judgement, batch.groups, batch.usable)
             _draw_examples(plan, job, batch, tally)
             stay = batch.usable & (batch.judgement.reasons == 0)
+            tally.add_totals(batch.scored.scores, batch.usable, stay)
             for bucket, writer in writers.items():
                 own = stay & (batch.judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
                 tally.written_bytes += writer.write(batch.scored, np.flatnonzero(own))

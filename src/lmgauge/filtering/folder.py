@@ -79,7 +79,7 @@ def read_folder(folder: str) -> FilteredDocuments:
     try:
         summary = PlanSummary.from_dict(work["summary"])
         records = {str(name): joined(folder, RECORDS, "files", str(record)) for name, record in work["files"].items()}
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder}: what it remembers of its documents is damaged: {error!r}") from error
     missing = [name for name, record in records.items() if not exists(record)]
     if missing:

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.filtering.corpus_totals import CorpusTotals
+from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, Judgement
@@ -20,6 +22,7 @@ EXAMPLES = 5
 """How many examples there are of what stays, and of what is dropped for each reason."""
 _EXAMPLE_CHARACTERS = 400
 _COUNTS = ("documents", "bytes", "stay_documents", "stay_bytes")
+_TOTALS = ("totals", "stay_totals")
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Tally:
         buckets: documents that stay, by bucket.
         stand_in: documents judged by the percentiles of all, as their group has none of its own.
         scored, stays: perplexities of all documents, and of those that stay.
+        totals, stay_totals: by the name of the model, sums over all documents, and over those that stay.
         examples: by what became of them.
     """
 
@@ -67,6 +71,7 @@ class Tally:
         self.groups: dict[str, dict[str, int]] = {}
         self.buckets: Counter[str] = Counter()
         self.scored, self.stays = PerplexityHistogram(models), PerplexityHistogram(models)
+        self.totals, self.stay_totals = ({name: CorpusTotals() for name in models} for _ in range(2))
         self.examples: dict[str, list[Example]] = {}
 
     def count_problem(self, reason: str, place: str) -> None:
@@ -106,6 +111,18 @@ class Tally:
                 sums = (own.sum(), figures.bytes[own].sum(), both.sum(), figures.bytes[both].sum())
                 self._add_group(name, dict(zip(_COUNTS, map(int, sums), strict=True)))
 
+    def add_totals(self, scores: DocumentScores, usable: NDArray[np.bool_], stay: NDArray[np.bool_]) -> None:
+        """Add what the models make of the documents of a batch.
+
+        Args:
+            scores: of all its records.
+            usable: bool [records], those that could be scored.
+            stay: bool [records], of them those that stay.
+        """
+        for sums, chosen in ((self.totals, usable), (self.stay_totals, stay)):
+            for name in sums:
+                sums[name] += CorpusTotals.of(scores.sums[name].totals, scores.bytes, chosen)
+
     def draw(self, reason: str, examples: list[Example]) -> None:
         """Take examples of what becomes of documents; those with the lowest keys stay.
 
@@ -139,6 +156,9 @@ class Tally:
             self._add_group(name, counts)
         self.scored.merge(other.scored)
         self.stays.merge(other.stays)
+        for name in self.totals:
+            self.totals[name] += other.totals[name]
+            self.stay_totals[name] += other.stay_totals[name]
         for reason, examples in other.examples.items():
             self.draw(reason, examples)
 
@@ -149,6 +169,7 @@ class Tally:
             **{name: dict(getattr(self, name)) for name in ("reasons", "problems", "first_problems", "groups", "buckets")},
             "scored": self.scored.to_dict(),
             "stays": self.stays.to_dict(),
+            **{what: {name: dict(vars(own)) for name, own in getattr(self, what).items()} for what in _TOTALS},
             "examples": {reason: [asdict(example) for example in examples] for reason, examples in self.examples.items()},
         }
 
@@ -173,6 +194,8 @@ class Tally:
             tally.first_problems = {str(key): str(place) for key, place in stored["first_problems"].items()}
             for group, counts in stored["groups"].items():
                 tally._add_group(str(group), {what: _count(counts[what]) for what in _COUNTS})
+            for what in _TOTALS:
+                setattr(tally, what, {name: CorpusTotals.from_dict(stored[what][name]) for name in scored.models})
             for reason, examples in stored["examples"].items():
                 tally.draw(str(reason), [_example(example) for example in examples])
         except (KeyError, TypeError, ValueError, AttributeError) as error:

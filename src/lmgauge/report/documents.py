@@ -68,6 +68,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "MixtureFit": _by("mixture", "fit_blocks"),
     "PrunedModel": _by("pruning"),
     "StaticMixture": _by("mixture", "static_blocks"),
+    "Percentiles": _by("percentiles"),
     "NeuralTraining": _by("training"),
     "FinishedShard": _by("shards"),
 }

@@ -78,7 +78,7 @@ class Corpus:
         self.document_names: list[str] = []
         self.sources = tuple(sources)
         self.settings: dict[str, Any] = (
-            {"paths": [source.path for source in self.sources], **options.stored()} if self.sources else {}
+            {"paths": [source.stored_path for source in self.sources], **options.stored()} if self.sources else {}
         )
         self._readers = list(readers)
         self._options = options
@@ -353,7 +353,7 @@ class Corpus:
         digest, seen = hashlib.sha256(), 0
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
-            numbers.begin_file(self.sources[i].path if self.sources else "")
+            numbers.begin_file(self.sources[i].stored_path if self.sources else "")
             # One file is one group: no codes are needed then.
             several = self._file_labels is not None and len(group_names) > 1
             code = groups.numbers([self._file_labels[i]])[0] if self._file_labels and several else None

@@ -104,19 +104,22 @@ def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segment
         place.byte = (place.byte or 0) + len(block)
 
 
-def line_blocks(source: Source, block_bytes: int, *, to_nul: bool = False) -> Iterator[tuple[bytes, bool]]:
+def line_blocks(
+    source: Source, block_bytes: int, *, to_nul: bool = False, consumed: Callable[[int], None] = lambda position: None
+) -> Iterator[tuple[bytes, bool]]:
     """Yield blocks of whole lines of about `block_bytes`, and whether a newline had to be added at the end.
 
     Args:
         source: the file.
         block_bytes: bytes to hold at a time, about.
         to_nul: end after a block with a NUL, which the caller refuses.
+        consumed: called with the bytes of the packed file that were read so far.
 
     Raises:
         InputError: a line is longer than `MAX_LINE_BYTES`.
     """
     waiting: list[bytes] = []
-    for chunk in _chunks(source, block_bytes, to_nul=to_nul):
+    for chunk in _chunks(source, block_bytes, to_nul=to_nul, consumed=consumed):
         cut = chunk.rfind(b"\n") + 1
         if cut == 0:  # a line longer than a chunk: keep the pieces, join them once
             waiting.append(chunk)
@@ -135,9 +138,11 @@ def line_blocks(source: Source, block_bytes: int, *, to_nul: bool = False) -> It
         yield last, True
 
 
-def _chunks(source: Source, block_bytes: int, *, to_nul: bool) -> Iterator[bytes]:
+def _chunks(
+    source: Source, block_bytes: int, *, to_nul: bool, consumed: Callable[[int], None] = lambda position: None
+) -> Iterator[bytes]:
     """Yield the chunks of a file; none after one with a NUL that will be refused, so that nobody waits for more."""
-    for chunk in read_chunks(source, block_bytes):
+    for chunk in read_chunks(source, block_bytes, consumed):
         yield chunk
         if to_nul and b"\0" in chunk:
             return

@@ -16,6 +16,9 @@ from lmgauge._kernels import _native
 from lmgauge.choices import Boundary
 from lmgauge.errors import UsageError
 
+UTF8_LENGTHS = np.array([1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64)
+"""Bytes of a character in UTF-8, by its first byte."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segments:

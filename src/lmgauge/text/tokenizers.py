@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.text.segments import Segments, is_character_start, is_white_space
+from lmgauge.text.segments import UTF8_LENGTHS, Segments, is_character_start, is_white_space
 from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, TokenizerBase, Tokens, TokenUnit
 
 CHOICES = "whitespace, character, byte, icu, icu:<locale> (such as icu:ja), or the path of a tokenizer.json"
@@ -116,7 +116,7 @@ class CharacterTokenizer(TokenizerBase):
         starts = np.flatnonzero(is_character_start(segments.data))
         owner = _owners(starts, segments)
         starts, owner = starts[owner >= 0], owner[owner >= 0]
-        ends, counts = starts + _UTF8_LENGTHS[segments.data[starts]], _per_segment(owner, segments)
+        ends, counts = starts + UTF8_LENGTHS[segments.data[starts]], _per_segment(owner, segments)
         return Tokens(segments.data, starts, ends, counts, ends - segments.starts[owner], _nothing_lost(segments))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
@@ -174,7 +174,6 @@ class ByteTokenizer(TokenizerBase):
         return [bytes([_BYTE_VALUES[token]]) if token in _BYTE_VALUES else token.encode() for token in tokens]
 
 
-_UTF8_LENGTHS = np.array([1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64)  # by first byte
 _BYTE_NAME_LENGTH = len("<0x41>")
 _BYTE_VALUES = {f"<0x{value:02X}>": value for value in range(256)}
 _BYTE_NAMES = np.frombuffer("".join(_BYTE_VALUES).encode(), dtype=np.uint8)

@@ -83,12 +83,14 @@ def whole_lines(source: Source) -> Iterator[RawBlock]:
     Raises:
         InputError: it cannot be read, is UTF-16, or a line is too long.
     """
-    first, place = 1, Place(source.name)
-    for block, newline_supplied in line_blocks(source, BLOCK_BYTES):
+    first, place, before = 1, Place(source.name), 0
+    positions = [0]
+    for block, newline_supplied in line_blocks(source, BLOCK_BYTES, consumed=positions.append):
         content = strip_file_start(block, place, TextReport()) if first == 1 else block
         if newline_supplied and content == b"\n":
             return
-        yield RawBlock(content, first, len(content))
+        yield RawBlock(content, first, positions[-1] - before)
+        before, positions = positions[-1], positions[-1:]
         first += content.count(b"\n")
 
 

@@ -14,6 +14,7 @@ from lmgauge.files import writing
 from lmgauge.filtering.document_scores import name_taken
 from lmgauge.filtering.documents import Documents, label_of
 from lmgauge.filtering.records.records import BLOCK_BYTES, RawBlock, RecordFields, Records, ScoredRecords
+from lmgauge.text.parquet_files import open_parquet
 from lmgauge.text.streams import Source, file_errors
 
 if TYPE_CHECKING:
@@ -39,10 +40,9 @@ class ParquetReader:
     def blocks(self) -> Iterator[RawBlock]:
         """Yield tables of some rows; see `RecordReader`."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            with file_errors(self.source), pq.ParquetFile(self.source.path, buffer_size=1 << 20) as file:
+            with file_errors(self.source), open_parquet(self.source.path, self.source.version) as file:
                 yield from self._tables(file)
         except pa.ArrowException as error:
             reason = str(error).splitlines()[0]
@@ -58,11 +58,12 @@ class ParquetReader:
                 what = "no column" if name not in columns else "several columns"
                 raise InputError(f"{self.source.name}: {what} {name!r}; the columns are {there}: name one of them")
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        packed = sum(group.column(i).total_compressed_size for group in groups for i in range(group.num_columns))
         size, rows, first = sum(group.total_byte_size for group in groups), max(file.metadata.num_rows, 1), 1
         at_a_time = max(1, min(_MOST_ROWS, BLOCK_BYTES * rows // max(size, 1)))
         for batch in file.iter_batches(at_a_time):
             table = pa.Table.from_batches([batch], file.schema_arrow)
-            yield RawBlock(table, first, len(table) * size // rows)
+            yield RawBlock(table, first, len(table) * packed // rows)
             first += len(table)
 
     def parse(self, block: RawBlock) -> Records:

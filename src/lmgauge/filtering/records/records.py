@@ -37,7 +37,7 @@ class RawBlock:
     Attributes:
         content: the bytes of whole lines, or a table.
         first: number of the first record (line, row) in the file, from 1.
-        size: bytes of the file that it takes, about.
+        size: bytes of the file, as it is packed, that it takes; about.
     """
 
     content: Any
