@@ -16,10 +16,10 @@ from lmgauge.api.compare import compare_recipes as compare_recipes
 from lmgauge.api.context_curve import context_curve as context_curve
 from lmgauge.api.diagnose import diagnose as diagnose
 from lmgauge.api.divergence import divergence as divergence
+from lmgauge.api.documents import FilterWork as FilterWork
 from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
-from lmgauge.api.filter import FilterWork as FilterWork
 from lmgauge.api.filter import filter_documents as filter_documents
 from lmgauge.api.filter import score_documents as score_documents
 from lmgauge.api.import_scores import import_scores as import_scores
@@ -30,6 +30,7 @@ from lmgauge.api.mix import StaticMixture as StaticMixture
 from lmgauge.api.mix import mix as mix
 from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap
+from lmgauge.api.percentiles import learn_percentiles as learn_percentiles
 from lmgauge.api.protocols import evaluate_protocols as evaluate_protocols
 from lmgauge.api.prune import PrunedModel as PrunedModel
 from lmgauge.api.prune import prune as prune
@@ -39,6 +40,7 @@ from lmgauge.api.rescore import rescore as rescore
 from lmgauge.api.rows import RunRows as RunRows
 from lmgauge.api.rows import read_run as read_run
 from lmgauge.api.sample import sample as sample
+from lmgauge.api.select import select_documents as select_documents
 from lmgauge.api.sentences import perplexity as perplexity
 from lmgauge.api.sentences import score_text as score_text
 from lmgauge.api.split import SplitText as SplitText
@@ -82,6 +84,8 @@ from lmgauge.filtering.plan import RecordOptions as RecordOptions
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
 from lmgauge.filtering.rules import FilterRules as FilterRules
 from lmgauge.filtering.scorer import Scorer as Scorer
+from lmgauge.filtering.selection_results import Selection as Selection
+from lmgauge.filtering.selection_settings import SelectionSettings as SelectionSettings
 from lmgauge.models.classes.model import ClassModel as ClassModel
 from lmgauge.models.classes.model import read_class_model as read_class_model
 from lmgauge.models.custom import CustomModel as CustomModel

@@ -69,6 +69,11 @@ VOCABULARY_KINDS: tuple[VocabularyKind, ...] = get_args(VocabularyKind)
 NgramContext = Literal["sentence", "stream"]
 NGRAM_CONTEXTS: tuple[NgramContext, ...] = get_args(NgramContext)
 
+# -- text to tokens -----------------------------------------------------------------------------------------------------
+NormalizerName = Literal["ccnet"]
+NORMALIZERS: tuple[NormalizerName, ...] = get_args(NormalizerName)
+"""What may be done to a text before it is cut into tokens; `lmgauge.text.normalizers` has the rules."""
+
 # -- networks -----------------------------------------------------------------------------------------------------------
 FirstToken = Literal["bos", "eos", "uniform", "unscored"]
 FIRST_TOKENS: tuple[FirstToken, ...] = get_args(FirstToken)

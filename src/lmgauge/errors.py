@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lmgauge.remote.addresses import without_secrets
+
 
 class LmgaugeError(Exception):
     """Root of all errors that are the user's to mend; the command line prints the message and exits with `exit_code`.
@@ -29,6 +31,9 @@ class LmgaugeError(Exception):
     """
 
     exit_code = 2
+
+    def __init__(self, *texts: object) -> None:
+        super().__init__(*(without_secrets(text) if isinstance(text, str) else text for text in texts))
 
 
 class InputError(LmgaugeError, ValueError):
@@ -77,15 +82,16 @@ class MissingExtraError(LmgaugeError, ImportError):
 
     Args:
         library: its name on the package index.
-        extra: the extra of this package that installs it.
+        extra: the extra of this package that installs it; None if none does.
 
     Example:
         >>> print(MissingExtraError("pandas", extra="pandas"))
         this needs pandas, which is not installed: pip install 'lmgauge[pandas]'
     """
 
-    def __init__(self, library: str, *, extra: str) -> None:
-        super().__init__(f"this needs {library}, which is not installed: pip install 'lmgauge[{extra}]'")
+    def __init__(self, library: str, *, extra: str | None) -> None:
+        package = library if extra is None else f"'lmgauge[{extra}]'"
+        super().__init__(f"this needs {library}, which is not installed: pip install {package}")
 
 
 @contextmanager

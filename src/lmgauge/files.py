@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from lmgauge.errors import InputError, LmgaugeError, UsageError
+from lmgauge.remote.addresses import is_remote, shown_name
+from lmgauge.remote.stores import store_of
 
 STANDARD_STREAM = "-"
 
@@ -34,7 +36,7 @@ class OutputError(LmgaugeError, OSError):
 
 
 @contextmanager
-def _explained(path: Path, temporaries: list[Path]) -> Iterator[None]:
+def _explained(path: Path | str, temporaries: list[Path]) -> Iterator[None]:
     """Turn errors of the operating system into one that names `path`, and never one of the temporaries it is made in."""
     try:
         yield
@@ -50,7 +52,7 @@ def _explained(path: Path, temporaries: list[Path]) -> Iterator[None]:
         else:
             text = f"{path}: cannot be written: {cause.strerror or cause}"
         explained = OutputError(text)
-        explained.path = path
+        explained.path = path if isinstance(path, Path) else None
         raise explained from cause
 
 
@@ -65,8 +67,10 @@ def refuse_replacing(outputs: Mapping[str, str | os.PathLike[str] | None], input
         UsageError: an output is an input, is a file in an input folder, is a folder that holds an input, or is or holds
             another output.
     """
-    targets = [(name, Path(path)) for name, path in outputs.items() if path is not None and str(path) != STANDARD_STREAM]
     read = [os.fspath(path) for path in inputs]
+    _refuse_same_address(outputs, read)
+    listed = {name: path for name, path in outputs.items() if path is not None and not is_remote(path)}
+    targets = [(name, Path(path)) for name, path in listed.items() if str(path) != STANDARD_STREAM]
     for number, (name, target) in enumerate(targets):
         for source in read:
             piped = source == STANDARD_STREAM
@@ -78,6 +82,21 @@ def refuse_replacing(outputs: Mapping[str, str | os.PathLike[str] | None], input
             first, second = Path(os.path.realpath(earlier)), Path(os.path.realpath(target))
             if first == second or first in second.parents or second in first.parents or _same_file(target, earlier):
                 raise UsageError(f"{other} {earlier} and {name} {target} would replace each other; choose another name")
+
+
+def _refuse_same_address(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str]) -> None:
+    """Refuse an output at an address that is read, or that another output has.
+
+    Raises:
+        UsageError: there is one.
+    """
+    owners = {shown_name(path): "what this command reads" for path in inputs if is_remote(path)}
+    for name, path in outputs.items():
+        if path is not None and is_remote(path):
+            shown = shown_name(path).rstrip("/")
+            if shown in owners:
+                raise UsageError(f"{name} {shown} would replace {owners[shown]}; choose another name")
+            owners[shown] = f"{name} {shown}"
 
 
 def _same_file(target: Path, other: str | os.PathLike[str] | int) -> bool:
@@ -98,14 +117,20 @@ def _holds(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under `path` when the block ends well, and not at all when it does not.
 
-    A link stays, and what it names is written; a pipe or a device is written to as the block goes on.
+    A link stays, and what it names is written; a pipe or a device is written to as the block goes on. To an address, the
+    bytes are sent as the block goes on, in parts that nobody sees before the last.
 
     Args:
-        path: of the file; its bytes are what the block writes.
+        path: of the file, or its address; its bytes are what the block writes.
 
     Raises:
         OutputError: the file cannot be written.
+        MissingExtraError: the library for such addresses is not installed.
     """
+    if is_remote(path):
+        with _explained(shown_name(path), []), store_of(os.fspath(path)).uploading() as file:
+            yield file
+        return
     named = Path(path)
     with _explained(named, []):
         if named.exists() and not named.is_file():

@@ -11,15 +11,17 @@ from __future__ import annotations
 import glob
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from lmgauge.errors import InputError
-from lmgauge.files import writing
+from lmgauge.files import OutputError, writing
 from lmgauge.json_text import to_json
-from lmgauge.remote.addresses import base_name, is_remote, joined, shown_name
+from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
+from lmgauge.remote.protocol import FileState
+from lmgauge.remote.stores import store_of
 
 __all__ = [
     "FileState",
@@ -27,10 +29,12 @@ __all__ = [
     "exists",
     "expand",
     "file_state",
+    "file_states",
     "is_remote",
     "joined",
     "list_files",
     "make_folder",
+    "open_in_parts",
     "open_reading",
     "read_json",
     "remove",
@@ -38,21 +42,10 @@ __all__ = [
     "write_json",
 ]
 
+_ASKED_AT_A_TIME = 16
+
 Place = str | os.PathLike[str]
 """A local path, or the address of a remote file or folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """What is known of a file without reading it.
-
-    Attributes:
-        size: bytes; None where the server does not say.
-        version: differs once the file is written anew (an entity tag, or the time of writing); "" where that is not known.
-    """
-
-    size: int | None
-    version: str
 
 
 def file_state(place: Place) -> FileState:
@@ -65,11 +58,31 @@ def file_state(place: Place) -> FileState:
         InputError: there is no such file, or it cannot be asked for.
         MissingExtraError: the library for such addresses is not installed.
     """
+    if is_remote(place):
+        return store_of(os.fspath(place)).state()
     try:
         state = os.stat(place)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
-    return FileState(state.st_size, f"{state.st_mtime_ns}-{state.st_ino}")
+    return FileState(state.st_size, str(state.st_mtime_ns))
+
+
+def file_states(places: Sequence[Place]) -> list[FileState]:
+    """Return the size and the version of several files; of remote ones, several are asked for at a time.
+
+    Args:
+        places: of the files.
+
+    Raises:
+        InputError: one is not there, or cannot be asked for.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if sum(map(is_remote, places)) < 2:
+        return list(map(file_state, places))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_ASKED_AT_A_TIME) as pool:
+        return list(pool.map(file_state, places))
 
 
 def exists(place: Place) -> bool:
@@ -82,7 +95,7 @@ def exists(place: Place) -> bool:
         InputError: it cannot be asked for: access is denied, or the server does not answer.
         MissingExtraError: the library for such addresses is not installed.
     """
-    return os.path.exists(place)
+    return store_of(os.fspath(place)).exists() if is_remote(place) else os.path.exists(place)
 
 
 def expand(pattern: str) -> list[str]:
@@ -95,8 +108,14 @@ def expand(pattern: str) -> list[str]:
         InputError: no file matches.
         MissingExtraError: the library for such addresses is not installed.
     """
-    if not glob.has_magic(pattern) or os.path.lexists(pattern):
+    if not glob.has_magic(pattern) or (not is_remote(pattern) and os.path.lexists(pattern)):
         return [pattern]
+    if is_remote(pattern):
+        store = store_of(pattern)
+        addresses = [pattern] if is_web(pattern) or store.exists() else store.matches()
+        if not addresses:
+            raise InputError(f"{store.name}: no file matches this pattern")
+        return addresses
     matches = sorted(match for match in glob.glob(pattern, recursive=True) if not os.path.isdir(match))
     if not matches:
         raise InputError(f"{shown_name(pattern)}: no file matches this pattern")
@@ -113,6 +132,8 @@ def list_files(folder: Place) -> list[str]:
         InputError: it cannot be listed.
         MissingExtraError: the library for such addresses is not installed.
     """
+    if is_remote(folder):
+        return store_of(os.fspath(folder)).names()
     try:
         return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
     except FileNotFoundError:
@@ -130,8 +151,6 @@ def make_folder(folder: Place) -> None:
     Raises:
         OutputError: it cannot be made.
     """
-    from lmgauge.files import OutputError
-
     if is_remote(folder):
         return
     try:
@@ -151,10 +170,35 @@ def open_reading(place: Place, version: str = "") -> BufferedReader:
         InputError: it cannot be opened; of a remote file, also while it is read.
         MissingExtraError: the library for such addresses is not installed.
     """
+    if is_remote(place):
+        from lmgauge.remote.reading import open_sequential
+
+        return open_sequential(os.fspath(place), version)
     try:
         return open(place, "rb")
     except (OSError, ValueError) as error:
         raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
+
+
+def open_in_parts(place: Place, version: str = "") -> BinaryIO:
+    """Open a file of which only parts are read, such as the columns of a Parquet file: only those parts are sent.
+
+    Args:
+        place: of the file.
+        version: as of `open_reading`.
+
+    Returns:
+        The file; of an address, a `lmgauge.remote.reading.PartsFile`, to which the parts can be named beforehand.
+
+    Raises:
+        InputError: it cannot be opened; of a remote file, also while it is read.
+        MissingExtraError: the library for such addresses is not installed.
+    """
+    if not is_remote(place):
+        return open_reading(place)
+    from lmgauge.remote import reading
+
+    return cast(BinaryIO, reading.open_in_parts(os.fspath(place), version))
 
 
 def read_json(place: Place) -> Any:
@@ -200,10 +244,11 @@ def remove(place: Place) -> None:
         OutputError: it cannot be removed.
         MissingExtraError: the library for such addresses is not installed.
     """
-    from lmgauge.files import OutputError
-
     try:
-        Path(place).unlink(missing_ok=True)
+        if is_remote(place):
+            store_of(os.fspath(place)).remove()
+        else:
+            Path(place).unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{shown_name(place)}: cannot be removed: {error.strerror or error}") from error
 

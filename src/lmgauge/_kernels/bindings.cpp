@@ -230,6 +230,13 @@ NB_MODULE(_native, m) {
         return score_ids(model, view(ids), skip, rows);
     });
 
+    m.def("sum_ids", [](const ModelArrays& arrays, Array<std::uint32_t> ids, const SumArrays& out) {
+        const ModelView model = model_view(arrays);
+        nb::gil_scoped_release release;
+        for (const std::uint32_t id : view(ids)) require(id < model.words(), "a token id outside the vocabulary");
+        return sum_ids(model, view(ids), segment_columns(out, view(ids)));
+    });
+
     // ---- sums
     m.def("sum_events", [](Array<double> logprob, Array<std::uint8_t> kind, Array<std::uint8_t> context,
                            Array<std::int64_t> segment_events,

@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <tuple>
 
@@ -99,6 +100,19 @@ inline ModelView model_view(const ModelArrays& m) {
         require(std::get<3>(tables[k]) == (k + 1 == tables.size()), "the highest order comes last");
     }
     return model;
+}
+
+// Sums by segment travel as (high, low, events, zeros, unseen, ends).
+using SumArrays = std::tuple<MutableArray<std::int64_t>, MutableArray<std::uint64_t>, MutableArray<std::int64_t>,
+                                   MutableArray<std::int64_t>, MutableArray<std::int64_t>, MutableArray<std::int64_t>>;
+// For the segments that begin where an id is <s>, the first of them with the first id.
+inline SegmentColumns segment_columns(const SumArrays& arrays, View<std::uint32_t> ids) {
+    const auto& [high, low, events, zeros, unseen, ends] = arrays;
+    const std::size_t n = high.size();
+    require(low.size() == n && events.size() == n && zeros.size() == n && unseen.size() == n && ends.size() == n, "output");
+    require(ids.empty() || ids[0] == kBos, "a segment that begins with <s>");
+    require(static_cast<std::size_t>(std::count(ids.begin(), ids.end(), kBos)) == n, "a column for each segment");
+    return {view(high), view(low), view(events), view(zeros), view(unseen), view(ends)};
 }
 
 void bind_reader(nb::module_& m);

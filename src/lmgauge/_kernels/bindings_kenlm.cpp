@@ -53,6 +53,12 @@ void bind_kenlm(nb::module_& m) {
         check_ids(file, view(ids), false);
         return score_kenlm(file, view(ids), skip, rows);
     });
+    m.def("sum_kenlm", [](Array<std::uint8_t> data, Array<std::uint32_t> ids, const SumArrays& out) {
+        const KenlmFile file = open_kenlm(view(data));
+        nb::gil_scoped_release release;
+        check_ids(file, view(ids), false);
+        return sum_kenlm(file, view(ids), segment_columns(out, view(ids)));
+    });
     m.def("fill_kenlm", [](Array<std::uint8_t> data, Array<std::uint32_t> contexts, double lowest, MutableArray<double> rows) {
         const KenlmFile file = open_kenlm(view(data));
         require(contexts.size() * file.our_words() == rows.size() * (file.order() - 1) && rows.size() % file.our_words() == 0,

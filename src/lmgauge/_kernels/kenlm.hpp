@@ -141,6 +141,8 @@ KenlmWords kenlm_words(const KenlmFile& file);
 // Scores as KenLM does, in log10 and single precision, times ln 10 in double precision. `contexts` (may be empty), [n, order
 // - 1], gets our ids of the words before each event, the last first, kNone where the sentence begins.
 std::size_t score_kenlm(const KenlmFile& file, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows);
+// The sums of these rows by segment; see `sum_ids`.
+double sum_kenlm(const KenlmFile& file, View<std::uint32_t> ids, const SegmentColumns& columns);
 // Steps through a file: cells hold the file's ids of words, and log10 of back-off weights; logarithms are those of `score_kenlm`.
 std::unique_ptr<NgramReader> read_kenlm(const KenlmFile& file);
 // Rows of the vocabulary after contexts [n, order - 1]: natural logarithms, `lowest` for <s>, which cannot come.

@@ -164,6 +164,26 @@ std::size_t score_all(const KenlmFile& file, const Search& search, View<std::uin
     return written;
 }
 
+template <class Search>
+double sum_all(const KenlmFile& file, const Search& search, View<std::uint32_t> ids, const SegmentColumns& columns) {
+    TextScorer<Search> scorer(file, search);
+    SegmentAdder adder(columns);
+    std::array<float, kBlock> log10;
+    std::array<std::uint8_t, kBlock> matched;
+    for (std::size_t begin = 0; begin < ids.size(); begin += kBlock) {
+        const View<std::uint32_t> block = ids.subspan(begin, std::min(kBlock, ids.size() - begin));
+        scorer.score(block, log10.data(), matched.data());
+        for (std::size_t i = 0; i < block.size(); ++i) {
+            if (block[i] == kBos) {
+                adder.begin();
+            } else {
+                adder.add(block[i], static_cast<double>(log10[i]) * kLn10);
+            }
+        }
+    }
+    return adder.finish();
+}
+
 // What a context costs, by its length, and how much of it longer n-grams may begin with.
 struct Context {
     std::vector<std::uint32_t> words;     // theirs, the last first
@@ -267,6 +287,10 @@ void list_all(const KenlmFile& file, const Search& search, unsigned order, Mutab
 
 std::size_t score_kenlm(const KenlmFile& file, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows) {
     return with_search(file, [&](const auto& search) { return score_all(file, search, ids, skip, rows); });
+}
+
+double sum_kenlm(const KenlmFile& file, View<std::uint32_t> ids, const SegmentColumns& columns) {
+    return with_search(file, [&](const auto& search) { return sum_all(file, search, ids, columns); });
 }
 
 void fill_kenlm(const KenlmFile& file, View<std::uint32_t> contexts, double lowest, MutableView<double> rows) {

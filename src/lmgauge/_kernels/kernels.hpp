@@ -2,6 +2,7 @@
 // that a file gave them, and each has a slow, obvious twin in tests/reference.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -180,6 +181,15 @@ struct EventRows {
 };
 // `skip` leading ids serve as context only. Returns the number of rows.
 std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows);
+// A row for each segment, and what its events come to: `high` and `low` are an ExactSum of the possible ones.
+struct SegmentColumns {
+    MutableView<std::int64_t> high;
+    MutableView<std::uint64_t> low;
+    MutableView<std::int64_t> events, zeros, unseen, ends;
+};
+// As many segments as there are columns, each after <s>. Returns the largest log-probability, where that is above 0, or NaN;
+// such are added as 0.
+double sum_ids(const ModelView& model, View<std::uint32_t> ids, const SegmentColumns& columns);
 // The context of an event, from the ids before it, as EventRows has it.
 void find_context(const ModelView& model, View<std::uint32_t> context, MutableView<std::uint32_t> slots);
 // Slots of n-grams; kNone where there is no such n-gram, or the parent is kNone.
@@ -193,6 +203,68 @@ struct ExactSum {
     std::uint64_t low = 0;      // multiples of 2^-80
     bool add(double value);     // false where the value is out of range
     void add(const ExactSum& other);
+};
+
+inline bool ExactSum::add(double value) {
+    constexpr double kLimit = 1099511627776.0;  // 2^40
+    if (!(value > -kLimit && value < kLimit)) return false;
+    const double scaled = value * 65536.0;
+    auto whole = static_cast<std::int64_t>(scaled);  // towards zero; one less where that was up
+    double part = scaled - static_cast<double>(whole);
+    whole -= part < 0;
+    part += part < 0 ? 1.0 : 0.0;
+    // The part is in [0, 1]. Values between -2^-17 and 0 are rounded by at most 2^-70 as 1 is added; what is below 2^-79 is
+    // cut off: the same for every grouping. Signed conversions, as those to unsigned numbers branch on the top bit, which
+    // nobody can predict.
+    constexpr double kPart = 9223372036854775808.0;  // 2^63
+    const auto rest = static_cast<std::uint64_t>(static_cast<std::int64_t>(std::min(part * kPart, kPart - 1024))) << 1;
+    low += rest;
+    high += whole + (low < rest ? 1 : 0);
+    return true;
+}
+
+// Adds up events, segment after segment.
+class SegmentAdder {
+  public:
+    explicit SegmentAdder(const SegmentColumns& columns) : columns_(columns) {}
+    void begin() {
+        write();
+        ++segment_;
+        sum_ = {};
+        events_ = zeros_ = unseen_ = ends_ = 0;
+    }
+    void add(std::uint32_t id, double logprob) {
+        ++events_;
+        unseen_ += id == kUnk;
+        ends_ += id == kEos;
+        if (!(logprob <= 0.0)) {
+            most_ = most_ == most_ && !(logprob <= most_) ? logprob : most_;
+        } else if (!sum_.add(logprob)) {
+            ++zeros_;    // -inf: no other logarithm of a double is out of range
+        }
+    }
+    double finish() {
+        write();
+        return most_;
+    }
+
+  private:
+    void write() const {
+        if (segment_ < 0) return;
+        const auto i = static_cast<std::size_t>(segment_);
+        columns_.high[i] = sum_.high;
+        columns_.low[i] = sum_.low;
+        columns_.events[i] = events_;
+        columns_.zeros[i] = zeros_;
+        columns_.unseen[i] = unseen_;
+        columns_.ends[i] = ends_;
+    }
+
+    SegmentColumns columns_;
+    std::int64_t segment_ = -1;
+    ExactSum sum_;
+    std::int64_t events_ = 0, zeros_ = 0, unseen_ = 0, ends_ = 0;
+    double most_ = 0.0;
 };
 
 struct EventSums {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kBlock = 512;  // tokens handled together: their state stays in the first cache
 
-constexpr std::size_t kGroup = 32;   // probes in flight
+constexpr std::size_t kAhead = 32;   // probes in flight
 
 // The state of a block. Index 0 is the token before the block; id[k % 2][i] is the slot of the k-gram that ends at token i.
 struct Block {
@@ -20,6 +20,8 @@ struct Block {
     std::array<std::uint8_t, kBlock + 1> context;           // full_context: order the context allows
     // The n-grams to look for: the line where each search begins, the key it has there, and the token it belongs to.
     std::array<std::uint32_t, kBlock + 1> line, key, position;
+    std::array<std::uint32_t, kBlock + 1> further;          // which of these are not decided by that line
+    std::array<std::uint32_t, kBlock + 2> hit;              // tokens whose n-gram of the level was found
 };
 
 // What the last token of a block leaves for the next one: its n-gram of each order.
@@ -80,79 +82,106 @@ class Scorer {
     }
 
     void level(std::size_t k, View<std::uint32_t> ids) {
-        const auto& shorter = block_.id[(k - 1) % 2];
-        block_.id[k % 2][0] = carry_.id[k];
-        block_.weight[k % 2][0] = carry_.weight[k];
         const TableView table = model_.tables[k - 2];  // a copy: the stores below cannot alias it
         const std::size_t n = ids.size();
+        auto& id = block_.id[k % 2];
+        const auto& shorter = block_.id[(k - 1) % 2];
         if (!contexts_.empty()) std::copy_n(shorter.begin(), n, contexts_.begin() + static_cast<std::ptrdiff_t>((k - 2) * kBlock));
-        // The probes of one group travel from memory while those of the group before are compared.
-        const std::size_t pending = pending_of(k, ids);
-        request(k, table, ids, 0, std::min(kGroup, pending));
-        for (std::size_t begin = 0; begin < pending; begin += kGroup) {
-            const std::size_t end = std::min(begin + kGroup, pending);
-            request(k, table, ids, end, std::min(end + kGroup, pending));
-            table.last ? compare<LastLine>(k, table, begin, end) : compare<MiddleLine>(k, table, begin, end);
-        }
-        carry_.id[k] = block_.id[k % 2][n];
+        std::fill_n(id.begin(), n + 1, kNone);
+        id[0] = carry_.id[k];
+        block_.weight[k % 2][0] = carry_.weight[k];
+        const std::size_t pending = k == 2 ? pending_bigrams(ids) : pending_of(k, n);
+        block_.hit[0] = 0;
+        hits_ = id[0] != kNone;
+        table.last ? probe_all<LastLine>(k, table, ids, pending) : probe_all<MiddleLine>(k, table, ids, pending);
+        table.last ? search_on<LastLine>(k, table) : search_on<MiddleLine>(k, table);
+        carry_.id[k] = id[n];
         carry_.weight[k] = block_.weight[k % 2][n];
     }
 
-    // Which k-grams to look for; the others are settled. Tables are closed under suffixes: where the shorter n-gram is
-    // missing, so is this one. Returns how many, the tokens being in block.position.
-    std::size_t pending_of(std::size_t k, View<std::uint32_t> ids) {
-        const auto& shorter = block_.id[(k - 1) % 2];
-        const auto& shorter_weight = block_.weight[(k - 1) % 2];
-        std::uint32_t* const id = block_.id[k % 2].data();
-        float* const weight = block_.weight[k % 2].data();
+    // Which bigrams to look for: all but those that end in <s>. Returns how many, the tokens being in block.position.
+    std::size_t pending_bigrams(View<std::uint32_t> ids) {
         std::size_t pending = 0;
-        for (std::size_t i = 1; i <= ids.size(); ++i) {
-            const bool context = shorter[i - 1] != kNone;
-            const bool probe = context & (shorter[i] != kNone) & (ids[i - 1] != kBos);
+        for (std::size_t i = block_.id[1][0] == kNone ? 2 : 1; i <= ids.size(); ++i) {
             block_.position[pending] = static_cast<std::uint32_t>(i);
-            pending += probe;
-            id[i] = kNone;
-            weight[i] = 1.0f;
-            settle(k, i, !probe & context, shorter_weight[i - 1]);
+            pending += ids[i - 1] != kBos;
         }
         return pending;
     }
 
-    void request(std::size_t k, const TableView& table, View<std::uint32_t> ids, std::size_t begin, std::size_t end) {
+    // Which k-grams to look for: those whose beginning was found, and whose end was, too, as tables are closed under
+    // suffixes. Where only the beginning was, its weight is due. Returns how many, the tokens being in block.position.
+    std::size_t pending_of(std::size_t k, std::size_t n) {
         const std::uint32_t* const shorter = block_.id[(k - 1) % 2].data();
-        for (std::size_t j = begin; j < end; ++j) {
-            const std::size_t i = block_.position[j];
-            const Place place = table.place(shorter[i - 1], ids[i - 1]);
-            prefetch(&table.lines[place.line]);
-            block_.line[j] = static_cast<std::uint32_t>(place.line);
-            block_.key[j] = place.key;
+        const float* const shorter_weight = block_.weight[(k - 1) % 2].data();
+        std::size_t pending = 0;
+        for (std::size_t j = 0; j < hits_; ++j) {
+            const std::size_t i = block_.hit[j] + std::size_t{1};
+            if (i > n) continue;
+            const bool probe = shorter[i] != kNone;
+            block_.position[pending] = static_cast<std::uint32_t>(i);
+            pending += probe;
+            settle(k, i, !probe, shorter_weight[i - 1]);
         }
+        return pending;
+    }
+
+    void request(std::size_t k, const TableView& table, View<std::uint32_t> ids, std::size_t j) {
+        const std::size_t i = block_.position[j];
+        const Place place = table.place(block_.id[(k - 1) % 2][i - 1], ids[i - 1]);
+        prefetch(&table.lines[place.line]);
+        block_.line[j] = static_cast<std::uint32_t>(place.line);
+        block_.key[j] = place.key;
+    }
+
+    // While a line is looked at, those of the next probes travel from memory. What has to be searched for in the lines
+    // behind waits in `further`, for these to come near, too.
+    template <class LineType>
+    void probe_all(std::size_t k, const TableView& table, View<std::uint32_t> ids, std::size_t pending) {
+        for (std::size_t j = 0; j < std::min(kAhead, pending); ++j) request(k, table, ids, j);
+        for (std::size_t j = 0; j < pending; ++j) {
+            if (j + kAhead < pending) request(k, table, ids, j + kAhead);
+            const std::size_t row = block_.line[j];
+            const std::uint32_t key = block_.key[j];
+            const unsigned hits = LineType::hits(table.lines[row], key);
+            if ((hits == 0) & LineType::passed(table.lines[row], key)) {
+                prefetch(&table.lines[row + 1]);
+                block_.further[further_++] = static_cast<std::uint32_t>(j);
+            } else {
+                conclude<LineType>(k, table, block_.position[j], row, hits);
+            }
+        }
+    }
+
+    template <class LineType>
+    void search_on(std::size_t k, const TableView& table) {
+        for (std::size_t f = 0; f < further_; ++f) {
+            const std::size_t j = block_.further[f];
+            std::size_t row = block_.line[j];
+            const unsigned hits = further<LineType>(table, block_.key[j], row);
+            conclude<LineType>(k, table, block_.position[j], row, hits);
+        }
+        further_ = 0;
     }
 
     // Both ways are computed and one is chosen. Compilers make branches of some of it, which costs no more than masks
     // would: measured with 31 M n-grams on an AMD EPYC, where the time is that of memory.
     template <class LineType>
-    void compare(std::size_t k, const TableView& table, std::size_t begin, std::size_t end) {
+    void conclude(std::size_t k, const TableView& table, std::size_t i, std::size_t row, unsigned hits) {
         constexpr std::uint32_t kWidth = LineType::kWidth;
-        const float* const shorter_weight = block_.weight[(k - 1) % 2].data();
-        std::uint32_t* const id = block_.id[k % 2].data();
-        float* const weight = block_.weight[k % 2].data();
-        for (std::size_t j = begin; j < end; ++j) {
-            const std::size_t i = block_.position[j];
-            std::size_t row = block_.line[j];
-            const std::uint32_t key = block_.key[j];
-            unsigned hits = LineType::hits(table.lines[row], key);
-            if ((hits == 0) & LineType::passed(table.lines[row], key)) hits = further<LineType>(table, key, row);
-            const Line& line = table.lines[row];
-            const auto place = static_cast<std::uint32_t>(std::countr_zero(hits | 1u << kWidth));
-            const bool found = hits != 0;
-            const float p = as_float(line.words[LineType::kProbability + place]);
-            id[i] = found ? static_cast<std::uint32_t>(row) * kWidth + place : kNone;
-            if constexpr (kWidth == MiddleLine::kWidth) weight[i] = found ? std::fabs(as_float(line.words[(LineType::kWeight + place) & 15])) : 1.0f;
-            settle(k, i, !found, shorter_weight[i - 1]);
-            const bool holds = found & (!kFull | (k == block_.context[i]));
-            block_.probability[i] = holds ? static_cast<double>(std::fabs(p)) : block_.probability[i];
-            block_.matched[i] = found & !std::signbit(p) ? static_cast<std::uint8_t>(k) : block_.matched[i];
+        const Line& line = table.lines[row];
+        const auto place = static_cast<std::uint32_t>(std::countr_zero(hits | 1u << kWidth));
+        const bool found = hits != 0;
+        const float p = as_float(line.words[LineType::kProbability + place]);
+        settle(k, i, !found, block_.weight[(k - 1) % 2][i - 1]);
+        const bool holds = found & (!kFull | (k == block_.context[i]));
+        block_.probability[i] = holds ? static_cast<double>(std::fabs(p)) : block_.probability[i];
+        block_.matched[i] = found & !std::signbit(p) ? static_cast<std::uint8_t>(k) : block_.matched[i];
+        if constexpr (kWidth == MiddleLine::kWidth) {
+            block_.id[k % 2][i] = found ? static_cast<std::uint32_t>(row) * kWidth + place : kNone;
+            block_.weight[k % 2][i] = std::fabs(as_float(line.words[(LineType::kWeight + place) & 15]));
+            block_.hit[hits_] = static_cast<std::uint32_t>(i);
+            hits_ += found;
         }
     }
 
@@ -181,36 +210,65 @@ class Scorer {
     std::size_t order_;
     Carry carry_;
     Block block_;
+    std::size_t hits_ = 0, further_ = 0;
     std::vector<std::uint32_t> contexts_;    // if asked for: the contexts of 1, 2, ... words of each token
 };
 
-template <bool kFull>
-std::size_t score_all(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows) {
-    const std::size_t width = rows.contexts.empty() ? 0 : model.tables.size();
-    Scorer<kFull> scorer(model, width > 0);
-    std::size_t written = 0;
+// Calls take(place in ids, place in its block, id, probability, matched, scorer) for each id, in order.
+template <bool kFull, class Take>
+void for_each_event(const ModelView& model, View<std::uint32_t> ids, bool contexts, Take take) {
+    Scorer<kFull> scorer(model, contexts);
     for (std::size_t begin = 0; begin < ids.size(); begin += kBlock) {
         const View<std::uint32_t> block_ids = ids.subspan(begin, std::min(kBlock, ids.size() - begin));
         const Block& block = scorer.score(block_ids);
         for (std::size_t i = 0; i < block_ids.size(); ++i) {
-            if (block_ids[i] == kBos || begin + i < skip) continue;
+            const std::uint32_t id = block_ids[i];
             // Where <unk> is no event as a unigram, it is none after any context.
-            const bool impossible = kFull && block_ids[i] == kUnk && model.unigrams[2 * kUnk] == 0;
-            rows.logprob[written] = impossible ? -INFINITY : std::log(block.probability[i + 1]);
-            rows.matched[written] = block.matched[i + 1];
-            rows.ids[written] = block_ids[i];
-            rows.kind[written] = static_cast<std::uint8_t>((block_ids[i] == kUnk) + 2 * (block_ids[i] == kEos));
-            if (width > 0) scorer.write_context(i, rows.contexts.subspan(written * width, width));
-            ++written;
+            const bool impossible = kFull && id == kUnk && model.unigrams[2 * kUnk] == 0;
+            take(begin + i, i, id, impossible ? 0.0 : block.probability[i + 1], block.matched[i + 1], scorer);
         }
     }
+}
+
+template <bool kFull>
+std::size_t score_all(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows) {
+    const std::size_t width = rows.contexts.empty() ? 0 : model.tables.size();
+    std::size_t written = 0;
+    for_each_event<kFull>(model, ids, width > 0, [&](std::size_t at, std::size_t i, std::uint32_t id, double probability,
+                                                     std::uint8_t matched, const Scorer<kFull>& scorer) {
+        if (id == kBos || at < skip) return;
+        rows.logprob[written] = std::log(probability);
+        rows.matched[written] = matched;
+        rows.ids[written] = id;
+        rows.kind[written] = static_cast<std::uint8_t>((id == kUnk) + 2 * (id == kEos));
+        if (width > 0) scorer.write_context(i, rows.contexts.subspan(written * width, width));
+        ++written;
+    });
     return written;
+}
+
+template <bool kFull>
+double sum_all(const ModelView& model, View<std::uint32_t> ids, const SegmentColumns& columns) {
+    SegmentAdder adder(columns);
+    for_each_event<kFull>(model, ids, false, [&](std::size_t, std::size_t, std::uint32_t id, double probability, std::uint8_t,
+                                                 const Scorer<kFull>&) {
+        if (id == kBos) {
+            adder.begin();
+        } else {
+            adder.add(id, std::log(probability));
+        }
+    });
+    return adder.finish();
 }
 
 }  // namespace
 
 std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows) {
     return model.full_context ? score_all<true>(model, ids, skip, rows) : score_all<false>(model, ids, skip, rows);
+}
+
+double sum_ids(const ModelView& model, View<std::uint32_t> ids, const SegmentColumns& columns) {
+    return model.full_context ? sum_all<true>(model, ids, columns) : sum_all<false>(model, ids, columns);
 }
 
 void find_context(const ModelView& model, View<std::uint32_t> context, MutableView<std::uint32_t> slots) {

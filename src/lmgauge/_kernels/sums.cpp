@@ -6,24 +6,6 @@
 
 namespace lmgauge {
 
-bool ExactSum::add(double value) {
-    constexpr double kLimit = 1099511627776.0;  // 2^40
-    if (!(value > -kLimit && value < kLimit)) return false;
-    const double scaled = value * 65536.0;
-    auto whole = static_cast<std::int64_t>(scaled);  // towards zero; one less where that was up
-    double part = scaled - static_cast<double>(whole);
-    whole -= part < 0;
-    part += part < 0 ? 1.0 : 0.0;
-    // The part is in [0, 1]. Values between -2^-17 and 0 are rounded by at most 2^-70 as 1 is added; what is below 2^-79 is
-    // cut off: the same for every grouping. Signed conversions, as those to unsigned numbers branch on the top bit, which
-    // nobody can predict.
-    constexpr double kPart = 9223372036854775808.0;  // 2^63
-    const auto rest = static_cast<std::uint64_t>(static_cast<std::int64_t>(std::min(part * kPart, kPart - 1024))) << 1;
-    low += rest;
-    high += whole + (low < rest ? 1 : 0);
-    return true;
-}
-
 void ExactSum::add(const ExactSum& other) {
     low += other.low;
     high += other.high + (low < other.low ? 1 : 0);

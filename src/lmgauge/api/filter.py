@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
+from lmgauge.api.documents import FilterWork, Inputs, RecordKeywords, opened_engine, scorer_of
 from lmgauge.api.inputs import PATHS, PathLike
-from lmgauge.choices import BadRecordPolicy, Format
+from lmgauge.api.percentiles import learn_percentiles
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing, writing
 from lmgauge.filtering.filter_files import filter_files
@@ -21,27 +19,10 @@ from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.plan import FileJob, FilterPlan, RecordOptions
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.filtering.rules import FilterRules
-from lmgauge.filtering.scorer import Model, Scorer
+from lmgauge.filtering.scorer import Model
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.ray_engine import RayEngine
-from lmgauge.stages.stage import Engine
+from lmgauge.places import exists, shown_name
 from lmgauge.text.streams import find_sources
-
-Inputs = PathLike | Sequence[PathLike]
-
-
-class RecordKeywords(TypedDict, total=False):
-    """The fields of `RecordOptions`, each of which may be left out."""
-
-    field: str
-    lines: bool
-    by: str | None
-    group: str | None
-    id: str | None
-    format: Format | None
-    errors: BadRecordPolicy
 
 
 class RuleKeywords(TypedDict, total=False):
@@ -60,23 +41,6 @@ class RuleKeywords(TypedDict, total=False):
 
 class FilterKeywords(RecordKeywords, RuleKeywords, total=False):
     """How records are read, and which documents stay."""
-
-
-@dataclass(frozen=True)
-class FilterWork:
-    """How files are worked off.
-
-    Attributes:
-        threads: blocks of a file parsed and scored at a time, in each process.
-        workers: processes, each with a file at a time; None for this one alone.
-        ray: address of a cluster of Ray, or `local`, whose tasks take a file each.
-        shard: number of a share of the files, from 0, and how many shares there are; None for all files.
-    """
-
-    threads: int | None = None
-    workers: int | None = None
-    ray: str | None = None
-    shard: tuple[int, int] | None = None
 
 
 def filter_documents(
@@ -101,7 +65,8 @@ def filter_documents(
             values of that field, "*" for all others.
         inputs: files, globs, addresses; `-` is standard input.
         output: a file for one, a folder for several.
-        percentiles: those that `keep` and `buckets` refer to, or their file; see `learn_percentiles`.
+        percentiles: those that `keep` and `buckets` refer to, or their file; where there is none yet, they are learnt on a
+            sample of the inputs and saved there; see `learn_percentiles`.
         rejects: JSONL file for bad records, with what is wrong with each.
         scoring: how networks score.
         work: threads, processes, a cluster, a shard.
@@ -130,9 +95,14 @@ def filter_documents(
     chosen: dict[str, Any] = dict(options)
     rules = FilterRules(**{name: chosen.pop(name) for name in list(chosen) if name in RuleKeywords.__annotations__})
     records = RecordOptions(**chosen)
+    work = work or FilterWork()
+    if isinstance(percentiles, PATHS) and rules.needs_percentiles and not exists(percentiles):
+        if work.shard is not None:
+            raise UsageError(f"{percentiles}: no such file; learn it once for all shards, with 'lmgauge percentiles'")
+        learn_percentiles(model, inputs, output=percentiles, scoring=scoring, work=work, **vars(records))
     frozen = Percentiles.load(percentiles) if isinstance(percentiles, PATHS) else percentiles
-    plan = FilterPlan(_scorer(model, records, scoring), records, rules, frozen)
-    return run_plan(plan, inputs, output, columns=False, rejects=rejects, work=work or FilterWork())
+    plan = FilterPlan(scorer_of(model, records, scoring), records, rules, frozen)
+    return run_plan(plan, inputs, output, columns=False, rejects=rejects, work=work)
 
 
 def score_documents(
@@ -166,12 +136,8 @@ def score_documents(
         2
     """
     records = RecordOptions(**options)
-    plan = FilterPlan(_scorer(model, records, scoring), records)
+    plan = FilterPlan(scorer_of(model, records, scoring), records)
     return run_plan(plan, inputs, output, columns=True, rejects=rejects, work=work or FilterWork())
-
-
-def _scorer(model: Model | Mapping[str, Model], records: RecordOptions, scoring: ScoringOptions | None) -> Scorer:
-    return Scorer(model, field=records.field, lines=records.lines, by=records.by, scoring=scoring, threads=1)
 
 
 def run_plan(
@@ -205,26 +171,12 @@ def run_plan(
     if work.shard is not None:
         rank, count = work.shard
         jobs = jobs[rank::count]
-    with _engine(work, len(jobs)) as engine:
+    with opened_engine(work, len(jobs)) as engine:
         done = filter_files(plan, jobs, engine, threads=work.threads)
     if is_folder and rejects is not None:
         _join_rejects(jobs, os.fspath(rejects))
     before = sum(file.before for file in done)
-    return FilteredDocuments.of(plan.summary(), [file.tally for file in done], target, before=before)
-
-
-@contextmanager
-def _engine(work: FilterWork, files: int) -> Iterator[Engine]:
-    """Open what runs the tasks: this process, several, or a cluster."""
-    if work.ray is not None:
-        with RayEngine(work.ray, workers=work.workers) as cluster:
-            yield cluster
-    elif work.workers is None or work.workers == 1 or files < 2:
-        yield MemoryEngine()
-    else:
-        with ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lmgauge-"))
-            yield stack.enter_context(FolderEngine(f"{folder}/work", {}, workers=work.workers, processes=True))
+    return FilteredDocuments.of(plan.summary(), [file.tally for file in done], shown_name(target), before=before)
 
 
 def _join_rejects(jobs: Sequence[FileJob], path: str) -> None:

@@ -95,4 +95,4 @@ def _labeled(corpus: Corpus, label: str) -> Corpus:
     """Return the same text with its labels as groups."""
     if not corpus.settings:
         raise UsageError("label names a field of files; strings are handed over as texts and control")
-    return Corpus.from_files(**corpus.settings | {"group": label})
+    return Corpus.from_files(**corpus.settings | {"paths": [source.path for source in corpus.sources], "group": label})

@@ -16,7 +16,7 @@ from lmgauge.cli.say import answer, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.api.filter import FilterWork
+    from lmgauge.api.documents import FilterWork
     from lmgauge.cluster.shard import Shard
     from lmgauge.filtering.results import FilteredDocuments
 
@@ -59,7 +59,7 @@ class _Work:
 
     def settings(self, threads: int | None) -> FilterWork:
         """Return it as the door takes it."""
-        from lmgauge.api.filter import FilterWork
+        from lmgauge.api.documents import FilterWork
 
         shard = None if self.shard is None else (self.shard.number - 1, self.shard.of)
         return FilterWork(threads, self.workers, self.ray, shard)
@@ -148,9 +148,13 @@ def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
     return None if value is None else Shard.parse(value)
 
 
+workers_option = whole_number(
+    "--workers", help="Processes, each with a file at a time and a share of the memory map of the models."
+)
+ray_option = click.option("--ray", metavar="ADDRESS", help="Run on a cluster of Ray, or on one started here: local.")
 _WORK = (
-    whole_number("--workers", help="Processes, each with a file at a time and a share of the memory map of the models."),
-    click.option("--ray", metavar="ADDRESS", help="Run on a cluster of Ray, or on one started here: local."),
+    workers_option,
+    ray_option,
     click.option(
         "--shard",
         metavar="I/N|slurm",

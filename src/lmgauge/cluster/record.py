@@ -12,6 +12,7 @@ from lmgauge.cluster.shard import Shard
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
 from lmgauge.json_text import plain, to_json
+from lmgauge.places import is_remote
 from lmgauge.version import __version__
 
 RECORD_FILE = "shard.json"
@@ -255,8 +256,11 @@ def stored_paths(paths: object) -> list[str]:
     """Return the paths in a record.
 
     Raises:
+        InputError: one is an address: a file from elsewhere must not make a program connect to it.
         TypeError: they are not paths.
     """
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and "\0" not in path for path in paths):
         raise TypeError(f"the files are {paths!r}")
+    if any(map(is_remote, paths)):
+        raise InputError("the text that the shards read is at an address: name it with text")
     return paths

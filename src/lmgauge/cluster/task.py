@@ -24,6 +24,7 @@ from lmgauge.cluster.shard import Shard
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import file_sha256
 from lmgauge.json_text import plain
+from lmgauge.places import is_remote
 from lmgauge.progress import say_progress
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Systems
@@ -102,6 +103,8 @@ class TaskWork:
         named = [*self.references, *self.hypotheses, *(name for name in more if isinstance(name, str))]
         if "-" in named:
             raise UsageError("every shard reads the texts, and merge does again: save standard input in a file first")
+        if any(map(is_remote, named)):
+            raise UsageError("shards of a metric read local files, whose digests they compare: download the texts first")
         self.files: ParallelSegments = files_to_score(metric, self.references, self.hypotheses, job.reading)
         self.inputs = [path for name in named for path in _files_of(name)]
 

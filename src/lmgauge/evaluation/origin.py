@@ -19,6 +19,26 @@ _TYPES: dict[str, Any] = {
 }  # fmt: skip
 
 
+def normalizer_of(model: LanguageModel) -> str | None:
+    """Return the normalizer that a model's text goes through before it is cut into tokens; None if there is none."""
+    name: str | None = getattr(model.tokenizer, "normalizer", None)
+    return name
+
+
+def text_parts(unit: str, normalizer: str | None) -> dict[str, str]:
+    """Return the parts of a signature that say what tokens are made of.
+
+    Args:
+        unit: of the tokens.
+        normalizer: what was done to the text before it was cut; None if nothing was.
+
+    Example:
+        >>> text_parts("subword", "ccnet")
+        {'unit': 'subword', 'norm': 'ccnet'}
+    """
+    return {"unit": unit, **({"norm": normalizer} if normalizer else {})}
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where a score table comes from.
@@ -51,6 +71,7 @@ class Origin:
             model: any language model.
             name: what to call it; its short name if None.
         """
+        normalizer = normalizer_of(model)
         return cls(
             model=name or model.label,
             unit=model.tokenizer.unit,
@@ -63,6 +84,7 @@ class Origin:
                 "tokenizer": model.tokenizer.fingerprint,
                 "tokenizer_name": model.tokenizer.name,
                 "label": f"{model.label}@{model.fingerprint[:6]}",
+                **({"normalizer": normalizer} if normalizer else {}),
             },
         )
 
@@ -94,6 +116,16 @@ class Origin:
     def to_metadata(self) -> dict[str, Any]:
         """Return what a stored table states of its origin."""
         return asdict(self)
+
+    @property
+    def text_parts(self) -> dict[str, str]:
+        """What signatures say of the tokens: their unit, and what was done to the text before it was cut into them."""
+        return text_parts(self.unit, self.fingerprints.get("normalizer"))
+
+    @property
+    def loses_white_space_only(self) -> bool:
+        """Whether all that tokens may not give back is white space, so that the rows of a table tell where they do not."""
+        return self.unit == "word" and "normalizer" not in self.fingerprints
 
     @property
     def policy(self) -> ContextPolicy:

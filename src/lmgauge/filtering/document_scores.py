@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
@@ -72,8 +73,48 @@ class DocumentSums:
         return share
 
 
+class DocumentColumns(ABC):
+    """Figures of the documents of a batch, as the columns that tables and records get.
+
+    Attributes:
+        problems: what is wrong with those that were not scored, by number: a short reason, and what it is in particular.
+    """
+
+    problems: Mapping[int, tuple[str, str]]
+
+    @abstractmethod
+    def columns(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+        """Return figures by the names of their columns, each [documents]; NaN where there is none."""
+
+    @abstractmethod
+    def missing(self) -> NDArray[np.bool_]:
+        """Return which documents were not scored, bool [documents]."""
+
+    def arrow_columns(self) -> dict[str, pa.Array]:
+        """Return the columns for Arrow, null where there is no figure or the document was not scored."""
+        import pyarrow as pa
+
+        missing = self.missing()
+        arrays = {}
+        for name, values in self.columns().items():
+            null = missing | np.isnan(values) if values.dtype.kind == "f" else missing
+            arrays[name] = pa.array(values, mask=null)
+        return arrays
+
+    def json_columns(self, rows: NDArray[np.intp]) -> Iterator[str]:
+        """Yield the figures of documents as members of a JSON object, in full precision; "inf" is a string.
+
+        Args:
+            rows: the documents.
+        """
+        columns = self.columns()
+        texts = [_as_json(values[rows]) for values in columns.values()]
+        form = ", ".join(f'"{_escaped(name)}": {{}}' for name in columns)
+        return (form.format(*row) for row in zip(*texts, strict=True))
+
+
 @dataclass(frozen=True)
-class DocumentScores:
+class DocumentScores(DocumentColumns):
     """What models make of the documents of a batch.
 
     Attributes:
@@ -112,28 +153,18 @@ class DocumentScores:
             columns |= {f"{name}_{figure}": values for figure, values in zip(FIGURES, figures, strict=True)}
         return columns
 
-    def arrow_columns(self) -> dict[str, pa.Array]:
-        """Return the columns for Arrow, null where there is no figure or the document was not scored."""
-        import pyarrow as pa
-
+    def missing(self) -> NDArray[np.bool_]:
+        """Return which documents were not scored, bool [documents]."""
         missing = np.zeros(len(self), bool)
         missing[list(self.problems)] = True
-        arrays = {}
-        for name, values in self.columns().items():
-            null = missing | np.isnan(values) if values.dtype.kind == "f" else missing
-            arrays[name] = pa.array(values, mask=null)
-        return arrays
+        return missing
 
-    def json_columns(self, rows: NDArray[np.intp]) -> Iterator[str]:
-        """Yield the figures of documents as members of a JSON object, in full precision; "inf" is a string.
-
-        Args:
-            rows: the documents.
-        """
-        columns = self.columns()
-        texts = [_as_json(values[rows]) for values in columns.values()]
-        form = ", ".join(f'"{_escaped(name)}": {{}}' for name in columns)
-        return (form.format(*row) for row in zip(*texts, strict=True))
+    def problem_texts(self) -> list[str | None]:
+        """Return why each document has no figures; None for one that has."""
+        texts: list[str | None] = [None] * len(self)
+        for row, problem in self.problems.items():
+            texts[row] = ": ".join(problem)
+        return texts
 
 
 def column_names(names: list[str]) -> list[str]:
@@ -158,9 +189,9 @@ def name_taken(where: str, name: str) -> InputError:
 
     Example:
         >>> print(name_taken("a:7", "kn5_bits"))
-        a:7: there is a field 'kn5_bits' already, which scores would hide: give the model another name, as in NAME=PATH
+        a:7: there is a field 'kn5_bits' already, which scores would hide: rename it, or the model, as in NAME=PATH
     """
-    remedy = "give the model another name, as in NAME=PATH"
+    remedy = "rename it, or the model, as in NAME=PATH"
     return InputError(f"{where}: there is a field {name!r} already, which scores would hide: {remedy}")
 
 

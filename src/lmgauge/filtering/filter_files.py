@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,9 +15,10 @@ from lmgauge.filtering.folder import FinishedFile, finished, refuse_others, reme
 from lmgauge.filtering.plan import FileJob, FilterPlan
 from lmgauge.filtering.tally import Tally
 from lmgauge.json_text import to_json
-from lmgauge.places import make_folder
+from lmgauge.places import file_state, make_folder
 from lmgauge.progress import say_progress
 from lmgauge.remote.addresses import is_remote
+from lmgauge.stages.countdown import rounded_time
 from lmgauge.stages.stage import Array, Engine, Read, Stage
 
 
@@ -43,7 +46,8 @@ def filter_files(
         refuse_others(jobs[number])
     if rest:
         tasks = [jobs[number] for number in rest]
-        stage = Stage("filter", len(tasks), _work, (plan, tasks, threads), _needs, _makes, title="filtering files")
+        settings = _Settings(plan, tasks, threads, _sizes(tasks), time.monotonic())
+        stage = Stage("filter", len(tasks), _work, settings, _needs, _makes, title="filtering files")
         engine.run(stage)
         for place, number in enumerate(rest):
             (name,) = _makes(place)
@@ -60,21 +64,51 @@ def _makes(number: int) -> list[str]:
     return [f"filtered/{number}"]
 
 
-def _work(read: Read, number: int, settings: tuple[FilterPlan, Sequence[FileJob], int | None]) -> Iterator[Array]:
+@dataclass(frozen=True)
+class _Settings:
+    """What all tasks know.
+
+    Attributes:
+        plan, jobs, threads: as in `filter_files`.
+        sizes: bytes of each file, as it is packed.
+        began: when the first task did, in the clock of the program that waits for them.
+    """
+
+    plan: FilterPlan
+    jobs: Sequence[FileJob]
+    threads: int | None
+    sizes: Sequence[int]
+    began: float
+
+    def say(self, number: int, done: int) -> None:
+        """Say how far the work is, where one task follows the other.
+
+        Args:
+            number: of the task.
+            done: bytes of its file that were read.
+        """
+        before, total, seconds = sum(self.sizes[:number]) + done, sum(self.sizes), time.monotonic() - self.began
+        left = f", about {rounded_time(seconds / before * (total - before))} left" if 0 < before < total else ""
+        say_progress(f"filtering, {before / 1e6:,.0f} of {total / 1e6:,.0f} MB, file {number + 1} of {len(self.jobs)}{left}")
+
+
+def _sizes(jobs: Sequence[FileJob]) -> list[int]:
+    return [0 if job.source.one_shot else file_state(job.source.path).size or 0 for job in jobs]
+
+
+def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
     """Filter a file, and remember it."""
-    plan, jobs, threads = settings
-    job = jobs[number]
+    job, done = settings.jobs[number], 0
     before = source_state(job)
     for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
         if path is not None and not is_remote(path):
             make_folder(os.path.dirname(path))
-    total = 0
 
     def watch(size: int) -> None:
-        nonlocal total
-        total += size
-        say_progress(f"filtering {job.source.name}: {total / 1e6:,.0f} MB")
+        nonlocal done
+        done += size
+        settings.say(number, done)
 
-    tally = filter_file(plan, job, threads=threads, progress=watch).to_dict()
+    tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch).to_dict()
     remember(job, before, tally)
     yield np.frombuffer(to_json(tally, indent=None).encode(), np.uint8)

@@ -9,13 +9,16 @@ import re
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import writing
 from lmgauge.filtering.percentile_sample import MOST_GROUPS, SampleSettings
-from lmgauge.filtering.percentiles import PERCENTS, GroupPercentiles, ModelPercentiles, Percentiles, percent_name
+from lmgauge.filtering.percentile_values import PERCENTS, GroupPercentiles, ModelPercentiles, percent_name
 from lmgauge.json_text import to_json
+
+if TYPE_CHECKING:
+    from lmgauge.filtering.percentiles import Percentiles
 
 FORMAT = "lmgauge percentiles"
 FORMAT_VERSION = 1
@@ -44,48 +47,48 @@ def as_dict(percentiles: Percentiles) -> dict[str, Any]:
         "sample": percentiles.sample.size,
         "seed": percentiles.sample.seed,
         "least": percentiles.least,
+        "bad_records": percentiles.bad_records,
         "columns": ["perplexity", "low", "high"],
         "overall": _group_as_dict(percentiles.overall),
         "groups": {name: _group_as_dict(group) for name, group in percentiles.groups.items()},
     }
 
 
-def write(percentiles: Percentiles, path: str | os.PathLike[str]) -> Path:
+def write(record: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
     """Write percentiles to a file, whole or not at all.
 
     Args:
-        percentiles: to write.
+        record: the percentiles, from `as_dict`.
         path: of the file.
 
     Raises:
         OutputError: it cannot be written.
     """
-    text = _INNER_LIST.sub(lambda match: f"[{_LINE_END.sub(' ', match[1])}]", to_json(as_dict(percentiles)))
+    text = _INNER_LIST.sub(lambda match: f"[{_LINE_END.sub(' ', match[1])}]", to_json(record))
     with writing(path) as file:
         file.write(text.encode("utf-8") + b"\n")
     return Path(path)
 
 
-def read(path: str | os.PathLike[str]) -> Percentiles:
-    """Return the percentiles of a file.
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a file; of one too large to have percentiles, only as many as show that it is.
 
     Args:
         path: of the file.
 
     Raises:
-        InputError: it cannot be read, or is not such a file.
+        InputError: it cannot be read.
     """
     named = os.fspath(path)
     try:
         with open(named, "rb") as file:
-            raw = file.read(_LARGEST + 1)
+            return file.read(_LARGEST + 1)
     except OSError as error:
         raise InputError(f"{named!r}: cannot be read: {error.strerror or error}") from error
-    return parse(raw, named)
 
 
-def parse(raw: bytes, where: str) -> Percentiles:
-    """Return the percentiles in the bytes of a file.
+def parse(raw: bytes, where: str) -> dict[str, Any]:
+    """Return the attributes of `Percentiles`, by name, from the bytes of a file.
 
     Args:
         raw: the bytes.
@@ -133,7 +136,7 @@ def _model_as_dict(model: ModelPercentiles) -> dict[str, Any]:
     return {"scored": model.scored, **{percent_name(percent): list(row) for percent, *row in rows}}
 
 
-def _percentiles(record: dict[str, Any]) -> Percentiles:
+def _percentiles(record: dict[str, Any]) -> dict[str, Any]:
     models = _strings(record, "models")
     if not models:
         raise _Damage("it names no model")
@@ -149,15 +152,16 @@ def _percentiles(record: dict[str, Any]) -> Percentiles:
     overall = _group(_dict(record, "overall"), models, "overall")
     if not all(model.values for model in overall.models.values()):
         raise _Damage("overall has no percentiles")
-    return Percentiles(
-        models,
-        _strings(record, "settings"),
-        sample,
-        _whole(record, "least", 0),
-        overall,
-        {_text(name): _group(_dict(groups, name), models, f"group {name!r}") for name in groups},
-        _string(record, "lmgauge"),
-    )
+    return {
+        "signatures": models,
+        "settings": _strings(record, "settings"),
+        "sample": sample,
+        "least": _whole(record, "least", 0),
+        "overall": overall,
+        "groups": {_text(name): _group(_dict(groups, name), models, f"group {name!r}") for name in groups},
+        "bad_records": _whole(record, "bad_records", 0),
+        "version": _string(record, "lmgauge"),
+    }
 
 
 def _group(record: dict[str, Any], models: Mapping[str, str], where: str) -> GroupPercentiles:

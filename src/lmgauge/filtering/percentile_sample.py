@@ -12,14 +12,18 @@ smallest of its group.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.filtering.groups import Groups
+from lmgauge.json_text import to_json
 from lmgauge.numerics.mixing import GOLDEN, mixed
 
 Floats = NDArray[np.float64]
@@ -69,7 +73,7 @@ class SampleSettings:
     """
 
     size: int | None = SAMPLE_SIZE
-    seed: int = 1
+    seed: int = DEFAULT_SEED
     group: str | None = None
 
     def __post_init__(self) -> None:
@@ -99,6 +103,9 @@ class PercentileSample:
         models: how many models give each document a perplexity.
         settings: size, seed, groups.
 
+    Attributes:
+        bad_records: records that are not documents, as the caller counts them.
+
     Example:
         >>> sample = PercentileSample(1, SampleSettings(size=2, seed=1))
         >>> keys, groups = document_keys("a.txt", 0, 4, seed=1), Groups.none(4)
@@ -110,6 +117,7 @@ class PercentileSample:
 
     def __init__(self, models: int = 1, settings: SampleSettings | None = None) -> None:
         self.models, self.settings = models, settings or SampleSettings()
+        self.bad_records = 0
         self._codes_of: dict[str | None, int] = {None: 0}
         self._documents: Ints = np.zeros(1, np.int64)
         self._thresholds: Keys = np.full(1, _LAST_KEY)
@@ -168,6 +176,7 @@ class PercentileSample:
         names = [name for name in other._codes_of if name is not None]
         new_codes = np.concatenate(([0], self._own_codes(Groups(tuple(names), np.arange(len(names))))))
         np.add.at(self._documents, new_codes, other._documents)
+        self.bad_records += other.bad_records
         self._waiting.append((other._keys, new_codes[other._codes], other._values))
         self._settle()
 
@@ -184,6 +193,29 @@ class PercentileSample:
         self._settle()
         order = np.lexsort((*self._values.T, self._keys))[: self.settings.size]
         return GroupSample(int(self._documents.sum()), self._values[order])
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield the sample as arrays, for `from_arrays` in another process: keys, groups, perplexities, counts, names."""
+        self._settle()
+        names = [name for name in self._codes_of if name is not None]
+        yield from (self._keys, self._codes, self._values, self._documents)
+        yield np.frombuffer(to_json([self.bad_records, names], indent=None).encode(), np.uint8)
+
+    @classmethod
+    def from_arrays(cls, arrays: Sequence[NDArray[Any]], settings: SampleSettings) -> PercentileSample:
+        """Return the sample of its arrays.
+
+        Args:
+            arrays: from `arrays`, in its order.
+            settings: those that it was made with.
+        """
+        keys, codes, values, documents, names = arrays
+        sample = cls(values.shape[1], settings)
+        sample.bad_records, groups = json.loads(names.tobytes())
+        sample._own_codes(Groups(tuple(groups), np.zeros(0, np.int64)))
+        sample._documents = documents.astype(np.int64)
+        sample._waiting.append((keys, codes, values))
+        return sample
 
     def _own_codes(self, groups: Groups) -> Ints:
         """Return the codes that a batch's groups have here, 0 for none; a new group gets the next one."""

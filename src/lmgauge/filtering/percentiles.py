@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,14 @@ from typing import Any
 import numpy as np
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.percentile_file import as_dict, parse, read, write
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
+from lmgauge.filtering.percentile_values import PERCENTS, PLACES, GroupPercentiles, ModelPercentiles, check_percent
 from lmgauge.numerics.proportions import binomial_quantiles
 from lmgauge.readable import first_few
 from lmgauge.shown import Shown
 from lmgauge.signature import Signature
 from lmgauge.version import __version__
-
-PERCENTS = (0.0, 0.1, 0.5, *(float(percent) for percent in range(1, 100)), 99.5, 99.9, 100.0)
-"""The percentiles that are learnt."""
 
 LEAST_DOCUMENTS = 100
 """Scored documents in the sample from which on a group has percentiles of its own."""
@@ -39,68 +38,6 @@ LEAST_DOCUMENTS = 100
 LEVEL = 0.95
 
 _TENTHS = np.array([round(10 * percent) for percent in PERCENTS])
-_PLACE = {percent: place for place, percent in enumerate(PERCENTS)}
-
-
-def percent_name(percent: float) -> str:
-    """Return how a percentile is written.
-
-    Args:
-        percent: 0 to 100.
-
-    Example:
-        >>> percent_name(10), percent_name(99.5)
-        ('p10', 'p99.5')
-    """
-    return f"p{percent:g}"
-
-
-def check_percent(percent: float) -> float:
-    """Return a percentage if it is one of those that are learnt.
-
-    Args:
-        percent: 0 to 100.
-
-    Raises:
-        UsageError: it is not.
-    """
-    if percent not in _PLACE:
-        raise UsageError(
-            f"{percent_name(percent)}: percentiles are p0, p1 to p100, and p0.1, p0.5, p99.5 and p99.9; choose one of them"
-        )
-    return float(percent)
-
-
-@dataclass(frozen=True)
-class ModelPercentiles:
-    """Percentiles of one model's perplexity in one group.
-
-    Attributes:
-        scored: documents of the sample that have a perplexity.
-        values: perplexity at each of `PERCENTS`, rising; empty where too few documents have one.
-        low, high: ends of the 95 % interval of each; None where the sample does not bound it. Where the sample is all
-            documents, both are the value.
-    """
-
-    scored: int
-    values: tuple[float, ...]
-    low: tuple[float | None, ...]
-    high: tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
-class GroupPercentiles:
-    """Percentiles of the documents of one group.
-
-    Attributes:
-        documents: documents of the group that there were.
-        sampled: of them in the sample.
-        models: by the models' names, in the order of the models.
-    """
-
-    documents: int
-    sampled: int
-    models: Mapping[str, ModelPercentiles]
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,6 +52,7 @@ class Percentiles(Shown):
             documents count.
         overall: of all documents, also those without a group.
         groups: by name, in the order of names.
+        bad_records: records that were left out, as they have no text or no valid one.
         version: of lmgauge that learnt them.
         source: the file they were read from; empty if they were not.
     """
@@ -125,6 +63,7 @@ class Percentiles(Shown):
     least: int
     overall: GroupPercentiles
     groups: Mapping[str, GroupPercentiles]
+    bad_records: int = 0
     version: str = __version__
     source: str = field(default="", compare=False)
 
@@ -164,7 +103,7 @@ class Percentiles(Shown):
             if not model.scored:
                 raise InputError(f"model {name!r} gave no document a perplexity: there is nothing to learn percentiles from")
         groups = {name: _percentiles(group, signatures, least) for name, group in sample.groups()}
-        return cls(dict(signatures), dict(settings or {}), sample.settings, least, overall, groups)
+        return cls(dict(signatures), dict(settings or {}), sample.settings, least, overall, groups, sample.bad_records)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Percentiles:
@@ -176,9 +115,20 @@ class Percentiles(Shown):
         Raises:
             InputError: it cannot be read, or is not such a file; the message says where.
         """
-        from lmgauge.filtering.percentile_file import read
+        return cls(**parse(read(path), os.fspath(path)), source=os.fspath(path))
 
-        return replace(read(path), source=os.fspath(path))
+    @classmethod
+    def from_json(cls, raw: bytes, where: str) -> Percentiles:
+        """Return the percentiles in the bytes of a file.
+
+        Args:
+            raw: the bytes.
+            where: what they come from, for messages.
+
+        Raises:
+            InputError: they are not such a file.
+        """
+        return cls(**parse(raw, where))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the percentiles as JSON that people can read; a file that is there is replaced at once or not at all.
@@ -189,9 +139,12 @@ class Percentiles(Shown):
         Raises:
             OutputError: it cannot be written.
         """
-        from lmgauge.filtering.percentile_file import write
+        return write(self.to_dict(), path)
 
-        return write(self, path)
+    @property
+    def percents(self) -> tuple[float, ...]:
+        """The percentiles there are."""
+        return PERCENTS
 
     def has_own(self, model: str, group: str | None) -> bool:
         """Return True if a group has percentiles of its own, False if those of all documents stand in for them.
@@ -228,7 +181,7 @@ class Percentiles(Shown):
         Raises:
             UsageError: there is no such model, or no such percentile.
         """
-        return self.of(model, group).values[_PLACE[check_percent(percent)]]
+        return self.of(model, group).values[PLACES[check_percent(percent)]]
 
     def interval(self, model: str, group: str | None, percent: float) -> tuple[float | None, float | None]:
         """Return the ends of a percentile's 95 % interval; None where the sample does not bound it.
@@ -241,7 +194,7 @@ class Percentiles(Shown):
         Raises:
             UsageError: there is no such model, or no such percentile.
         """
-        own, place = self.of(model, group), _PLACE[check_percent(percent)]
+        own, place = self.of(model, group), PLACES[check_percent(percent)]
         return own.low[place], own.high[place]
 
     def check(
@@ -262,8 +215,7 @@ class Percentiles(Shown):
             if name not in self.signatures:
                 learnt = first_few([*self.signatures])
                 raise UsageError(f"{self._name} has percentiles of {learnt}, not of model {name!r}; {again}")
-            if line != self.signatures[name]:
-                what = _difference(self.signatures[name], line)
+            if what := _difference(self.signatures[name], line):
                 raise UsageError(f"{self._name} was learnt with another model {name!r}: {what}; {again}")
         current = settings or {}
         for name in {**self.settings, **current}:
@@ -276,8 +228,6 @@ class Percentiles(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as in the file."""
-        from lmgauge.filtering.percentile_file import as_dict
-
         return as_dict(self)
 
     @property
@@ -322,12 +272,12 @@ def _interval_ranks(count: int, tenths: int) -> tuple[int, int]:
 
 
 def _difference(learnt: str, now: str) -> str:
-    """Return what differs between two models' signatures."""
+    """Return what differs between two models' signatures; empty if only the version of lmgauge does."""
     parts = Signature.parse(learnt).differences(Signature.parse(now))
-    if not parts:
-        return f"{learnt!r}, and here {now!r}"
-    key, (before, after) = next(iter(parts.items()))
-    return f"{key} was {_said(before)}, and here it is {_said(after)}"
+    for key, (before, after) in parts.items():
+        if key != "v":
+            return f"{key} was {_said(before)}, and here it is {_said(after)}"
+    return ""
 
 
 def _said(value: str | None) -> str:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.percentiles import Percentiles, check_percent, percent_name
+from lmgauge.filtering.percentile_values import check_percent, percent_name
+from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.readable import first_few
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from lmgauge.choices import BadRecordPolicy
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names, name_taken
-from lmgauge.filtering.documents import Documents, label_of, split_lines
+from lmgauge.filtering.documents import Documents, labels_of, split_lines
 from lmgauge.filtering.model_cache import model_at
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -75,6 +75,7 @@ class Scorer:
     Attributes:
         settings: the choices that decide the figures.
         names: of the models, as columns begin: `lm` where a field chooses.
+        threads: how many; None for one a core.
 
     Raises:
         UsageError: there is no model, or `by` without a mapping.
@@ -111,7 +112,7 @@ class Scorer:
             raise UsageError(
                 f'by={by!r} chooses among models by that field: give them as {{"en": "en/", "de": "de/", "*": ...}}'
             )
-        self._scoring, self._threads = scoring or ScoringOptions(), threads
+        self._scoring, self.threads = scoring or ScoringOptions(), threads
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_loaded"}
@@ -128,6 +129,11 @@ class Scorer:
         opened = [model_at(one, self._scoring) if isinstance(one, (str, os.PathLike)) else one for one in named]
         names = list(self._models) if list(self._models) != [""] else model_names(named, opened)
         return dict(zip(names, opened, strict=True))
+
+    @property
+    def loads_by_path(self) -> bool:
+        """Whether every model was named by its path, so that other processes and machines can load it."""
+        return all(isinstance(one, (str, os.PathLike)) for one in self._models.values())
 
     @property
     def names(self) -> list[str]:
@@ -216,7 +222,7 @@ class Scorer:
         rows = documents.rows if owner is None else documents.rows[owner]
         begin = 0
         try:
-            parts = list(sum_segments(model, pieces(segments), threads=self._threads))
+            parts = list(sum_segments(model, pieces(segments), threads=self.threads))
         except InputError as error:
             if len(documents.rows) == 1:
                 problems[int(documents.rows[0])] = REFUSED, str(error).partition(": ")[2]
@@ -244,24 +250,62 @@ class Scorer:
             InputError: there is no such column, or one of these names is taken; a document cannot be scored, and errors
                 are to "fail".
         """
-        import pyarrow as pa
+        return self.with_columns(table, self.score_table(table))
 
+    __call__ = score_batch
+
+    def score_table(self, table: pa.Table) -> DocumentScores:
+        """Score the documents of a table.
+
+        Args:
+            table: as in `score_batch`.
+
+        Raises:
+            InputError: as in `score_batch`.
+        """
         fields = [self.settings.field, *([] if self.settings.by is None else [self.settings.by])]
         for field in fields:
             if field not in table.column_names:
                 names = ", ".join(map(repr, table.column_names[:8])) or "none"
                 raise InputError(f"the table has no column {field!r}; the columns are {names}: name one of them")
         self.refuse_taken(table.column_names)
-        values = None if self.settings.by is None else [label_of(value) for value in table[self.settings.by].to_pylist()]
-        scores = self.score_documents(Documents.of_column(table[self.settings.field]), values)
+        values = None if self.settings.by is None else labels_of(table[self.settings.by])
+        return self.score_documents(Documents.of_column(table[self.settings.field]), values)
+
+    def with_columns(self, table: pa.Table, scores: DocumentScores) -> pa.Table:
+        """Return a table with the columns of its scores appended.
+
+        Args:
+            table: that was scored.
+            scores: of its rows.
+        """
+        import pyarrow as pa
+
         for name, array in scores.arrow_columns().items():
             table = table.append_column(name, array)
-        reasons: list[str | None] = [None] * len(scores)
-        for row, problem in scores.problems.items():
-            reasons[row] = ": ".join(problem)
-        return table.append_column(PROBLEM_COLUMN, pa.array(reasons, pa.string()))
+        return table.append_column(PROBLEM_COLUMN, pa.array(scores.problem_texts(), pa.string()))
 
-    __call__ = score_batch
+    def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
+        """Return the schema of what `score_batch` makes of tables, for programs that ask for it beforehand.
+
+        Args:
+            schema: of the tables.
+
+        Raises:
+            InputError: a name of the new columns is taken.
+
+        Example:
+            >>> import lmgauge, pyarrow as pa
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+            >>> Scorer({"lap2": model}).arrow_schema(pa.schema({"text": pa.string()})).names[-2:]
+            ['lap2_unseen', 'score_problem']
+        """
+        import pyarrow as pa
+
+        self.refuse_taken(schema.names)
+        for name, array in self.score_documents(Documents.of([]), []).arrow_columns().items():
+            schema = schema.append(pa.field(name, array.type))
+        return schema.append(pa.field(PROBLEM_COLUMN, pa.string()))
 
     def map_arrow(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield scored record batches, as Spark's `mapInArrow` wants them.

@@ -22,6 +22,8 @@ from lmgauge.text.segments import Segments
 from lmgauge.threads import map_in_order, thread_count
 
 Ints = NDArray[np.int64]
+SumArrays = tuple[Ints, NDArray[np.uint64], Ints, Ints, Ints, Ints]
+"""High and low words of the sums, events, zeros, unseen, ends."""
 _NO_CONTEXT = np.zeros(0, np.uint8)
 
 
@@ -46,6 +48,28 @@ class SegmentTotals:
     def __len__(self) -> int:
         """Return the number of segments."""
         return len(self.nats)
+
+
+class TotalsBuffer:
+    """Room for the totals of n segments, which a kernel fills.
+
+    Args:
+        count: segments.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._sums = ExactSums.room(count)
+        self._events, self._unseen, self._ends = (np.zeros(count, np.int64) for _ in range(3))
+
+    @property
+    def arrays(self) -> SumArrays:
+        """The arrays, as `_native.sum_ids` takes them."""
+        sums = self._sums
+        return sums.high, sums.low, self._events, sums.zeros, self._unseen, self._ends
+
+    def totals(self) -> SegmentTotals:
+        """Return what the kernel left."""
+        return SegmentTotals(self._sums.possible_nats(), self._events, self._sums.zeros, self._unseen, self._ends)
 
 
 @runtime_checkable

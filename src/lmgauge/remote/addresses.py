@@ -7,8 +7,11 @@ import re
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)[^/?#]*@")
+_PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)[^/?#@]*:[^/?#]*@")  # Azure has its container before an @
 _QUERY = re.compile(r"\?[^/?#]*=.*$|#.*$", re.DOTALL)
 _WEB_QUERY = re.compile(r"[?#].*$", re.DOTALL)
+_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>]+")
+_VALUE = re.compile(r"([?&][^=&?#,;\s]+=)[^&#,;:)\s]*")
 _WEB = ("http", "https")
 
 
@@ -24,6 +27,15 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 def is_web(address: str) -> bool:
     """Return True if an address is read from a web server."""
     return scheme_of(address) in _WEB
+
+
+def has_password(address: str) -> bool:
+    """Return True if a user and a password stand before the host.
+
+    >>> has_password("s3://key:secret@bucket/part"), has_password("abfs://container@account/part")
+    (True, False)
+    """
+    return _PASSWORD.match(address) is not None
 
 
 def scheme_of(address: str) -> str:
@@ -47,8 +59,23 @@ def shown_name(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
     if not is_remote(name):
         return name
-    query = _WEB_QUERY if is_web(name) else _QUERY  # elsewhere it may be part of a pattern
-    return query.sub("", _USER.sub(r"\1", name))
+    if is_web(name):
+        return _WEB_QUERY.sub("", _USER.sub(r"\1", name))
+    return _QUERY.sub("", _PASSWORD.sub(r"\1", name))  # here a question mark may be part of a pattern
+
+
+def without_secrets(text: str) -> str:
+    """Return a text in which no address has a password or the values of a query.
+
+    Args:
+        text: such as a message.
+
+    >>> without_secrets("cannot read https://me:secret@host/part.gz?token=1f, try again")
+    'cannot read https://host/part.gz?token=***, try again'
+    """
+    if "://" not in text:
+        return text
+    return _IN_TEXT.sub(lambda match: _VALUE.sub(r"\1***", _PASSWORD.sub(r"\1", match[0])), text)
 
 
 def joined(folder: str | os.PathLike[str], *names: str) -> str:

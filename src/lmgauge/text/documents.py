@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
 from lmgauge.errors import InputError, UsageError
@@ -77,7 +78,7 @@ class Corpus:
         self.document_names: list[str] = []
         self.sources = tuple(sources)
         self.settings: dict[str, Any] = (
-            {"paths": [source.path for source in self.sources], **options.stored()} if self.sources else {}
+            {"paths": [source.stored_path for source in self.sources], **options.stored()} if self.sources else {}
         )
         self._readers = list(readers)
         self._options = options
@@ -86,6 +87,7 @@ class Corpus:
         self._file_labels = file_labels
         self._one_shot = one_shot
         self._used = False
+        self._chosen: NDArray[np.bool_] | None = None
 
     @classmethod
     def from_files(
@@ -264,11 +266,30 @@ class Corpus:
             [2, 1]
         """
         other = copy(self)
-        other._options, other.report, other.document_names = (
-            replace(self._options, block_bytes=block_bytes),
-            TextReport(),
-            [],
-        )
+        other._options = replace(self._options, block_bytes=block_bytes)
+        other.report, other.document_names = TextReport(), []
+        return other
+
+    def chosen(self, segments: NDArray[np.bool_]) -> Corpus:
+        """Return some segments of the text as a text of its own; their documents keep their numbers.
+
+        Args:
+            segments: bool [segments of this text], those to read.
+
+        Raises:
+            UsageError: segments are joined, chosen already, have text before them, or can be read only once.
+
+        Example:
+            >>> corpus = Corpus.from_strings(["the cat", "sat", "down"]).chosen(np.array([True, False, True]))
+            >>> [block.text(i) for block in corpus for i in range(len(block))]
+            [b'the cat', b'down']
+        """
+        if self.is_joined or self.boundary is not None or self._one_shot is not None or self._chosen is not None:
+            raise UsageError(
+                "segments of this text cannot be chosen: it is joined, has given text, or can be read only once"
+            )
+        other = self.in_blocks(self.block_bytes)
+        other._chosen = segments
         return other
 
     @property
@@ -329,10 +350,10 @@ class Corpus:
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by, report.boundary = numbers.source, self.boundary
         reading = ReadingPass(self._options, self._label_fields, groups, documents, report)
-        digest = hashlib.sha256()
+        digest, seen = hashlib.sha256(), 0
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
-            numbers.begin_file(self.sources[i].path if self.sources else "")
+            numbers.begin_file(self.sources[i].stored_path if self.sources else "")
             # One file is one group: no codes are needed then.
             several = self._file_labels is not None and len(group_names) > 1
             code = groups.numbers([self._file_labels[i]])[0] if self._file_labels and several else None
@@ -341,8 +362,13 @@ class Corpus:
                     part,
                     first=report.segments,
                     groups=part.groups if code is None else np.full(len(part), code, dtype=np.int32),
-                    documents=numbers.of(part, report.segments),
+                    documents=numbers.of(part, seen),
                 )
+                seen += len(part)
+                if self._chosen is not None and not (chosen := self._chosen[seen - len(part) : seen]).all():
+                    if not chosen.any():
+                        continue
+                    segments = segments.where(chosen)
                 report.segments += len(segments)
                 report.bytes += segments.byte_count()
                 report.documents = numbers.count

@@ -59,7 +59,7 @@ def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[s
 def _document_rule(document: str | None, sources: Sequence[Source], unit: Unit) -> str:
     other = next((source for source in sources if source.format != "text"), None)
     if document is None:
-        return FILE if other is None and len({source.path for source in sources}) > 1 else UNKNOWN
+        return FILE if other is None and len({source.stored_path for source in sources}) > 1 else UNKNOWN
     if document not in DOCUMENT_RULES:
         return BY_NAMES
     if document in (BLANK_LINE, HEADING):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import find_problem
 from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, ID, Names
+from lmgauge.text.parquet_files import open_parquet
 from lmgauge.text.readers import MAX_LINE_BYTES, ReadingPass, gaps, read_records
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source, file_errors
@@ -30,10 +31,10 @@ def read_parquet(source: Source, reading: ReadingPass) -> Iterator[Segments]:
         InputError: the file is damaged, has no such column, or a row of it holds no string.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
+    columns = [reading.options.field, *reading.label_fields.values()]
     try:
-        with file_errors(source), pq.ParquetFile(source.path, buffer_size=1 << 20) as file:
+        with file_errors(source), open_parquet(source.path, source.version, columns) as file:
             yield from _read_file(file, source, reading)
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]

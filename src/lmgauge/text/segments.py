@@ -16,6 +16,9 @@ from lmgauge._kernels import _native
 from lmgauge.choices import Boundary
 from lmgauge.errors import UsageError
 
+UTF8_LENGTHS = np.array([1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64)
+"""Bytes of a character in UTF-8, by its first byte."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segments:
@@ -171,6 +174,40 @@ class Segments:
             ids=None if self.ids is None else self.ids[begin:end],
             first=self.first + begin,
             given_starts=None if self.given_starts is None else self.given_starts[begin:end] - low,
+        )
+
+    def where(self, chosen: NDArray[np.bool_]) -> Segments:
+        """Return some segments as a block of their own, one right behind the other, each with its terminator.
+
+        Args:
+            chosen: bool [segments], those to return; one at least.
+
+        Raises:
+            UsageError: text is given before each segment.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["the cat", "sat", "down"])))
+            >>> some = block.where(np.array([True, False, True]))
+            >>> some.data.tobytes(), some.text(1), some.line(1)
+            (b'the catdown', b'down', 3)
+        """
+        if self.given_starts is not None:
+            raise UsageError("segments with given text cannot be chosen: leave out given")
+        rows = np.flatnonzero(chosen)
+        lengths = self.ends[rows] - self.starts[rows] + self.terminator
+        bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        places = np.arange(bounds[-1]) + np.repeat(self.starts[rows] - bounds[:-1], lengths)
+        return replace(
+            self,
+            data=self.data[places],
+            starts=bounds[:-1],
+            ends=bounds[1:] - self.terminator,
+            first_line=self.line(int(rows[0])),
+            line_numbers=self.lines()[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            documents=None if self.documents is None else self.documents[rows],
+            ids=None if self.ids is None else [self.ids[row] for row in rows.tolist()],
         )
 
     def alone(self) -> Segments:

@@ -99,7 +99,7 @@ def split_corpus(
         raise InputError("there is no text to split: the input is empty")
     total = sum(map(len, sizes))
     if by is not None:
-        assignment = _assign_groups(np.concatenate(groups), np.concatenate(sizes), shares, seed)
+        assignment = assign_groups(np.concatenate(groups), np.concatenate(sizes), shares, seed)
     else:
         rank = np.empty(total, dtype=np.int64)
         rank[_shuffled(total, seed)] = np.arange(total)
@@ -123,16 +123,27 @@ def _check(fractions: Sequence[float], seed: int) -> tuple[float, float, float]:
 
 
 def _shuffled(n: int, seed: int) -> NDArray[np.int64]:
-    """Return 0..n-1 in an order that depends on `seed` and `n` alone.
+    """Return 0..n-1 in an order that depends on `seed` and `n` alone, by their random keys."""
+    return np.argsort(random_keys(n, seed), kind="stable").astype(np.int64, copy=False)
 
-    The sort keys are the SplitMix64 generator's numbers, because NumPy does not promise the
-    same permutation from version to version.
+
+def random_keys(n: int, seed: int) -> NDArray[np.uint64]:
+    """Return n random numbers, each of which depends on `seed` and its own place alone: uint64 [n].
+
+    They are the SplitMix64 generator's, because NumPy does not promise the same permutation from version to version.
+
+    Args:
+        n: how many.
+        seed: from 0 to 2**64 - 1.
+
+    Example:
+        >>> bool((random_keys(2, seed=7) == random_keys(3, seed=7)[:2]).all())
+        True
     """
-    state = np.uint64(seed) + (np.arange(n, dtype=np.uint64) + np.uint64(1)) * GOLDEN
-    return np.argsort(mixed(state), kind="stable").astype(np.int64, copy=False)
+    return mixed(np.uint64(seed) + (np.arange(n, dtype=np.uint64) + np.uint64(1)) * GOLDEN)
 
 
-def _assign_groups(
+def assign_groups(
     codes: NDArray[np.integer[Any]], sizes: NDArray[np.int64], shares: tuple[float, float, float], seed: int
 ) -> NDArray[np.uint8]:
     """Return the part of each segment, whole groups together.
@@ -142,6 +153,16 @@ def _assign_groups(
         sizes: int64 [segments], bytes of each segment.
         shares: of the bytes, for each part.
         seed: of the order in which groups are dealt.
+
+    Returns:
+        uint8 [segments], index into `PARTS`.
+
+    Raises:
+        UsageError: there is one group only.
+
+    Example:
+        >>> assign_groups(np.array([0, 0, 1]), np.array([4, 4, 8]), (0.5, 0.5, 0.0), seed=1).tolist()
+        [0, 0, 1]
     """
     group_bytes = np.zeros(int(codes.max()) + 1, dtype=np.int64)
     np.add.at(group_bytes, codes, sizes)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
@@ -16,6 +15,7 @@ from typing import BinaryIO, cast
 
 from lmgauge.choices import FORMATS, Format
 from lmgauge.errors import InputError, UsageError, needing
+from lmgauge.places import FileState, expand, file_states, is_remote, open_reading, shown_name
 from lmgauge.text.formats import BY_SUFFIX
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
@@ -33,11 +33,13 @@ class Source:
     """One file (or standard input) to read.
 
     Attributes:
-        path: as given by the user, "-" for standard input.
+        path: as given by the user, "-" for standard input; a local path, or an address, which may hold a password.
         format: one of `choices.FORMATS`.
         compression: ".gz", ".bz2", ".xz", ".zst" or "".
         label: short name, unique among the files of a corpus.
         one_shot: whether it can be read only once (standard input, a pipe).
+        shown: the name of a remote file to show and store, unique among the files of a corpus; "" for a local one.
+        state: size and version of a remote file, which it must keep while it is read; None for a local one.
     """
 
     path: str
@@ -45,11 +47,23 @@ class Source:
     compression: str
     label: str
     one_shot: bool
+    shown: str = ""
+    state: FileState | None = None
 
     @property
     def name(self) -> str:
         """The name that messages show."""
-        return "<stdin>" if self.path == STDIN else self.path
+        return "<stdin>" if self.path == STDIN else self.stored_path
+
+    @property
+    def stored_path(self) -> str:
+        """The path or address that may be stored: without user, password and query."""
+        return self.shown or self.path
+
+    @property
+    def version(self) -> str:
+        """What a remote file's version must be while it is read; "" for any."""
+        return "" if self.state is None else self.state.version
 
 
 def find_sources(
@@ -58,7 +72,7 @@ def find_sources(
     """Turn paths and globs into files to read, in the order given (the matches of a glob sorted).
 
     Args:
-        paths: one path or several; "-" is standard input; a path with `*`, `?` or `[` that names no file is a glob.
+        paths: one path or address or several; "-" is standard input; one with `*`, `?` or `[` that names no file is a glob.
         format: one of `choices.FORMATS` for all of them; None decides by the name of each.
 
     Returns:
@@ -66,38 +80,50 @@ def find_sources(
 
     Raises:
         InputError: a file is missing, is a directory, or a glob matches nothing.
+        MissingExtraError: the library for an address is not installed.
         UsageError: an unknown format, no path at all, or standard input named twice.
     """
     if format is not None and format not in FORMATS:
         raise UsageError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    names = [name for path in listed for name in _expand(os.fspath(path))]
+    names = [name for path in listed for name in ([STDIN] if path == STDIN else expand(os.fspath(path)))]
     if not names:
         raise UsageError("no text to read: name at least one file, or - for standard input")
     if names.count(STDIN) > 1:
         raise UsageError("standard input (-) is named twice, but can be read only once")
-    labels = _labels(names)
-    return [_source(name, format, label) for name, label in zip(names, labels, strict=True)]
+    shown = _unique_names(names)
+    labels = _labels(shown)
+    remote = list(dict.fromkeys(filter(is_remote, names)))
+    states = dict(zip(remote, file_states(remote), strict=True))
+    return [
+        _source(name, format, label, known if name in states else "", states.get(name))
+        for name, known, label in zip(names, shown, labels, strict=True)
+    ]
 
 
-def _expand(path: str) -> list[str]:
-    if path == STDIN or not glob.has_magic(path) or os.path.lexists(path):
-        return [path]
-    matches = sorted(match for match in glob.glob(path, recursive=True) if not os.path.isdir(match))
-    if not matches:
-        raise InputError(f"{path}: no file matches this pattern")
-    return matches
+def _unique_names(names: list[str]) -> list[str]:
+    """Return the names that may be shown; those of different addresses differ, also where only their queries do."""
+    owners: dict[str, list[str]] = {}
+    unique = []
+    for name in names:
+        shown = shown_name(name)
+        same = owners.setdefault(shown, [])
+        if name not in same:
+            same.append(name)
+        number = same.index(name) + 1
+        unique.append(shown if number == 1 else f"{shown} ({number})")
+    return unique
 
 
-def _source(path: str, format: str | None, label: str) -> Source:
-    one_shot = path == STDIN or not stat.S_ISREG(_mode(path))
-    bare, compression = split_compression(path)
+def _source(path: str, format: str | None, label: str, shown: str, state: FileState | None) -> Source:
+    one_shot = state is None and (path == STDIN or not stat.S_ISREG(_mode(path)))
+    bare, compression = split_compression(shown_name(path))
     if format is None:
         format = BY_SUFFIX.get(os.path.splitext(bare)[1].lower(), "text")
     if format == "parquet" and (one_shot or compression):
         reason = "a pipe" if one_shot else f"a {compression} file"
-        raise InputError(f"{path}: Parquet cannot be read from {reason}: save it as a plain file first")
-    return Source(path, cast(Format, format), compression, label, one_shot)
+        raise InputError(f"{shown or path}: Parquet cannot be read from {reason}: save it as a plain file first")
+    return Source(path, cast(Format, format), compression, label, one_shot, shown, state)
 
 
 def _mode(path: str) -> int:
@@ -168,19 +194,23 @@ def file_errors(source: Source) -> Iterator[None]:
         raise InputError(f"{source.name}: {reason}") from error
 
 
-def read_chunks(source: Source, chunk_bytes: int) -> Iterator[bytes]:
+def read_chunks(
+    source: Source, chunk_bytes: int, consumed: Callable[[int], None] = lambda position: None
+) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file in chunks of about `chunk_bytes`, never an empty one.
 
     Args:
         source: what to read.
         chunk_bytes: size of a chunk in bytes.
+        consumed: called before each chunk with the bytes of the file, as it is packed, that were read so far; not for what
+            can be read only once.
 
     Raises:
         InputError: the file cannot be opened or read, or its compression is damaged or cut off.
         MissingExtraError: a .zst file, and the zstandard library is not installed.
     """
     with file_errors(source):
-        stream = _standard_input() if source.path == STDIN else open(source.path, "rb")  # noqa: SIM115
+        stream = _standard_input() if source.path == STDIN else _opened(source)
     try:
         chunks = _decompressed(stream, source, chunk_bytes)
         while True:
@@ -188,10 +218,16 @@ def read_chunks(source: Source, chunk_bytes: int) -> Iterator[bytes]:
                 chunk = next(chunks, b"")
             if not chunk:
                 return
+            if not source.one_shot:
+                consumed(stream.tell())
             yield chunk
     finally:
         if source.path != STDIN:
             stream.close()
+
+
+def _opened(source: Source) -> BufferedReader:
+    return open_reading(source.path, source.version) if source.shown else open(source.path, "rb")
 
 
 def _standard_input() -> BufferedReader:

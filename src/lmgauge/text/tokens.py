@@ -15,6 +15,9 @@ from lmgauge.text.segments import Segments
 
 TokenUnit = Literal["word", "character", "byte", "subword"]
 TOKENIZER_FILE = "tokenizer.json"
+SENTENCEPIECE_FILE = "tokenizer.model"
+TOKENIZER_FILES = (TOKENIZER_FILE, SENTENCEPIECE_FILE)
+"""What the folder of a model may hold of its tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.tables import Events, LoadedTables, Refusal
 from lmgauge.text.vocabulary import BOS, Vocabulary
+
+if TYPE_CHECKING:
+    from lmgauge.models.segment_totals import SumArrays
 
 KINDS = {0: "probing", 2: "trie", 3: "quantized trie", 4: "array trie", 5: "quantized array trie"}
 """Of files, by the number in the header."""
@@ -74,6 +77,10 @@ class KenlmTables(LoadedTables):
         logprob = logprob[:written]
         self.check_logprob(logprob)
         return Events(logprob, matched[:written], events[:written], kind[:written], before[:written])
+
+    def sum(self, ids: NDArray[np.uint32], out: SumArrays) -> None:
+        """Sum the rows that `score` has by segment; see `NgramTables.sum`."""
+        self.check_sums(_native.sum_kenlm(self.data, ids, out))
 
     def reader(self, vocabulary: Vocabulary, cut: tuple[int, int, bool, Refusal]) -> _native.Reader:
         """Return what steps through the file word by word; see `NgramTables.reader`."""

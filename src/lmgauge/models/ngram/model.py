@@ -21,6 +21,7 @@ from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.states import StepsWords
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
+from lmgauge.models.ngram.sums import SumsSegments
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
 from lmgauge.models.scored_text import ScoresStrings
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _CONTEXTS = "contexts"
 
 
-class NgramModel(ScoresStrings, StepsWords):
+class NgramModel(ScoresStrings, StepsWords, SumsSegments):
     """A trained n-gram model.
 
     Attributes:
@@ -83,6 +84,11 @@ class NgramModel(ScoresStrings, StepsWords):
     def context_policy(self) -> ContextPolicy:
         """What each prediction sees: its sentence, or the running text; and whether the ends of lines are events."""
         return ContextPolicy(unit=self.settings.context, end="eos" if self.settings.eos else "none")
+
+    @property
+    def is_of_another_program(self) -> bool:
+        """Whether it was read from a file that does not say how text is cut into its words: of ARPA's form, or KenLM's."""
+        return self.settings.kind in ("arpa", "kenlm")
 
     @property
     def discounts(self) -> list[tuple[float, ...]]:

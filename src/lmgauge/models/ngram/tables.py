@@ -23,6 +23,7 @@ from lmgauge.models.ngram.packed_tables import KernelTable, PackedTable
 from lmgauge.models.ngram.whole import WholeDistributions, index_children
 
 if TYPE_CHECKING:
+    from lmgauge.models.segment_totals import SumArrays
     from lmgauge.text.vocabulary import Vocabulary
 
 Refusal = Callable[[str, object], NoReturn]
@@ -97,6 +98,18 @@ class LoadedTables:
             self.check_most(math.exp(min(most, _LARGEST)))
             np.minimum(logprob, 0, out=logprob)
 
+    def check_sums(self, most: float) -> None:
+        """Refuse what `check_logprob` does.
+
+        Args:
+            most: the largest logarithm of those above 0, or NaN; 0 if there was none.
+
+        Raises:
+            ModelFileError: it is above that of one by more than rounding, or NaN.
+        """
+        if most != 0:
+            self.check_most(math.exp(min(most, _LARGEST)))
+
     def check_most(self, most: float) -> None:
         """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it.
 
@@ -161,6 +174,18 @@ class NgramTables(LoadedTables):
         logprob = logprob[:written]
         self.check_logprob(logprob)
         return Events(logprob, matched[:written], events[:written], kind[:written], slots[:written])
+
+    def sum(self, ids: NDArray[np.uint32], out: SumArrays) -> None:
+        """Sum the rows that `score` has by segment.
+
+        Args:
+            ids: uint32 [n], each segment after `<s>`.
+            out: see `_native.sum_ids`, [segments] each.
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
+        self.check_sums(_native.sum_ids(self.arguments(), ids, out))
 
     def reader(self, vocabulary: Vocabulary, cut: tuple[int, int, bool, Refusal]) -> _native.Reader:
         """Return what steps through these tables word by word.

@@ -75,7 +75,7 @@ def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReadin
     """Return the references of a file by their ids."""
     source = find_sources(path, "text")[0]
     lines = [(number, line) for number, line in enumerate(decoded_lines(source), 1) if line.strip()]
-    if format_of(source.path, None) == "trn" or _ends_with_ids(lines, ids):
+    if format_of(source.stored_path, None) == "trn" or _ends_with_ids(lines, ids):
         rows = [row for number, line in lines for row in _of_trn(line, f"{source.name}:{number}", number)]
     elif lines and lines[0][1].lstrip().startswith("{"):
         rows = [_of_json(line, f"{source.name}:{number}", number, reading) for number, line in lines]

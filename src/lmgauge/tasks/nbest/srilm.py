@@ -42,7 +42,7 @@ def read_srilm(lines: Iterable[tuple[int, str]], source: Source, reading: NbestR
     Raises:
         InputError: a line is not of the format that the first one has.
     """
-    utterance = "stdin" if source.path == STDIN else PurePath(source.path).name.removesuffix(source.compression)
+    utterance = "stdin" if source.path == STDIN else PurePath(source.stored_path).name.removesuffix(source.compression)
     version = 0
     for number, line in lines:
         if line.startswith(DECIPHER):

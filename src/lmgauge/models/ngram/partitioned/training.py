@@ -39,6 +39,7 @@ from lmgauge.stages.folder_engine import FolderEngine
 from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Engine
 from lmgauge.text.documents import Corpus
+from lmgauge.text.streams import Source
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count
@@ -157,7 +158,7 @@ def train_partitions(
 
 def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any]:
     """Return what the work depends on, to tell whether a stopped run may be resumed."""
-    files = [(source.path, *_stamp(source.path)) for source in corpus.sources]
+    files = [(source.stored_path, *_stamp(source)) for source in corpus.sources]
     words = None if settings.words is None else hashlib.sha256("\n".join(settings.words).encode()).hexdigest()
     values = {f.name: getattr(settings, f.name) for f in fields(settings)}
     values |= {"tokenizer": make_tokenizer(settings.tokenizer).settings(), "words": words, "files": files}
@@ -165,9 +166,11 @@ def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any
     return described
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def _stamp(source: Source) -> tuple[int | None, int | str]:
+    if source.state is not None:
+        return source.state.size, source.state.version
     with suppress(OSError, ValueError):
-        state = os.stat(path)
+        state = os.stat(source.path)
         return state.st_size, state.st_mtime_ns
     return -1, -1
 

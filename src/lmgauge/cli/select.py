@@ -1,0 +1,163 @@
+"""`lmgauge select`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from lmgauge.choices import SMOOTHING_KINDS
+from lmgauge.cli.command import Command, options_given, settings, under, whole_number
+from lmgauge.cli.options import (
+    document_option,
+    html_option,
+    json_option,
+    read_texts,
+    reading_settings,
+    refuse_field,
+    seed_option,
+    threads_option,
+)
+from lmgauge.cli.say import answer, showing_progress
+from lmgauge.filtering.selection_settings import CUTS, SelectionSettings
+from lmgauge.text.reading_options import ReadingOptions
+
+
+class Share(click.ParamType[float]):
+    """A share of the pool: 0.25, 1/4 or 25%."""
+
+    name = "SHARE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the share.
+
+        Raises:
+            click.BadParameter: it is not one.
+
+        >>> Share()("1/4"), Share()("25%")
+        (0.25, 0.25)
+        """
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        upper, _, lower = text.removesuffix("%").partition("/")
+        try:
+            share = float(upper) / (float(lower) if lower else 1.0) / (100 if text.endswith("%") else 1)
+        except (ValueError, ZeroDivisionError):
+            self.fail(f"{value!r} is not a share such as 0.25, 1/4 or 25%", param, ctx)
+        return share
+
+
+class Shares(click.ParamType[tuple[float, ...]]):
+    """Shares of the pool with commas between them."""
+
+    name = "SHARE[,SHARE...]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        """Return the shares.
+
+        Raises:
+            click.BadParameter: one of them is not a share.
+
+        >>> Shares()("1/4,1/2,1")
+        (0.25, 0.5, 1.0)
+        """
+        if not isinstance(value, str):
+            return tuple(value)
+        return tuple(Share().convert(part, param, ctx) for part in value.split(","))
+
+
+_KINDS = tuple(kind for kind in SMOOTHING_KINDS if kind not in ("mle", "lidstone"))
+_SEARCH = (
+    click.option(
+        "--cuts",
+        type=Shares(),
+        default=CUTS,
+        show_default="1/64,1/32,1/16,1/8,1/4,1/2,1",
+        help="Shares of the pool, by bytes, that are tried.",
+    ),
+    click.option(
+        "--tolerance",
+        type=Share(),
+        default=0.0,
+        show_default=True,
+        help="Take the smallest share that is, with 95 % confidence, at most this much worse than the best, such as 1%; 0 "
+        "takes the best.",
+    ),
+    click.option(
+        "--held-out-share",
+        type=Share(),
+        default=0.25,
+        show_default="25%",
+        help="How much of the target is held out, where --held-out names no text.",
+    ),
+    click.option("--share", type=Share(), help="Select this share of the pool, such as 10%; none is tried."),
+    click.option(
+        "--max-difference", type=float, metavar="BITS", help="Select what differs by at most this, in bits per token."
+    ),
+)
+_MODELS = (
+    whole_number("--order", default=3, help="Order of all models."),
+    click.option("--smoothing", type=click.Choice(_KINDS), default="modified-kneser-ney", help="Smoothing of all models."),
+    click.option(
+        "--tokenizer", default="whitespace", help="whitespace, character, byte, icu, or the path of a tokenizer.json."
+    ),
+    whole_number("--min-count", default=2, help="Words that occur less often in the target are <unk> to all models."),
+)
+
+
+@click.command(cls=Command)
+@click.argument("pool", nargs=-1, required=True, type=click.Path(), metavar="POOL...")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    required=True,
+    type=click.Path(),
+    help="Text to be like; may be given several times.",
+)
+@click.option(
+    "--held-out", "held_out", multiple=True, type=click.Path(), help="Text like the target, to try shares of the pool on."
+)
+@click.option("-o", "--output", type=click.Path(), help="Folder, or for one file a file, for the selected documents.")
+@settings("choices", SelectionSettings, "How much", *_SEARCH, *_MODELS, seed_option)
+@under("Options", threads_option)
+@click.option("--temp", type=click.Path(), metavar="DIR", help="Existing folder for models that do not fit into memory.")
+@under("Output", json_option)
+@html_option
+@reading_settings(document_option)
+def select(
+    pool: tuple[str, ...],
+    targets: tuple[str, ...],
+    held_out: tuple[str, ...],
+    output: str | None,
+    choices: SelectionSettings,
+    threads: int | None,
+    temp: str | None,
+    reading: ReadingOptions,
+    as_json: bool,
+    html: str | None,
+) -> None:
+    """Select the documents of a pool that are most like a target.
+
+    POOL are files or globs of documents: lines of text, or records of JSONL and Parquet, whose bad ones are left out and
+    counted. Documents are ordered by the difference of their cross-entropies under a model of the target and one of the pool
+    (Moore & Lewis 2010). How many are selected is found by held-out perplexity, beside that of as much text at random.
+
+    \b
+    lmgauge select pool/*.jsonl --target dev.txt -o selected/
+    lmgauge select pool.txt --target train.txt --held-out dev.txt --tolerance 1% -o selected.txt
+    lmgauge select pool.txt --target dev.txt --share 10% -o selected.txt
+    """
+    from lmgauge.api.select import select_documents as run
+    from lmgauge.report.selection import blocks
+
+    goal = read_texts(targets, reading, alone=False)
+    dev = read_texts(held_out, reading, alone=False) if held_out else None
+    bad = reading.errors if "errors" in options_given() else "skip"
+    documents = read_texts(pool, replace(reading, errors=bad, document=None), alone=False)
+    refuse_field(documents, goal, dev)
+    with showing_progress():
+        selection = run(documents, goal, output, held_out=dev, settings=choices, temp=temp, threads=threads)
+    answer(selection, lambda: blocks(selection), as_json=as_json, html=html)

@@ -1,0 +1,73 @@
+"""How much of the pool is selected: documents in an order, up to a share of the bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Chosen = NDArray[np.bool_]
+
+
+def most_alike_first(differences: Floats) -> Ints:
+    """Return the documents that have a score, lowest difference first, equal ones as they stand in the pool.
+
+    Args:
+        differences: float64 [documents], NaN where there is no score.
+
+    Example:
+        >>> most_alike_first(np.array([0.5, np.nan, -0.5, 0.5])).tolist()
+        [2, 0, 3]
+    """
+    order = np.argsort(differences, kind="stable")  # NaN last
+    return order[: len(order) - np.count_nonzero(np.isnan(differences))]
+
+
+def random_order(differences: Floats, keys: NDArray[np.uint64]) -> Ints:
+    """Return the documents that have a score in the order of their keys.
+
+    Args:
+        differences: float64 [documents], NaN where there is no score.
+        keys: uint64 [documents], random.
+    """
+    some = np.flatnonzero(~np.isnan(differences))
+    return some[np.argsort(keys[some], kind="stable")]
+
+
+def first_share(order: Ints, sizes: Ints, share: float) -> Chosen:
+    """Return which documents are selected: the first in an order, as many as fit into a share of the bytes; one at least.
+
+    Args:
+        order: int64 [documents in it], their numbers, one at least.
+        sizes: int64 [documents], bytes of each.
+        share: of the bytes of the documents in the order, above 0 and at most 1.
+
+    Returns:
+        bool [documents].
+
+    Example:
+        >>> first_share(np.array([2, 0, 1]), np.array([4, 4, 2]), share=0.6).tolist()
+        [True, False, True]
+    """
+    ends = np.cumsum(sizes[order])
+    number = max(1, int(np.searchsorted(ends, share * float(ends[-1]), "right")))
+    chosen = np.zeros(len(sizes), bool)
+    chosen[order[: len(order) if share == 1 else number]] = True
+    return chosen
+
+
+def below(differences: Floats, most: float) -> Chosen:
+    """Return which documents differ by at most so much, bool [documents].
+
+    Args:
+        differences: float64 [documents], bits per token; NaN where there is no score.
+        most: the highest difference that is selected.
+
+    Example:
+        >>> below(np.array([-1.0, np.nan, 0.0, 0.1]), 0.0).tolist()
+        [True, False, True, False]
+    """
+    with np.errstate(invalid="ignore"):
+        chosen: Chosen = differences <= most
+    return chosen

@@ -1,0 +1,233 @@
+"""What a selection of training text is, and how its share was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.numerics.intervals import Interval
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVEL = 0.05
+"""Below this p-value, adjusted for the number of shares, a share is significantly worse than the best."""
+
+
+@dataclass(frozen=True)
+class MeasuredModel:
+    """A model trained on a part of the pool, measured on the held-out text.
+
+    Attributes:
+        perplexity: on the held-out text.
+        interval: 95 %, of it.
+        ratio: its perplexity over that of another model; 1 is as good.
+        ratio_interval: 95 %, of the ratio, paired: both models scored the same text.
+        p_value: of no difference between the two.
+    """
+
+    perplexity: float
+    interval: Interval | None = None
+    ratio: float | None = None
+    ratio_interval: Interval | None = None
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class SelectionCut:
+    """What would be selected at one share of the pool.
+
+    Attributes:
+        share: of the bytes of the pool that was asked for, 0 to 1.
+        documents: how many these are.
+        bytes: of their texts.
+        threshold: the highest difference among them, bits per token.
+        selected: a model trained on them; its ratio is to the best share. None where no share was tried.
+        random: a model trained on as many bytes of random documents; its ratio is the perplexity of the selected one over
+            its own. None also for the whole pool.
+        p_value_holm: the p-value of the ratio to the best share, adjusted for the number of shares (Holm 1979).
+    """
+
+    share: float
+    documents: int
+    bytes: int
+    threshold: float
+    selected: MeasuredModel | None = None
+    random: MeasuredModel | None = None
+    p_value_holm: float | None = None
+
+    @property
+    def worse(self) -> bool:
+        """True if the share is significantly worse than the best one."""
+        return self.p_value_holm is not None and self.p_value_holm < LEVEL
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "share": self.share,
+            "documents": self.documents,
+            "bytes": self.bytes,
+            "threshold": self.threshold,
+            **_measured("", self.selected, "ratio_to_best"),
+            "p_value_holm": self.p_value_holm,
+            **_measured("random_", self.random, "ratio_to_random"),
+        }
+
+
+def _measured(prefix: str, model: MeasuredModel | None, ratio: str) -> dict[str, Any]:
+    return {
+        f"{prefix}perplexity": None if model is None else model.perplexity,
+        f"{prefix}interval": _ends(None if model is None else model.interval),
+        ratio: None if model is None else model.ratio,
+        f"{ratio}_interval": _ends(None if model is None else model.ratio_interval),
+        f"{ratio}_p_value": None if model is None else model.p_value,
+    }
+
+
+def _ends(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+@dataclass(frozen=True)
+class DifferenceHistogram:
+    """How the documents of the pool differ from the in-domain text.
+
+    Attributes:
+        edges: of the bins, bits per token, rising, one more than bins; the outermost bins also have what lies outside.
+        documents: in each bin.
+    """
+
+    edges: tuple[float, ...]
+    documents: tuple[int, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Selection(Shown):
+    """Documents selected from a pool for being like a target.
+
+    Attributes:
+        chosen: the share that is selected.
+        cuts: all shares that were tried, rising; the chosen one alone where none was.
+        tolerance: the smallest share surely no worse than this, relative to the best, was taken; 0 takes the best.
+        documents, bytes: of the pool, those without a word included.
+        without_words: documents of the pool without any token, which are never selected.
+        in_domain_bytes: of the target's part that the in-domain model was trained on.
+        in_domain_perplexity: of that model itself on the held-out text; None without one.
+        held_out_events: tokens of the held-out text, `</s>` included; 0 without one.
+        oov_rate: share of unseen words in the held-out text, 0 to 1.
+        vocabulary: words that all models know.
+        independence: what the intervals take as independent, in words.
+        outputs: the files written, empty if none.
+        histogram: of the differences.
+        notes: what a reader must know.
+        signature: every choice that decides what is selected.
+
+    Example:
+        >>> import lmgauge
+        >>> pool = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "buy now", "buy cheap", "now buy"] * 4)
+        >>> target = lmgauge.Corpus.from_strings(["the cat ran", "the dog ran", "the cat sat"] * 4)
+        >>> settings = lmgauge.SelectionSettings(share=0.5, smoothing="witten-bell", order=2)
+        >>> lmgauge.select_documents(pool, target, settings=settings)
+        <Selection: 8 of 20 documents, 88 of 168 bytes, difference at most -0.6 bits per token>
+    """
+
+    chosen: SelectionCut
+    cuts: tuple[SelectionCut, ...]
+    tolerance: float
+    documents: int
+    bytes: int
+    without_words: int
+    in_domain_bytes: int
+    in_domain_perplexity: float | None
+    held_out_events: int
+    oov_rate: float
+    vocabulary: int
+    independence: str = ""
+    outputs: tuple[str, ...] = ()
+    histogram: DifferenceHistogram | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    signature: str = ""
+
+    @property
+    def best(self) -> SelectionCut | None:
+        """The share with the lowest perplexity on the held-out text; None where no share was tried."""
+        tried = [cut for cut in self.cuts if cut.selected is not None]
+        return min(tried, key=_perplexity, default=None)
+
+    @property
+    def smallest_alike(self) -> SelectionCut | None:
+        """The smallest share that is not significantly worse than the best; None where no share was tried."""
+        return next((cut for cut in self.cuts if cut.selected is not None and not cut.worse), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as `lmgauge select --json` prints them."""
+        best, alike = self.best, self.smallest_alike
+        return {
+            "chosen": self.chosen.to_dict(),
+            "best_share": None if best is None else best.share,
+            "smallest_share_not_worse": None if alike is None else alike.share,
+            "tolerance": self.tolerance,
+            "cuts": [cut.to_dict() for cut in self.cuts],
+            "documents": self.documents,
+            "bytes": self.bytes,
+            "without_words": self.without_words,
+            "in_domain_bytes": self.in_domain_bytes,
+            "in_domain_perplexity": self.in_domain_perplexity,
+            "held_out_events": self.held_out_events,
+            "oov_rate": self.oov_rate,
+            "vocabulary": self.vocabulary,
+            "independence": self.independence,
+            "outputs": list(self.outputs),
+            "notes": list(self.notes),
+            "signature": self.signature,
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each share that was tried.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame([cut.to_dict() for cut in self.cuts])
+
+    def _in_brief(self) -> str:
+        chosen = self.chosen
+        brief = f"{chosen.documents:,} of {self.documents:,} documents, {chosen.bytes:,} of {self.bytes:,} bytes"
+        if chosen.selected is None:
+            return f"{brief}, difference at most {chosen.threshold:.4g} bits per token"
+        versus = "" if chosen.random is None else f", random {chosen.random.perplexity:.4g}"
+        return f"{brief}, held-out perplexity {chosen.selected.perplexity:.4g}{versus}"
+
+
+def _perplexity(cut: SelectionCut) -> float:
+    assert cut.selected is not None
+    return cut.selected.perplexity
+
+
+def choose_cut(cuts: Sequence[SelectionCut], tolerance: float) -> SelectionCut:
+    """Return the share to select.
+
+    Args:
+        cuts: shares that were tried, rising.
+        tolerance: 0 takes the one with the lowest perplexity; more, as 0.01 for 1 %, the smallest whose ratio to it has an
+            interval that ends at 1 + tolerance or below.
+
+    Example:
+        >>> ends = Interval(0.99, 1.02, 0.95, "jackknife")
+        >>> small = SelectionCut(0.25, 5, 50, -0.5, MeasuredModel(101.0, None, 1.01, ends))
+        >>> best = SelectionCut(0.5, 9, 100, 0.1, MeasuredModel(100.0, None, 1.0))
+        >>> choose_cut([small, best], 0.0).share, choose_cut([small, best], 0.03).share
+        (0.5, 0.25)
+    """
+    best = min(cuts, key=_perplexity)
+    for cut in cuts if tolerance else ():
+        assert cut.selected is not None
+        interval = cut.selected.ratio_interval
+        if interval is not None and interval.high <= 1 + tolerance:
+            return cut
+        if cut is best:
+            break
+    return best

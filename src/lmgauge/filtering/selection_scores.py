@@ -1,0 +1,222 @@
+"""How much a document is like a text: the difference of its cross-entropies under two models.
+
+    difference(s) = H_I(s) - H_N(s)        in bits per token, `</s>` included; lower is more like the in-domain text
+
+I is a model of the in-domain text, N one of a random sample of the pool of about the same size, both over one vocabulary:
+the words that occur at least twice in the in-domain text (Moore & Lewis 2010, "Intelligent Selection of Language Model
+Training Data", Proceedings of the ACL 2010 Conference Short Papers, pages 220-224).
+
+A model gives text that it was trained on fewer bits than text like it, so a document of the sample would seem to be less
+like the in-domain text than its neighbors. Hence there are two samples, and two models N: the documents of the first sample
+are scored by the model of the second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.filtering.selection_settings import SelectionSettings
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.training import train_ngram
+from lmgauge.models.segment_totals import SegmentTotals, SumsBlocks, totals_of
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.progress import say_progress
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+from lmgauge.text.vocabulary import SPECIAL_TOKENS
+from lmgauge.threads import map_in_order, thread_count
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DocumentEntropies:
+    """The cross-entropies of the documents of a block.
+
+    Attributes:
+        block: the documents.
+        in_domain: float64 [documents], bits per token under I; NaN for a document without tokens.
+        pool: float64 [documents], bits per token under N.
+    """
+
+    block: Segments
+    in_domain: Floats
+    pool: Floats
+
+    @property
+    def difference(self) -> Floats:
+        """float64 [documents], bits per token; below 0 is more like the in-domain text."""
+        return self.in_domain - self.pool
+
+
+@dataclass(frozen=True)
+class SelectionModels:
+    """The models that score documents.
+
+    Attributes:
+        in_domain: I.
+        pool: N of the first and of the second sample.
+        samples: uint8 [documents of the pool], 1 and 2 for those in the samples, 0 for all others.
+    """
+
+    in_domain: NgramModel
+    pool: tuple[NgramModel, NgramModel]
+    samples: NDArray[np.uint8]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The vocabulary of all models, without special tokens."""
+        return vocabulary_words(self.in_domain)
+
+    def score(self, pool: Corpus, *, threads: int | None = None) -> Iterator[DocumentEntropies]:
+        """Yield the cross-entropies of the documents of each block, in order.
+
+        Args:
+            pool: the documents, or some of them, numbered as in `samples`.
+            threads: how many; no figure depends on it.
+        """
+        return map_in_order(self.score_block, pool, thread_count(threads))
+
+    def score_block(self, block: Segments, numbers: Ints | None = None) -> DocumentEntropies:
+        """Return the cross-entropies of documents.
+
+        Args:
+            block: the documents.
+            numbers: int64 [documents], of each in the pool; None where they are consecutive from `block.first`.
+        """
+        samples = self.samples[block.first : block.first + len(block)] if numbers is None else self.samples[numbers]
+        in_domain, first = _per_token(self.in_domain, block), _per_token(self.pool[0], block)
+        own = samples == 1
+        if own.any():
+            first[own] = _per_token(self.pool[1], block.where(own))
+        return DocumentEntropies(block, in_domain, first)
+
+
+def vocabulary_words(model: NgramModel) -> tuple[str, ...]:
+    """Return the words of a model without special tokens.
+
+    Args:
+        model: of any kind.
+
+    Example:
+        >>> import lmgauge
+        >>> vocabulary_words(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]), order=1))
+        ('a', 'b')
+    """
+    return tuple(model.vocabulary.tokens[len(SPECIAL_TOKENS) :])
+
+
+def document_bytes(pool: Corpus) -> Ints:
+    """Return the bytes of each document without its terminator, int64 [documents]; the pool is read once.
+
+    Args:
+        pool: the documents.
+
+    Raises:
+        InputError: there are fewer than two, of which no sample can be drawn.
+    """
+    sizes = [np.zeros(0, np.int64)]
+    for block in pool:
+        sizes.append(block.ends - block.starts)
+        say_progress(f"reading {pool.report.bytes / 1e6:,.0f} MB of the pool")
+    sizes_of_all = np.concatenate(sizes)
+    if np.count_nonzero(sizes_of_all) < 2:
+        raise InputError(f"the pool has {len(sizes_of_all)} documents with text: there is nothing to select from")
+    return sizes_of_all
+
+
+def draw_samples(sizes: Ints, keys: NDArray[np.uint64], wanted: int) -> NDArray[np.uint8]:
+    """Return which documents are in the two samples of the pool, uint8 [documents]: 1 and 2, and 0 for the others.
+
+    Documents are taken in the order of their keys. Each sample has about `wanted` bytes, or half of a pool with less.
+
+    Args:
+        sizes: int64 [documents], bytes of each.
+        keys: uint64 [documents], random.
+        wanted: bytes of each sample.
+
+    Example:
+        >>> draw_samples(np.array([5, 5, 5, 5]), np.array([2, 0, 3, 1], np.uint64), wanted=5).tolist()
+        [0, 1, 0, 2]
+    """
+    some = np.flatnonzero(sizes)
+    order = some[np.argsort(keys[some], kind="stable")]
+    ends = np.cumsum(sizes[order])
+    wanted = min(wanted, int(ends[-1]) // 2)
+    first = max(1, int(np.searchsorted(ends, wanted, "right")))
+    second = max(first + 1, int(np.searchsorted(ends, ends[first - 1] + wanted, "right")))
+    samples = np.zeros(len(sizes), np.uint8)
+    samples[order[:first]], samples[order[first:second]] = 1, 2
+    return samples
+
+
+def train_models(
+    settings: SelectionSettings,
+    in_domain: Corpus,
+    pool: Corpus,
+    sizes: Ints,
+    keys: NDArray[np.uint64],
+    *,
+    threads: int | None = None,
+) -> SelectionModels:
+    """Return the models that score documents.
+
+    Args:
+        settings: all decisions about them.
+        in_domain: text to be like.
+        pool: the documents; read twice.
+        sizes: int64 [documents], bytes of each.
+        keys: uint64 [documents], random; they decide which documents are in the samples.
+        threads: how many; no figure depends on it.
+
+    Raises:
+        InputError: the in-domain text is empty, or no word of it occurs often enough.
+    """
+    say_progress("training on the in-domain text")
+    inside = train_ngram(settings.in_domain_training(), in_domain, threads=threads)
+    words = vocabulary_words(inside)
+    if not words:
+        raise InputError(
+            f"no word occurs {settings.min_count} times in the in-domain text, so there is no vocabulary; give more text or "
+            "a lower --min-count"
+        )
+    samples = draw_samples(sizes, keys, in_domain.report.bytes)
+    say_progress("training on a sample of the pool")
+    training = settings.training(words)
+    first, second = (train_ngram(training, pool.chosen(samples == part), threads=threads) for part in (1, 2))
+    return SelectionModels(inside, (first, second), samples)
+
+
+def measure_differences(models: SelectionModels, pool: Corpus, *, threads: int | None = None) -> Floats:
+    """Return the cross-entropy difference of each document, float64 [documents], bits per token; NaN without tokens.
+
+    Args:
+        models: that score.
+        pool: the documents.
+        threads: how many; no figure depends on it.
+    """
+    parts = [np.zeros(0)]
+    for scored in models.score(pool, threads=threads):
+        parts.append(scored.difference)
+        say_progress(f"scored {pool.report.bytes / 1e6:,.0f} MB of the pool")
+    return np.concatenate(parts)
+
+
+def _per_token(model: NgramModel, block: Segments) -> Floats:
+    """Return bits per token of each segment, `</s>` included; NaN for one that has no other token."""
+    totals = _totals(model, block)
+    bits: Floats = nats_to_bits(-totals.nats) / totals.events
+    bits[totals.events == totals.ends] = np.nan
+    return bits
+
+
+def _totals(model: NgramModel, block: Segments) -> SegmentTotals:
+    if isinstance(model, SumsBlocks):
+        return model.sum_block(block)
+    return totals_of(model.score_block(block, spans=False))

@@ -1,0 +1,124 @@
+"""The errors of fsspec and of the libraries under it, told apart: not there, denied, over soon; in words without secrets.
+
+They are known by their names and codes: none of these libraries is imported for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from lmgauge.errors import InputError
+from lmgauge.readable import visible
+from lmgauge.remote.addresses import shown_name
+from lmgauge.remote.problems import NotThereError, PassingProblem
+
+_SECRETS = re.compile(r"SECRET|TOKEN|PASSWORD|ACCESS_KEY|CREDENTIAL|CONNECTION_STRING|ACCOUNT_KEY")
+_ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>]+")
+_PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
+_PASSING_NAMES = {
+    *("FSTimeoutError", "TimeoutError", "ClientPayloadError", "ServerDisconnectedError", "ClientOSError", "IncompleteRead"),
+    *("HTTPClientError", "ConnectTimeoutError", "ReadTimeoutError", "ConnectionClosedError", "ResponseStreamingError"),
+    *(
+        "ResponseParserError",
+        "ConnectionError",
+        "ChunkedEncodingError",
+        "RemoteProtocolError",
+        "ReadTimeout",
+        "ConnectTimeout",
+    ),
+}
+_PASSING_WORDS = re.compile(
+    r"slow ?down|reduce your request rate|internal error|service ?unavailable|try again", re.IGNORECASE
+)
+_DENIED_NAMES = {"PermissionError", "GatedRepoError", "HttpForbidden"}
+_UNREACHABLE = {"EndpointConnectionError", "ConnectionRefusedError", "ClientConnectorError", "ConnectError", "gaierror"}
+_NO_CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "DefaultCredentialsError"}
+_KEYS = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, as for the aws command",
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-default login",
+    "hf": "set HF_TOKEN, or run hf auth login",
+}
+_SHOWN = 200
+
+
+def problem_of(error: Exception, name: str, scheme: str) -> Exception:
+    """Return what to raise instead of a library's error.
+
+    Args:
+        error: as the library raised it.
+        name: of the file, as it may be shown.
+        scheme: of its address.
+
+    Returns:
+        NotThereError, InputError, or PassingProblem for what may be over soon.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__}
+    words = words_of(error)
+    status = _status_of(error)
+    keys = _KEYS.get({"s3a": "s3", "gcs": "gs"}.get(scheme, scheme), "put a key where the library for these addresses looks")
+    if re.search("PermanentRedirect|AuthorizationHeaderMalformed|must be addressed using|IllegalLocation", _codes(error)):
+        return InputError(f"{name}: the bucket is in another region: set AWS_DEFAULT_REGION to it")
+    if isinstance(error, FileNotFoundError) or status == 404:
+        bucket = "no such bucket" if "bucket does not exist" in words else "no such file"
+        return NotThereError(f"{name}: {bucket}")
+    if names & _NO_CREDENTIALS:
+        return InputError(f"{name}: no credentials: {keys}")
+    if names & _DENIED_NAMES or status in (401, 403):
+        reason = f" ({words})" if words else ""
+        return InputError(f"{name}: access is denied{reason}; {keys}")
+    if names & _UNREACHABLE:
+        return InputError(
+            f"{name}: no server answers ({words or type(error).__name__}); is the network up, and the address right?"
+        )
+    if status in _PASSING_STATUS or names & _PASSING_NAMES or _PASSING_WORDS.search(_codes(error)):
+        return PassingProblem(words or type(error).__name__)
+    return InputError(f"{name}: {type(error).__name__}: {words or 'no reason given'}")
+
+
+def words_of(error: BaseException) -> str:
+    """Return the first line of an error's text without addresses' queries, and without what the environment keeps secret.
+
+    Args:
+        error: any.
+
+    >>> words_of(OSError("GET https://me:pw@host/part?X-Amz-Signature=1f was refused"))
+    'GET https://host/part was refused'
+    """
+    text = str(error.args[1]) if isinstance(error, OSError) and len(error.args) > 1 else str(error)
+    text = _ADDRESS.sub(lambda match: shown_name(match[0]), text.strip().partition("\n")[0])
+    for variable, value in os.environ.items():
+        if len(value) > 5 and _SECRETS.search(variable.upper()):
+            text = text.replace(value, "***")
+    return visible(text)[:_SHOWN]
+
+
+def _codes(error: BaseException) -> str:
+    """Return the texts of an error and of those it comes from."""
+    texts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(texts) < 5:
+        texts.append(f"{type(cause).__name__} {cause}")
+        cause = cause.__cause__ or cause.__context__
+    return " ".join(texts)
+
+
+def _status_of(error: BaseException) -> int | None:
+    """Return the status of HTTP that an error carries, wherever its library puts it."""
+    cause: BaseException | None = error
+    for _ in range(5):
+        if cause is None:
+            break
+        response = getattr(cause, "response", None)
+        if isinstance(response, dict):  # botocore
+            response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        for value in (
+            response,
+            getattr(response, "status_code", None),
+            getattr(cause, "status", None),
+            getattr(cause, "code", None),
+        ):
+            if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()):
+                return int(value)
+        cause = cause.__cause__ or cause.__context__
+    return None

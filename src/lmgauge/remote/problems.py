@@ -1,0 +1,89 @@
+"""What goes wrong with a remote file: what may be over soon is tried again, with longer and longer pauses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from lmgauge.errors import InputError
+
+TRIES = 5
+FIRST_PAUSE = 0.5
+"""Seconds before the second try; each pause is twice the one before."""
+LONGEST_PAUSE = 30.0
+
+T = TypeVar("T")
+
+
+class NotThereError(InputError):
+    """Raised when there is no such file."""
+
+
+class PassingProblem(Exception):
+    """A problem that may be over soon.
+
+    Args:
+        problem: what is wrong, for people, without the name of the file.
+        after: seconds that the server asks to wait.
+    """
+
+    def __init__(self, problem: str, after: float = 0.0) -> None:
+        super().__init__(problem)
+        self.after = after
+
+
+class Patience:
+    """How often a thing has failed in a row; waits before it may be tried again.
+
+    Args:
+        name: of the file, as it may be shown.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name, self._failures = name, 0
+
+    def wait(self, problem: PassingProblem) -> None:
+        """Wait after a failure.
+
+        Args:
+            problem: what went wrong.
+
+        Raises:
+            InputError: it was the last try.
+        """
+        self._failures += 1
+        if self._failures >= TRIES:
+            raise InputError(f"{self._name}: {problem}, after {TRIES} tries; try again later") from None
+        time.sleep(min(max(FIRST_PAUSE * 2.0 ** (self._failures - 1), problem.after), LONGEST_PAUSE))
+
+    def restore(self) -> None:
+        """Count from zero again, as there was progress."""
+        self._failures = 0
+
+
+def retried(name: str, attempt: Callable[[], T]) -> T:
+    """Return what a function returns, tried again while its problem may be over soon.
+
+    Args:
+        name: of the file, as it may be shown.
+        attempt: raises `PassingProblem` for what may be over soon.
+
+    Raises:
+        InputError: all tries failed.
+    """
+    patience = Patience(name)
+    while True:
+        try:
+            return attempt()
+        except PassingProblem as problem:
+            patience.wait(problem)
+
+
+def rewritten(name: str) -> InputError:
+    """Return the error for a file that was written anew while it was read.
+
+    Args:
+        name: of the file, as it may be shown.
+    """
+    return InputError(f"{name}: was written anew while it was being read; read it again when it stays as it is")

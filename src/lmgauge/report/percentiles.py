@@ -1,0 +1,113 @@
+"""Percentiles of perplexity by group: a table of some of them with intervals, and all of them as a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import counted
+
+if TYPE_CHECKING:
+    from lmgauge.filtering.percentiles import Percentiles
+
+SHOWN = (10.0, 30.0, 50.0, 70.0, 90.0)
+"""The percentiles of the table; the file has all."""
+
+_MOST_ROWS = 40
+_MOST_LINES = 6  # of a chart
+
+
+def blocks(percentiles: Percentiles) -> doc.Document:
+    """Return a table and a chart for each model, and what a reader must know.
+
+    Args:
+        percentiles: learnt, or read from a file.
+    """
+    names = _largest(percentiles, _MOST_ROWS)
+    return (
+        *(_table(percentiles, model, names) for model in percentiles.signatures),
+        *doc.notes(_notes(percentiles)),
+        *(_chart(percentiles, model) for model in percentiles.signatures),
+        *(doc.Signature(line) for line in percentiles.signatures.values()),
+    )
+
+
+def _largest(percentiles: Percentiles, most: int) -> list[str]:
+    """Return the groups with the most documents, in the order of names."""
+    by_size = sorted(percentiles.groups, key=lambda name: -percentiles.groups[name].documents)
+    return sorted(by_size[:most])
+
+
+def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
+    rows: list[str | None] = [*names, None]
+    groups = [percentiles.overall if name is None else percentiles.groups[name] for name in rows]
+    own = [name is None or percentiles.has_own(model, name) for name in rows]
+    columns = [
+        doc.labels(percentiles.sample.group or "group", ["all" if name is None else name for name in rows]),
+        doc.numbers("documents", [group.documents for group in groups], form="count"),
+        doc.numbers("scored", [group.models[model].scored for group in groups], form="count", drop=6),
+    ]
+    is_sampled = any(group.sampled < group.documents for group in groups)
+    for percent, drop in zip(SHOWN, (1, 3, 5, 4, 2), strict=True):  # the ends of the outer percentiles go first
+        values = [percentiles.value(model, name, percent) if has else None for name, has in zip(rows, own, strict=True)]
+        columns.append(doc.numbers(f"p{percent:g}", values, 1))
+        if is_sampled:
+            ends = [_interval(percentiles, model, name, percent) for name in rows]
+            cells = [doc.between(pair if has else None, 1) for pair, has in zip(ends, own, strict=True)]
+            columns.append(doc.Column("95 %", cells, drop))
+    title = f"perplexity by {model}" if len(percentiles.signatures) > 1 else "perplexity"
+    return doc.Table(tuple(columns), title, bold=(len(rows) - 1,))
+
+
+def _interval(percentiles: Percentiles, model: str, group: str | None, percent: float) -> tuple[float, float] | None:
+    low, high = percentiles.interval(model, group, percent)
+    return None if low is None or high is None else (low, high)
+
+
+def _notes(percentiles: Percentiles) -> Iterator[str]:
+    overall, sample = percentiles.overall, percentiles.sample
+    of_each = " of each group" if sample.group is not None else ""
+    size = "all documents" if sample.size is None else f"up to {sample.size:,} documents{of_each}"
+    yield f"learnt on {size}; {overall.documents:,} documents were read (seed {sample.seed})"
+    if percentiles.bad_records:
+        yield f"{counted(percentiles.bad_records, 'record')} without valid text left out"
+    for name, model in overall.models.items():
+        if missing := overall.sampled - model.scored:
+            yield f"{missing:,} of {overall.sampled:,} sampled documents have no perplexity by {name}"
+    small = [name for name in percentiles.groups if not all(percentiles.has_own(model, name) for model in overall.models)]
+    if small:
+        count = sum(percentiles.groups[name].documents for name in small)
+        these = "1 group has" if len(small) == 1 else f"{len(small):,} groups have"
+        yield (
+            f"{these} fewer than {percentiles.least:,} documents with a perplexity ({count:,} documents): "
+            "a filter judges them by the percentiles of all"
+        )
+    loose = overall.documents - sum(group.documents for group in percentiles.groups.values())
+    if sample.group is not None and loose:
+        yield f"{loose:,} documents have no {sample.group}: a filter judges them by the percentiles of all"
+    hidden = len(percentiles.groups) - _MOST_ROWS
+    if hidden > 0:
+        yield f"the {_MOST_ROWS} largest groups are shown; the file has {hidden:,} more"
+
+
+def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
+    """Return the percentiles of the largest groups as lines with bands."""
+    groups: list[str | None] = [name for name in _largest(percentiles, _MOST_LINES) if percentiles.has_own(model, name)]
+    several = len(percentiles.signatures) > 1
+    return doc.ChartData(
+        f"percentiles-{[*percentiles.signatures].index(model) + 1}" if several else "percentiles",
+        f"Percentiles of perplexity by {model}" if several else "Percentiles of perplexity",
+        "documents up to this perplexity",
+        "perplexity",
+        "",
+        tuple(_line(percentiles, model, name) for name in [*groups, None]),
+        x_unit="%",
+        log_y=True,
+        note="the largest groups, and all documents" if len(groups) < len(percentiles.groups) else "",
+    )
+
+
+def _line(percentiles: Percentiles, model: str, group: str | None) -> doc.Series:
+    own = percentiles.of(model, group)
+    return doc.Series("all documents" if group is None else group, percentiles.percents, own.values, own.low, own.high)

@@ -1,0 +1,57 @@
+"""Parquet files opened where they are: of a remote one, only the columns that are read are sent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lmgauge.places import is_remote
+from lmgauge.remote.reading import open_in_parts
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_BUFFER = 1 << 20
+
+
+@contextmanager
+def open_parquet(
+    place: str | os.PathLike[str], version: str = "", columns: Sequence[str] | None = None
+) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file to read it in batches, in constant memory.
+
+    Args:
+        place: a local path or an address.
+        version: of `places.file_state`, to refuse a remote file that was written anew since; "" for any.
+        columns: those that will be read, so that they alone are sent; None for all.
+
+    Raises:
+        InputError: a remote file cannot be read, or was written anew meanwhile.
+        OSError: a local file cannot be opened.
+        pyarrow.ArrowException: it is not a Parquet file.
+    """
+    import pyarrow.parquet as pq
+
+    if not is_remote(place):
+        with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
+            yield file
+        return
+    with open_in_parts(os.fspath(place), version) as parts, pq.ParquetFile(parts, buffer_size=_BUFFER) as file:
+        parts.expect(_parts_of(file.metadata, columns))
+        yield file
+        parts.check_unchanged()
+
+
+def _parts_of(metadata: pq.FileMetaData, columns: Sequence[str] | None) -> Iterator[tuple[int, int]]:
+    """Yield the first byte, and the byte after the last, of each column in each row group."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for index in range(group.num_columns):
+            column = group.column(index)
+            if columns is not None and column.path_in_schema.partition(".")[0] not in columns:
+                continue
+            pages = [column.data_page_offset, column.dictionary_page_offset]
+            start = min(offset for offset in pages if offset is not None)
+            yield start, start + column.total_compressed_size

@@ -1,0 +1,149 @@
+"""The file of percentiles, and files that only look like one."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmgauge.errors import InputError
+from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
+from lmgauge.filtering.percentiles import Percentiles
+
+MUTATIONS = 1_000
+
+
+def learnt(documents: int = 300) -> Percentiles:
+    names = ["en", "\u202e[\n 1 ]\x1b[31m", None]
+    groups = Groups.of([names[k % 3] for k in range(documents)])
+    sample = PercentileSample(2, SampleSettings(50, 2**64 - 1, "lang"))
+    keys, values = document_keys("x", 0, documents, 1), np.arange(1.0, 2 * documents + 1).reshape(-1, 2)
+    values[::10, 1] = math.inf
+    values[::7, 0] = math.nan
+    mask = sample.wanted(keys, groups)
+    sample.add(keys[mask], groups.where(mask), values[mask])
+    return Percentiles.learn(sample, {"a": "model:a", "b": "model:b"}, {"field": "text", "lines": "no"}, least=20)
+
+
+def test_a_file_is_one_line_a_percentile(tmp_path: Path) -> None:
+    percentiles = learnt()
+    lines = percentiles.save(tmp_path / "p.json").read_text("utf-8").splitlines()
+    assert sum(line.lstrip().startswith('"p50": [') and line.rstrip(",").endswith("]") for line in lines) == 6
+    assert Percentiles.load(tmp_path / "p.json") == percentiles
+    assert Percentiles.load(tmp_path / "p.json").source == str(tmp_path / "p.json")
+    assert "\x1b" not in "".join(lines)
+    assert json.loads("\n".join(lines))["groups"].keys() == {"en", "\u202e[\n 1 ]\x1b[31m"}
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.json': cannot be read: No such file"):
+        Percentiles.load(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "not a file of percentiles: Expecting value"),
+        (b"\xff\xfe\x00", "not a file of percentiles"),
+        (b"[" * 100_000, "not a file of percentiles"),
+        (b'{"seed": ' + b"1" * 5000 + b"}", "not a file of percentiles"),
+        (b'{"format": "lmgauge percentiles", "format": 1}', "a name stands twice"),
+        (b"[1]", "not a file of percentiles; make one"),
+        (b'{"format": "other"}', "not a file of percentiles; make one"),
+        (b'{"format": "lmgauge percentiles", "format_version": 2}', "of a format other than 1"),
+    ],
+    ids=lambda raw: repr(raw)[:30],
+)
+def test_other_files_are_refused(raw: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message) as refusal:
+        Percentiles.from_json(raw, "p.json")
+    assert "\n" not in str(refusal.value)
+
+
+def changed(path: str, value: object) -> bytes:
+    record: dict[str, Any] = json.loads(json.dumps(learnt().to_dict(), default=str).replace("Infinity", '"inf"'))
+    *way, last = path.split("/")
+    part = record
+    for name in way:
+        part = part[name]
+    if value is ...:
+        del part[last]
+    else:
+        part[last] = value
+    return json.dumps(record).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("models", {}, "names no model"),
+        ("models", ["a"], "'models' is not an object"),
+        ("models/a", 1, "'a' is not text"),
+        ("models/\ud800", "x", "not valid Unicode"),
+        ("settings", ..., "'settings' is not an object"),
+        ("sample", 0, "'sample' is not a whole number from 1"),
+        ("sample", True, "'sample' is not a whole number"),
+        ("seed", 2**64, "'seed' is not a whole number"),
+        ("seed", 1.5, "'seed' is not a whole number"),
+        ("group", 3, "'group' is not text"),
+        ("least", -1, "'least' is not a whole number"),
+        ("groups", {str(k): 1 for k in range(1001)}, "1,001 groups are more than 1,000"),
+        ("groups/en", [], "'en' is not an object"),
+        ("groups/en/models/a", ..., "group 'en' does not have the percentiles of each model"),
+        ("overall/sampled", 301, "'sampled' is not a whole number from 0 to 300"),
+        ("overall/models/a/scored", 0, "percentiles of no document"),
+        ("overall/models/a", {"scored": 3}, "overall has no percentiles"),
+        ("overall/models/a/p50", ..., "does not have each percentile once"),
+        ("overall/models/a/p50", [1, 1], "is not a perplexity with the ends"),
+        ("overall/models/a/p50", "abc", "is not a perplexity with the ends"),
+        ("overall/models/a/p50", [1, 0.5, 2], "do not rise"),
+        ("overall/models/a/p50", [None, 1, 2], "not inside its interval"),
+        ("overall/models/a/p50", [300, 301, 302], "not inside its interval"),
+        ("overall/models/a/p50", ["x", 1, 2], "is not a perplexity"),
+        ("overall/models/a/p50", [True, 1, 2], "is not a perplexity"),
+        ("overall/models/a/p50", [-1, None, 2], "out of range"),
+        ("overall/models/a/p50", [math.nan, None, 2], "out of range"),
+        ("overall/models/a/p50", [10**400, None, 2], "out of range"),
+        ("lmgauge", None, "'lmgauge' is not text"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_damage_is_named(path: str, value: object, message: str) -> None:
+    with pytest.raises(InputError, match=message) as refusal:
+        Percentiles.from_json(changed(path, value), "p.json")
+    assert str(refusal.value).startswith("'p.json': damaged: ")
+
+
+def mutated(raw: bytes, dice: random.Random) -> bytes:
+    """The file with a few bytes, numbers or lines changed."""
+    for _ in range(dice.choice((1, 1, 2, 5))):
+        begin = dice.randrange(len(raw))
+        end = min(len(raw), begin + dice.choice((0, 1, 1, 3, 40)))
+        new = dice.choice(
+            (b"", bytes([dice.randrange(256)]), b"9", b"-", b'"', b"[", b"}", b"null", b"1e999", b"NaN", b",\n")
+        )
+        raw = raw[:begin] + new + raw[end:] or b" "
+    return raw[: dice.randrange(len(raw))] or b" " if dice.random() < 0.05 else raw
+
+
+def test_mutated_files_are_read_whole_or_refused(tmp_path: Path) -> None:
+    raw, dice = learnt().save(tmp_path / "p.json").read_bytes(), random.Random(1)
+    messages = []
+    for _ in range(MUTATIONS):
+        try:
+            percentiles = Percentiles.from_json(mutated(raw, dice), "p.json")
+        except InputError as refusal:
+            messages.append(str(refusal))
+            continue
+        for model in percentiles.signatures:  # what was read can be used, and written again
+            for name in (None, *percentiles.groups):
+                assert percentiles.value(model, name, 10) <= percentiles.value(model, name, 70)
+        assert Percentiles.from_json(percentiles.save(tmp_path / "again.json").read_bytes(), "again.json") == percentiles
+    assert 0 < len(messages) < MUTATIONS
+    assert not any("\n" in message or "\x1b" in message for message in messages)
