@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import IO, NamedTuple
@@ -60,7 +61,7 @@ def filter_file(
         InputError: the file cannot be read; or a record is bad, and errors are to "fail".
         OutputError: an output cannot be written; none of them appears.
     """
-    reader = reader_of(job.source, plan.fields())
+    reader = reader_of(job.source, plan.fields(scores_added=True))
     tally = Tally(plan.names)
 
     def judged(block: RawBlock) -> tuple[JudgedRecords, int]:
@@ -162,9 +163,17 @@ def _put_aside(
                 **row_id,
                 "reason": reason,
                 "detail": detail,
-                "raw": reader.raw_record(records, row),
+                **_raw(reader.raw_record(records, row)),
             }
             rejects.write(to_json(rejected, indent=None).encode() + b"\n")
+
+
+def _raw(record: bytes | None) -> dict[str, str | None]:
+    """Return a record as it was read: as text, or where it is none, as base64."""
+    try:
+        return {"raw": None if record is None else record.decode()}
+    except UnicodeDecodeError:
+        return {"raw": None, "raw_base64": base64.b64encode(record or b"").decode()}
 
 
 def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:

@@ -117,10 +117,16 @@ class FilterPlan:
         """The name of the column that says in which bucket a document is; None without buckets."""
         return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
 
-    def fields(self) -> RecordFields:
-        """Return which fields of a record are read."""
+    def fields(self, *, scores_added: bool = False) -> RecordFields:
+        """Return which fields of a record are read.
+
+        Args:
+            scores_added: whether records get the members of scores, whose names they must not have then.
+        """
         others = (self.options.by, self.options.group_field, self.options.id)
-        return RecordFields(self.options.field, tuple(dict.fromkeys(name for name in others if name is not None)))
+        taken = frozenset(name for name in (*self.scorer.column_names, self.bucket_column) if name is not None)
+        named = tuple(dict.fromkeys(name for name in others if name is not None))
+        return RecordFields(self.options.field, named, taken if scores_added else frozenset())
 
     def check(self) -> None:
         """Refuse what does not fit together, before anything is read.

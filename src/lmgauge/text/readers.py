@@ -240,7 +240,7 @@ def json_record(raw: bytes | str, where: str, such_as: str = '{"text": "..."}') 
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets thousands deep
         raise InputError(f"{where}: not usable JSON: {error}") from error
     if not isinstance(record, dict):
-        raise InputError(f"{where}: a JSON object such as {such_as} is needed, not {_kind(record)}")
+        raise InputError(f"{where}: a JSON object such as {such_as} is needed, not {kind_of(record)}")
     return record
 
 
@@ -248,7 +248,7 @@ def _text_field(record: dict[str, object], reading: ReadingPass, name: str, line
     value = _field(record, reading.options.field, name, line)
     if isinstance(value, str):
         return [utf8(value)]
-    wanted, what = "a string", _kind(value)
+    wanted, what = "a string", kind_of(value)
     if reading.options.lists:
         wanted = "a string or a list of strings"
         if isinstance(value, list):
@@ -265,9 +265,9 @@ def _label_field(record: dict[str, object], label: str, reading: ReadingPass, na
     if label == GIVEN:  # cleaned as the text itself is
         if isinstance(value, str):
             return value
-        raise InputError(f"{name}:{line}: the field {field!r} of given text holds {_kind(value)}, not a string")
+        raise InputError(f"{name}:{line}: the field {field!r} of given text holds {kind_of(value)}, not a string")
     if not isinstance(value, (str, int)):
-        raise InputError(f"{name}:{line}: the field {field!r} holds {_kind(value)}, not a string or an integer")
+        raise InputError(f"{name}:{line}: the field {field!r} holds {kind_of(value)}, not a string or an integer")
     if not isinstance(value, str):
         return json.dumps(value) if isinstance(value, bool) else str(value)
     if find_problem(utf8(value))[0] >= 0:
@@ -282,7 +282,12 @@ def _field(record: dict[str, object], field: str, name: str, line: int) -> objec
     return record[field]
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Return what a value of JSON is called in messages.
+
+    >>> kind_of({}), kind_of(1.5)
+    ('an object', 'a number')
+    """
     names = {dict: "an object", list: "a list", bool: "true or false", type(None): "null", str: "a string"}
     return names.get(type(value), "a number")
 

@@ -43,12 +43,13 @@ class LineReader:
         """Return the lines of a block; see `RecordReader`."""
         lines = block.content.split(b"\n")[:-1]
         numbers = np.arange(block.first, block.first + len(lines), dtype=np.int64)
-        texts = [line[:-1] if line.endswith(b"\r") else line for line in lines] if b"\r" in block.content else lines
+        texts = [line.rstrip(b"\r") for line in lines] if b"\r" in block.content else lines
         return Records(Documents.of(texts, self.source.name), numbers, {}, lines, self.source.name, is_text=True)
 
-    def raw_record(self, records: Records, row: int) -> str | None:
+    def raw_record(self, records: Records, row: int) -> bytes | None:
         """Return a line; see `RecordReader`."""
-        return as_text(records.raw[row])
+        line: bytes = records.raw[row]
+        return line
 
 
 class LineWriter:
@@ -92,11 +93,3 @@ def whole_lines(source: Source) -> Iterator[RawBlock]:
         yield RawBlock(content, first, positions[-1] - before)
         before, positions = positions[-1], positions[-1:]
         first += content.count(b"\n")
-
-
-def as_text(raw: bytes) -> str | None:
-    """Return bytes as text, None where they are no UTF-8."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return None
