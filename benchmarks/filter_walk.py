@@ -24,7 +24,7 @@ import harness
 from watch import Watched, run_watched
 
 TEXTS = {
-    "en": ["classic-books/train.txt.zst", "wikitext-2/wikitext2.train.txt.gz"],
+    "en": ["classic-books/train.txt.zst", "wikitext-2/train.txt.gz"],
     "de": ["multilingual/de-novels/train.txt.gz"],
     "cs": ["multilingual/cs-novels/train.txt.gz"],
     "ja": ["multilingual/ja/soseki.txt.gz"],
@@ -66,10 +66,13 @@ def documents(amount: int, seed: int) -> Iterator[dict[str, object]]:
 
 def make(folder: Path, amount: int, files: int) -> None:
     """Write the documents, JSONL.zst and Parquet by turns."""
-    folder.mkdir(parents=True)
+    unfinished = folder.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
     for number in range(files):
         write = _write_parquet if number % 2 else _write_jsonl
-        write(folder / f"part-{number:04d}", documents(amount // files, number))
+        write(unfinished / f"part-{number:04d}", documents(amount // files, number))
+    unfinished.rename(folder)
 
 
 def _write_jsonl(path: Path, records: Iterator[dict[str, object]]) -> None:

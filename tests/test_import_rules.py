@@ -87,7 +87,7 @@ LIBRARIES: dict[str, set[str]] = {
     "remote": {"fsspec"},
     "numerics": {"numpy"},
     "information": {"numpy"},
-    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
+    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "distributions": {"numpy", "array_api_compat"},
     "stages": {"numpy", "ray"},
@@ -107,7 +107,7 @@ LIBRARIES: dict[str, set[str]] = {
 """Room -> libraries it may import."""
 
 EXTRAS = {
-    *("fsspec", "zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
+    *("fsspec", "zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray"),
     *("regex", "sacrebleu", "sklearn"),
     *("jinja2", "vl_convert", "starlette", "uvicorn"),

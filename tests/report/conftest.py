@@ -22,6 +22,7 @@ from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
+from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval
@@ -54,6 +55,7 @@ from lmgauge.report import (
     words,
 )
 from lmgauge.report import blocks as doc
+from lmgauge.report import selection as selection_report
 from lmgauge.report import training as training_report
 from lmgauge.report.blocks import Document
 from lmgauge.shown import Shown
@@ -122,6 +124,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "static": lmgauge.mix([*models], test, static=True),
         "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
         "training": training(),
+        "selection": selection(),
         "split": split_text(),
         "shard": lmgauge.FinishedShard(HOSTILE, 2, 8, LONG, 12, False),
         "context_curve": curve(),
@@ -194,6 +197,24 @@ def curve() -> ContextCurve:
     )  # fmt: skip
 
 
+def selection() -> Selection:
+    """A selection at the best of three shares, one of them beyond all numbers."""
+    ends = Interval(90.5, 110.5, 0.95, "jackknife", "documents", 31)
+    ratio = Interval(0.9, 1.2, 0.95, "jackknife", "documents", 31)
+    random = MeasuredModel(130.0, ends, 0.77, ratio, 0.001)
+    cuts = (
+        SelectionCut(1 / 64, 1, 12, -1.5, MeasuredModel(float("inf"), None, float("inf")), MeasuredModel(float("inf"))),
+        SelectionCut(0.5, 400, 12_345_678, 0.25, MeasuredModel(100.0, ends, 1.0), random),
+        SelectionCut(1.0, 4000, 24_691_357, 9.75, MeasuredModel(101.0, ends, 1.01, ratio, 0.04), None, 0.08),
+    )
+    return Selection(
+        chosen=cuts[1], cuts=cuts, tolerance=0.0, documents=4001, bytes=24_691_357, without_words=1, in_domain_bytes=900,
+        in_domain_perplexity=250.0, held_out_events=5000, oov_rate=0.05, vocabulary=400, independence=HOSTILE,
+        outputs=(HOSTILE, LONG), histogram=DifferenceHistogram((-2.0, 0.0, 2.0), (3000, 1000)), notes=(HOSTILE, LONG),
+        signature="select|v:1",
+    )  # fmt: skip
+
+
 def split_text() -> SplitText:
     """A text in two parts."""
     parts = (WrittenPart("train", Path(HOSTILE), 3, 90), WrittenPart("test", Path(f"[bold]{LONG}"), 1, 30))
@@ -244,6 +265,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
     "training": lambda it: training_report.blocks(it["training"]),
+    "selection": lambda it: selection_report.blocks(it["selection"]),
     "split": lambda it: split.blocks(it["split"]),
     "shards": lambda it: shards.blocks(it["shard"]),
     "static": lambda it: mixture.static_blocks(it["static"], name=HOSTILE, paths=[HOSTILE, LONG]),
@@ -296,6 +318,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(it["alignments"][0], it["alignments"][0].alignment, errors_by_system(it["alignments"])[HOSTILE]),
         *(it["correlation"], lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), it["split"], it["mixture"], it["training"]),
         it["shard"],
+        it["selection"],
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
         it["words"],
         it["percentiles"],

@@ -172,8 +172,9 @@ def _leave_out_copies(differences: Floats, goal: Target, pool: Corpus) -> list[s
     copies = copies_of(texts, pool) if texts else np.zeros(len(differences), bool)
     if copies.any():
         differences[copies] = np.nan
-        number = int(copies.sum())
-        notes.append(f"{number:,} documents of the pool are held-out texts, byte for byte: they are never selected")
+        notes.append(
+            f"held-out texts that are in the pool, byte for byte: {int(copies.sum()):,}; these documents are never selected"
+        )
     return notes
 
 

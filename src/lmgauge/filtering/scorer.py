@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names, not_a_model
 from lmgauge.models.segment_totals import sum_segments
-from lmgauge.signature import Signature
+from lmgauge.signature import Signature, text_parts
 from lmgauge.text.units import pieces
 from lmgauge.version import __version__
 
@@ -69,7 +69,7 @@ class Scorer:
             figures are those of `eval --per-segment`.
         by: the field or column whose value chooses the model, such as the language.
         errors: "reject" gives what cannot be scored a reason in place of figures; "fail" raises.
-        scoring: how networks score; see `ScoringOptions`.
+        scoring: how models score; see `ScoringOptions`. In `tokenizer`, "{name}" stands for the name of the model.
         threads: how many; no figure of an n-gram model depends on it.
 
     Attributes:
@@ -126,7 +126,10 @@ class Scorer:
 
     def _load(self) -> dict[str, LanguageModel]:
         named = list(self._models.values())
-        opened = [model_at(one, self._scoring) if isinstance(one, (str, os.PathLike)) else one for one in named]
+        opened = [
+            model_at(one, _of_name(self._scoring, name)) if isinstance(one, (str, os.PathLike)) else one
+            for name, one in self._models.items()
+        ]
         names = list(self._models) if list(self._models) != [""] else model_names(named, opened)
         return dict(zip(names, opened, strict=True))
 
@@ -153,7 +156,7 @@ class Scorer:
     def _signature(self, model: LanguageModel) -> str:
         policy = policy_of(model)
         parts = {
-            "unit": model.tokenizer.unit,
+            **text_parts(model.tokenizer.unit, getattr(model.tokenizer, "normalizer", None)),
             "eos": "yes" if policy.end == "eos" else "no",
             "context": str(policy),
             "documents": "lines" if self.settings.lines else "whole",
@@ -337,3 +340,14 @@ class Scorer:
         taken = sorted({*self.column_names, PROBLEM_COLUMN}.intersection(names))
         if taken:
             raise name_taken("the table", taken[0])
+
+
+def _of_name(scoring: ScoringOptions, name: str) -> ScoringOptions:
+    """Return how a model scores: the name of its tokenizer may hold that of the model, as in `lm/{name}.sp.model`.
+
+    >>> _of_name(ScoringOptions(tokenizer="lm/{name}.sp.model"), "en").tokenizer
+    'lm/en.sp.model'
+    """
+    if not isinstance(scoring.tokenizer, str):
+        return scoring
+    return replace(scoring, tokenizer=scoring.tokenizer.replace("{name}", name))
