@@ -91,9 +91,12 @@ class PerplexityHistogram:
 
         Args:
             other: of the same models.
+
+        Raises:
+            InputError: it is of other models.
         """
         if other.models != self.models:
-            raise ValueError(f"histograms of {self.models} and {other.models} cannot be added")
+            raise InputError(f"histograms of {self.models} and {other.models} cannot be added")
         for name, counts in other._counts.items():
             self._add(name, counts)
 
