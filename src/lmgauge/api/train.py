@@ -91,8 +91,7 @@ def train(
 
     Example:
         >>> from lmgauge import Corpus
-        >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
-        >>> model.types
+        >>> train("laplace", Corpus.from_strings(["a b", "a"]), order=2).types
         [4, 4]
     """
     if str(kind) in NEURAL_KINDS:
