@@ -12,6 +12,10 @@ from hypothesis.internal.conjecture import providers
 
 from tests.browser import browser as browser
 from tests.browser import opens as opens
+from tests.remote_servers import bucket as bucket
+from tests.remote_servers import s3_server as s3_server
+from tests.remote_servers import web as web
+from tests.remote_servers import web_server as web_server
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -76,7 +76,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "tasks": {"lmgauge.api.task_labels", "lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
-    | {"lmgauge.api.mix", "lmgauge.api.prune"}
+    | {"lmgauge.api.mix", "lmgauge.api.prune", "lmgauge.filtering"}
     | {"lmgauge.models.training.run", "lmgauge.cluster.running"},
 }
 """What a room may name under TYPE_CHECKING besides."""
@@ -87,7 +87,7 @@ LIBRARIES: dict[str, set[str]] = {
     "remote": {"fsspec"},
     "numerics": {"numpy"},
     "information": {"numpy"},
-    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
+    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "distributions": {"numpy", "array_api_compat"},
     "stages": {"numpy", "ray"},
@@ -107,7 +107,7 @@ LIBRARIES: dict[str, set[str]] = {
 """Room -> libraries it may import."""
 
 EXTRAS = {
-    *("fsspec", "zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
+    *("fsspec", "zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray"),
     *("regex", "sacrebleu", "sklearn"),
     *("jinja2", "vl_convert", "starlette", "uvicorn"),

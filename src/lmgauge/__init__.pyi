@@ -30,6 +30,7 @@ from lmgauge.api.mix import StaticMixture as StaticMixture
 from lmgauge.api.mix import mix as mix
 from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap
+from lmgauge.api.percentiles import learn_percentiles as learn_percentiles
 from lmgauge.api.protocols import evaluate_protocols as evaluate_protocols
 from lmgauge.api.prune import PrunedModel as PrunedModel
 from lmgauge.api.prune import prune as prune

@@ -7,8 +7,8 @@ import math
 import re
 from typing import Any
 
-# JSON itself escapes those below U+0020.
-_CONTROLS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+# JSON itself escapes those below U+0020. A lone surrogate, as file names and JSON itself can have, has no UTF-8.
+_CONTROLS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
 def plain(value: Any) -> Any:
@@ -50,5 +50,5 @@ def to_json(value: Any, indent: int | None = 2) -> str:
 
 
 def safe(text: str) -> str:
-    """Return JSON text with the characters escaped that could drive a terminal: it says the same."""
+    """Return JSON text with the characters escaped that could drive a terminal or have no UTF-8: it says the same."""
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

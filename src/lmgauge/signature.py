@@ -62,6 +62,20 @@ class Signature:
         return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
+def text_parts(unit: str, normalizer: str | None) -> dict[str, str]:
+    """Return the parts of a signature that say what tokens are made of.
+
+    Args:
+        unit: of the tokens.
+        normalizer: what was done to the text before it was cut; None if nothing was.
+
+    Example:
+        >>> text_parts("subword", "ccnet")
+        {'unit': 'subword', 'norm': 'ccnet'}
+    """
+    return {"unit": unit, **({"norm": normalizer} if normalizer else {})}
+
+
 def _escaped(text: str) -> str:
     return "".join(_ESCAPES.get(character, character) for character in text)
 

@@ -1,20 +1,16 @@
-"""The normalizer ccnet, slow and obvious: whole strings, rule after rule, as the paper's program applies them."""
+"""The normalizer ccnet, slow and obvious: whole strings, rule after rule."""
 
 from __future__ import annotations
 
 import unicodedata
 
-PUNCTUATION = dict(
-    pair.split("\t")
-    for pair in (
-        "，\t,|。\t.|、\t,|„\t\"|”\t\"|“\t\"|«\t\"|»\t\"|」\t\"|「\t\"|《\t\"|》\t\"|´\t'|∶\t:|：\t:|？\t?|！\t!|（\t(|）\t)|；\t;|–\t-|"
-        "—\t - |．\t. |～\t~|’\t'|…\t...|━\t-|〈\t<|〉\t>|【\t[|】\t]|％\t%|►\t-"
-    ).split("|")
-)
+_MARKS = "，。、„”“«»」「《》´∶：？！（）；–～’━〈〉【】％►"
+_ASCII = ',.,"""""""""\'::?!();-~\'-<>[]%-'
+PUNCTUATION = dict(zip(_MARKS, _ASCII, strict=True)) | {"—": " - ", "．": ". ", "…": "..."}
 
 
 def ccnet(text: str) -> str:
-    """Return a text without white space at its ends, accents and control characters, in small letters, with zeros for digits."""
+    """Return a text in small letters, without accents and control characters, with zeros for digits."""
     text = text.strip().lower()
     text = "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
     text = "".join("0" if c.isdecimal() else c for c in text)

@@ -20,6 +20,9 @@ from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
+from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
+from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval
@@ -39,6 +42,7 @@ from lmgauge.report import (
     membership,
     mixture,
     overlap,
+    percentiles,
     protocols,
     pruning,
     recipes,
@@ -51,6 +55,7 @@ from lmgauge.report import (
     words,
 )
 from lmgauge.report import blocks as doc
+from lmgauge.report import selection as selection_report
 from lmgauge.report import training as training_report
 from lmgauge.report.blocks import Document
 from lmgauge.shown import Shown
@@ -119,13 +124,28 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "static": lmgauge.mix([*models], test, static=True),
         "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
         "training": training(),
+        "selection": selection(),
         "split": split_text(),
         "shard": lmgauge.FinishedShard(HOSTILE, 2, 8, LONG, 12, False),
         "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
+        "percentiles": learnt_percentiles(),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }
+
+
+def learnt_percentiles() -> lmgauge.Percentiles:
+    """Percentiles of two models, with impossible events, a small group, and documents without a group or a perplexity."""
+    groups = Groups.of([(HOSTILE, LONG, "a", None)[min(k % 9, 3)] for k in range(450)])
+    sample = PercentileSample(2, SampleSettings(40, 1, HOSTILE))
+    values = np.arange(1.0, 901.0).reshape(450, 2)
+    values[::40, 0], values[::50, 1] = np.inf, np.nan
+    keys = document_keys("x", 0, 450, 1)
+    mask = sample.wanted(keys, groups)
+    sample.add(keys[mask], groups.where(mask), values[mask])
+    sample.bad_records = 3
+    return lmgauge.Percentiles.learn(sample, {HOSTILE: f"doc|model:{HOSTILE}", LONG: "doc|model:x"}, least=40)
 
 
 def _candidates(base: Path, candidates: dict[str, Path], test: Path) -> Any:
@@ -174,6 +194,24 @@ def curve() -> ContextCurve:
         model=HOSTILE, stride=128, events=200, bytes=400, segments=3, documents=3, events_in_all=900, segments_in_all=9,
         points=points, steps=(step,), bits_per_byte_is_bound=True, bound_reasons=(HOSTILE,), independence="3 documents",
         documents_by=HOSTILE, fingerprints={"label": LONG}, signature="contexts|n:200", notes=(HOSTILE, LONG),
+    )  # fmt: skip
+
+
+def selection() -> Selection:
+    """A selection at the best of three shares, one of them beyond all numbers."""
+    ends = Interval(90.5, 110.5, 0.95, "jackknife", "documents", 31)
+    ratio = Interval(0.9, 1.2, 0.95, "jackknife", "documents", 31)
+    random = MeasuredModel(130.0, ends, 0.77, ratio, 0.001)
+    cuts = (
+        SelectionCut(1 / 64, 1, 12, -1.5, MeasuredModel(float("inf"), None, float("inf")), MeasuredModel(float("inf"))),
+        SelectionCut(0.5, 400, 12_345_678, 0.25, MeasuredModel(100.0, ends, 1.0), random),
+        SelectionCut(1.0, 4000, 24_691_357, 9.75, MeasuredModel(101.0, ends, 1.01, ratio, 0.04), None, 0.08),
+    )
+    return Selection(
+        chosen=cuts[1], cuts=cuts, tolerance=0.0, documents=4001, bytes=24_691_357, without_words=1, in_domain_bytes=900,
+        in_domain_perplexity=250.0, held_out_events=5000, oov_rate=0.05, vocabulary=400, independence=HOSTILE,
+        outputs=(HOSTILE, LONG), histogram=DifferenceHistogram((-2.0, 0.0, 2.0), (3000, 1000)), notes=(HOSTILE, LONG),
+        signature="select|v:1",
     )  # fmt: skip
 
 
@@ -227,6 +265,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
     "training": lambda it: training_report.blocks(it["training"]),
+    "selection": lambda it: selection_report.blocks(it["selection"]),
     "split": lambda it: split.blocks(it["split"]),
     "shards": lambda it: shards.blocks(it["shard"]),
     "static": lambda it: mixture.static_blocks(it["static"], name=HOSTILE, paths=[HOSTILE, LONG]),
@@ -234,6 +273,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "pruning": lambda it: (*pruning.blocks(it["pruned"], name=HOSTILE), *pruning.blocks(it["pruned"], name=LONG)),
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
     "words": lambda it: words.blocks(it["words"]),
+    "percentiles": lambda it: percentiles.blocks(it["percentiles"]),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
     ),
@@ -278,8 +318,10 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(it["alignments"][0], it["alignments"][0].alignment, errors_by_system(it["alignments"])[HOSTILE]),
         *(it["correlation"], lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), it["split"], it["mixture"], it["training"]),
         it["shard"],
+        it["selection"],
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
         it["words"],
+        it["percentiles"],
         it["pruned"],
         it["static"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),

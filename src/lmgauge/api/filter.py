@@ -21,7 +21,7 @@ from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import Model
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.places import exists
+from lmgauge.places import exists, shown_name
 from lmgauge.text.streams import find_sources
 
 
@@ -164,6 +164,8 @@ def run_plan(
     )
     named = {"-o": target, "--rejects": rejects}
     refuse_replacing(named, [source.path for source in sources])
+    if work.shard is not None and not 0 <= work.shard[0] < work.shard[1]:
+        raise UsageError(f"shard {work.shard}: the number of a share, from 0, and how many there are, such as (0, 2)")
     if work.shard is not None and not is_folder:
         raise UsageError("a shard has a share of the files: give -o a folder")
     if is_folder:
@@ -176,7 +178,7 @@ def run_plan(
     if is_folder and rejects is not None:
         _join_rejects(jobs, os.fspath(rejects))
     before = sum(file.before for file in done)
-    return FilteredDocuments.of(plan.summary(), [file.tally for file in done], target, before=before)
+    return FilteredDocuments.of(plan.summary(), [file.tally for file in done], shown_name(target), before=before)
 
 
 def _join_rejects(jobs: Sequence[FileJob], path: str) -> None:

@@ -7,6 +7,7 @@ from typing import Unpack
 
 from lmgauge.api.documents import FilterWork, Inputs, RecordKeywords, opened_engine, scorer_of
 from lmgauge.api.inputs import PathLike
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.filtering.learn_files import learn_files
@@ -23,7 +24,7 @@ def learn_percentiles(
     inputs: Inputs,
     *,
     sample: int | None = SAMPLE_SIZE,
-    seed: int = 1,
+    seed: int = DEFAULT_SEED,
     output: PathLike | None = None,
     scoring: ScoringOptions | None = None,
     work: FilterWork | None = None,

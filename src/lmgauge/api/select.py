@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ class _HeldOut:
     cuts: tuple[SelectionCut, ...] = ()
     in_domain_perplexity: float | None = None
     events: int = 0
-    oov_rate: float = math.nan
+    oov_rate: float | None = None
     independence: str = ""
     notes: tuple[str, ...] = ()
 
@@ -172,8 +171,9 @@ def _leave_out_copies(differences: Floats, goal: Target, pool: Corpus) -> list[s
     copies = copies_of(texts, pool) if texts else np.zeros(len(differences), bool)
     if copies.any():
         differences[copies] = np.nan
-        number = int(copies.sum())
-        notes.append(f"{number:,} documents of the pool are held-out texts, byte for byte: they are never selected")
+        notes.append(
+            f"held-out texts that are in the pool, byte for byte: {int(copies.sum()):,}; these documents are never selected"
+        )
     return notes
 
 

@@ -26,7 +26,7 @@ from lmgauge.models.ngram.training import train_ngram
 from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import perplexity_ratio_from_nats
-from lmgauge.progress import say_progress
+from lmgauge.progress import listener, say_progress
 from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]
@@ -191,4 +191,4 @@ def _trained(
 
     with TemporaryDirectory(prefix="lmgauge-", dir=temp) as folder:
         limits = TrainingResources(output=folder, temp=folder).limits(threads=threads)
-        yield train_within(settings, corpus, Path(folder, "model"), limits, threads=threads, progress=say_progress)
+        yield train_within(settings, corpus, Path(folder, "model"), limits, threads=threads, progress=listener())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from lmgauge.api.inputs import PathLike, Text, corpus_of
 from lmgauge.api.train_within import train_or_within
-from lmgauge.choices import NgramContext, ReservedPolicy, SmoothingKind, VocabularyKind
+from lmgauge.choices import NgramContext, NormalizerName, ReservedPolicy, SmoothingKind, VocabularyKind
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import TrainingResources
@@ -15,6 +15,7 @@ from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.training.presets import preset_settings
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, RunSettings, SettingsChanges
+from lmgauge.text.tokenizers import with_normalizer
 from lmgauge.text.tokens import Tokenizer
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def train(
     *,
     order: int = 3,
     tokenizer: str | Tokenizer = "whitespace",
+    normalizer: NormalizerName | None = None,
     vocabulary: VocabularyKind = "open",
     min_count: int = 1,
     vocab_size: int | None = None,
@@ -56,7 +58,8 @@ def train(
             good-turing.
         texts: a path, several, or a `Corpus`; each line is a sentence.
         order: length of the longest n-grams, in tokens, from 1.
-        tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json.
+        tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json or a SentencePiece .model.
+        normalizer: what is done to the text before it is cut into tokens: ccnet; None: nothing.
         vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible.
         min_count: words that occur less often become `<unk>`.
         vocab_size: only this many of the most frequent words stay.
@@ -96,9 +99,10 @@ def train(
     if str(kind) in NEURAL_KINDS:
         raise UsageError(f"{kind} is a neural model; train it with train_neural")
     settings = NgramTrainingSettings(
-        kind, order=order, tokenizer=tokenizer, vocabulary=vocabulary, min_count=min_count, vocab_size=vocab_size, k=k,
-        words=words, reserved=reserved, context=context, eos=eos, interpolate=interpolate, cutoffs=tuple(cutoffs),
-        prune=prune, discount=discount if discount is None or isinstance(discount, (int, float)) else tuple(discount),
+        kind, order=order, tokenizer=with_normalizer(tokenizer, normalizer), vocabulary=vocabulary, min_count=min_count,
+        vocab_size=vocab_size, k=k, words=words, reserved=reserved, context=context, eos=eos, interpolate=interpolate,
+        cutoffs=tuple(cutoffs), prune=prune,
+        discount=discount if discount is None or isinstance(discount, (int, float)) else tuple(discount),
     )  # fmt: skip
     corpus, resources = corpus_of(texts), TrainingResources(output, memory, temp, resume, workers, ray)
     return train_or_within(settings, corpus.without_given("training"), resources, threads=threads, progress=progress)

@@ -244,7 +244,7 @@ def _result(rows: WordRows, tables: Sequence[Any], notes: Sequence[str], origin:
         "words": settings.signature,
         "n": str(counts.units),
         "marking": rows.marking or "unknown",
-        "unit": origin.unit,
+        **origin.text_parts,
         "context": origin.context,
         "text": text_sha256[:6],
         "vocab": origin.fingerprints.get("vocabulary", "unknown")[:6],

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS, RESERVED_POLICIES
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS, RESERVED_POLICIES, NormalizerName
 from lmgauge.cli.command import Command, settings
-from lmgauge.cli.options import KENLM
+from lmgauge.cli.options import KENLM, normalizer_option
 from lmgauge.files import refuse_replacing
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     "--tokenizer",
     default="whitespace",
     show_default=True,
-    help="How text was cut into the words of the file: whitespace, character, byte, icu, or a tokenizer.json.",
+    help="How text was cut into the words of the file: whitespace, character, byte, icu, a tokenizer.json or a .model.",
 )
+@normalizer_option
 @click.option(
     "--reserved",
     type=click.Choice(RESERVED_POLICIES),
@@ -37,7 +38,15 @@ if TYPE_CHECKING:
     help="A class-based model of SRILM: the file with the words of the classes; TARGET is a folder.",
 )
 @settings("form", KenlmForm, "KenLM files", *KENLM)
-def convert(source: str, target: str, tokenizer: str, reserved: str | None, classes: str | None, form: KenlmForm) -> None:
+def convert(
+    source: str,
+    target: str,
+    tokenizer: str,
+    normalizer: NormalizerName | None,
+    reserved: str | None,
+    classes: str | None,
+    form: KenlmForm,
+) -> None:
     """Convert between ARPA files, binary files of KenLM, and model folders.
 
     A TARGET that ends in .arpa or .arpa.gz is written as an ARPA file, one that ends in .binary, .bin or .klm as a binary
@@ -63,15 +72,17 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None, clas
         listener(f"reading {source}")
         path = Path(source)
         if path.is_file():
-            model = (read_kenlm if is_kenlm(path) else read_arpa)(path, tokenizer=tokenizer)
+            cut = make_tokenizer(tokenizer, normalizer)
+            model = (read_kenlm if is_kenlm(path) else read_arpa)(path, tokenizer=cut)
         else:
             loaded = load_model(path)
             if not isinstance(loaded, NgramModel):
                 hint = "; lmgauge mix --static makes one of a mixture" if hasattr(loaded, "components") else ""
                 raise UsageError(f"{source}: only n-gram models can be converted{hint}")
             model = loaded
-            if tokenizer != "whitespace":
-                model = model.with_tokenizer(make_tokenizer(tokenizer))
+            if tokenizer != "whitespace" or normalizer is not None:
+                inner = tokenizer if tokenizer != "whitespace" else model.tokenizer
+                model = model.with_tokenizer(make_tokenizer(inner, normalizer))
         if reserved is not None:
             model = model.with_reserved(reserved)  # type: ignore[arg-type]
         listener(f"writing {target}")

@@ -148,9 +148,13 @@ def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
     return None if value is None else Shard.parse(value)
 
 
+workers_option = whole_number(
+    "--workers", help="Processes, each with a file at a time and a share of the memory map of the models."
+)
+ray_option = click.option("--ray", metavar="ADDRESS", help="Run on a cluster of Ray, or on one started here: local.")
 _WORK = (
-    whole_number("--workers", help="Processes, each with a file at a time and a share of the memory map of the models."),
-    click.option("--ray", metavar="ADDRESS", help="Run on a cluster of Ray, or on one started here: local."),
+    workers_option,
+    ray_option,
     click.option(
         "--shard",
         metavar="I/N|slurm",

@@ -52,6 +52,10 @@ SECTIONS = {
             "Keep the documents that models find likely, with a column for each figure.",
         ),
         "score": ("lmgauge.cli.filter:score", "Give each document columns with what models make of it."),
+        "percentiles": (
+            "lmgauge.cli.percentiles:percentiles",
+            "Learn the percentiles of perplexity that a filter keeps by.",
+        ),
         "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
     },
     "Compare": {
@@ -105,6 +109,7 @@ GUESSES = {
     "report": ("dashboard", "html", "page", "plot", "view", "visualize"),
     "explore": ("browse", "serve", "server", "ui", "viewer", "watch"),
     "filter": ("ccnet", "drop", "keep", "prefilter"),
+    "percentiles": ("cutoffs", "quantiles", "thresholds"),
     "audit": ("check", "prove", "validate", "verify"),
     "overlap": ("contamination", "decontaminate", "dedup", "leak"),
     "membership": ("extraction", "memorization", "mia", "min-k", "mink", "seen"),

@@ -25,13 +25,14 @@ from lmgauge.choices import (
     FIRST_TOKENS,
     FORMATS,
     KENLM_ENDINGS,
+    NORMALIZERS,
     PRECISIONS,
     PROTOCOL_NAMES,
     RESERVED_POLICIES,
     SEGMENT_ENDS,
     UNITS,
 )
-from lmgauge.cli.command import CommaList, refuse_given, settings, whole_number
+from lmgauge.cli.command import CommaList, refuse_given, settings, under, whole_number
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -165,7 +166,23 @@ def _context(ctx: click.Context, param: click.Parameter, value: str | None) -> i
     return context
 
 
+normalizer_option = click.option(
+    "--normalizer",
+    type=click.Choice(NORMALIZERS),
+    help="What is done to the text before it is cut into tokens; ccnet: small letters, no accents, 0 for digits, ASCII "
+    "punctuation, no control characters.",
+)
+_OF_FILES = (
+    click.option(
+        "--tokenizer",
+        metavar="NAME|FILE",
+        help="How text was cut into the words of an ARPA file or a KenLM binary: whitespace, character, byte, icu, a "
+        "tokenizer.json or a SentencePiece .model.  [default: whitespace]",
+    ),
+    normalizer_option,
+)
 _SCORING = (
+    *(under("ARPA and KenLM files", option) for option in _OF_FILES),
     click.option(
         "--context",
         metavar="N|sentence|stream",

@@ -13,10 +13,11 @@ from lmgauge.choices import (
     SMOOTHING_KINDS,
     SMOOTHINGS,
     VOCABULARY_KINDS,
+    NormalizerName,
     VocabularyKind,
 )
 from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under, whole_number
-from lmgauge.cli.options import KENLM, json_option, read_texts, reading_settings, threads_option
+from lmgauge.cli.options import KENLM, json_option, normalizer_option, read_texts, reading_settings, threads_option
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, RECIPE, RUN, SIZES, TrainingFiles, refuse_other_kinds, train_network
 from lmgauge.files import refuse_replacing
@@ -28,6 +29,7 @@ from lmgauge.text.reading_options import ReadingOptions
 class _Smoothing(TypedDict):
     """What only n-gram models are made of: fields of `NgramTrainingSettings`."""
 
+    normalizer: NormalizerName | None
     vocabulary: VocabularyKind
     eos: bool
     interpolate: bool
@@ -93,8 +95,10 @@ _VOCABULARY = (
         "--tokenizer",
         default="whitespace",
         show_default=True,
-        help="whitespace, character, byte, icu, icu:<locale>, the path of a tokenizer.json, or bpe:N, unigram:N (neural).",
+        help="whitespace, character, byte, icu, icu:<locale>, the path of a tokenizer.json or a SentencePiece .model, or "
+        "bpe:N, unigram:N (neural).",
     ),
+    normalizer_option,
     click.option(
         "--vocabulary",
         type=click.Choice(VOCABULARY_KINDS),

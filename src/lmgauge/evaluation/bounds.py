@@ -28,6 +28,9 @@ _ALTERED = BoundReason(
     "text altered by the tokenizer or read as special tokens",
     "the tokenizer alters some of the text, or reads it as special tokens",
 )
+_NORMALIZED = BoundReason(
+    "text changed by the normalizer", "the normalizer makes some of the text simpler, and so cheaper to predict"
+)
 
 
 def bound_reasons(origin: Origin, oov: int, lossy_segments: int) -> list[BoundReason]:
@@ -59,4 +62,6 @@ def lossy_reason(origin: Origin) -> BoundReason:
     """
     if origin.policy.first_bytes_move:
         return _FIRST
-    return _SPACE if origin.unit == "word" else _ALTERED
+    if "normalizer" in origin.fingerprints:
+        return _NORMALIZED
+    return _SPACE if origin.loses_white_space_only else _ALTERED

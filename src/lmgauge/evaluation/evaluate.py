@@ -242,7 +242,7 @@ def _mean_segment_perplexity(sums: SegmentSums) -> float:
 def _signature(origin: Origin, events: int, tally: Tally, text_sha256: str, independent: str) -> str:
     fingerprints = origin.fingerprints
     parts = {
-        "unit": origin.unit,
+        **origin.text_parts,
         "n": str(events),
         "eos": "yes" if tally.events[EOS_KIND] else "no",
         "oov": origin.oov_policy,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import InputError
 from lmgauge.numerics.intervals import UNKNOWN
+from lmgauge.signature import text_parts
 
 if TYPE_CHECKING:
     from lmgauge.choices import Boundary
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 _TYPES: dict[str, Any] = {
     "unit": str, "context": str, "vocabulary_size": int | None, "lossy_segments": int, "documents_by": str
 }  # fmt: skip
+
+
+def normalizer_of(model: LanguageModel) -> str | None:
+    """Return the normalizer that a model's text goes through before it is cut into tokens; None if there is none."""
+    name: str | None = getattr(model.tokenizer, "normalizer", None)
+    return name
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,7 @@ class Origin:
             model: any language model.
             name: what to call it; its short name if None.
         """
+        normalizer = normalizer_of(model)
         return cls(
             model=name or model.label,
             unit=model.tokenizer.unit,
@@ -63,6 +71,7 @@ class Origin:
                 "tokenizer": model.tokenizer.fingerprint,
                 "tokenizer_name": model.tokenizer.name,
                 "label": f"{model.label}@{model.fingerprint[:6]}",
+                **({"normalizer": normalizer} if normalizer else {}),
             },
         )
 
@@ -94,6 +103,16 @@ class Origin:
     def to_metadata(self) -> dict[str, Any]:
         """Return what a stored table states of its origin."""
         return asdict(self)
+
+    @property
+    def text_parts(self) -> dict[str, str]:
+        """What signatures say of the tokens: their unit, and what was done to the text before it was cut into them."""
+        return text_parts(self.unit, self.fingerprints.get("normalizer"))
+
+    @property
+    def loses_white_space_only(self) -> bool:
+        """Whether all that tokens may not give back is white space, so that the rows of a table tell where they do not."""
+        return self.unit == "word" and "normalizer" not in self.fingerprints
 
     @property
     def policy(self) -> ContextPolicy:

@@ -135,7 +135,7 @@ def file_sha256(path: Path) -> str:
 
 
 def run_settings(
-    model: object, text: Mapping[str, Any], *, by_group: bool, columns: Sequence[str], scoring: Any
+    model: Any, text: Mapping[str, Any], *, by_group: bool, columns: Sequence[str], scoring: Any
 ) -> dict[str, Any]:
     """Return the `settings` of `evaluation.json`: what was chosen, whether in Python or in a shell.
 
@@ -149,6 +149,10 @@ def run_settings(
     own = getattr(model, "options", None)
     options = own if isinstance(own, type(scoring)) else scoring
     options = replace(options, reserved=options.reserved or scoring.reserved)
+    if options.tokenizer is not None or options.normalizer is not None:
+        taken = getattr(model, "is_of_another_program", False)
+        name = model.tokenizer.name if taken and options.tokenizer is not None else None  # a path says nothing elsewhere
+        options = replace(options, tokenizer=name, normalizer=options.normalizer if taken else None)
     chosen = {"by": "group" if by_group else None, "reserved": None, "columns": list(columns)}
     return {"text": dict(text), **chosen, **asdict(options)}
 

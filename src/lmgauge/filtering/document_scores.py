@@ -159,6 +159,13 @@ class DocumentScores(DocumentColumns):
         missing[list(self.problems)] = True
         return missing
 
+    def problem_texts(self) -> list[str | None]:
+        """Return why each document has no figures; None for one that has."""
+        texts: list[str | None] = [None] * len(self)
+        for row, problem in self.problems.items():
+            texts[row] = ": ".join(problem)
+        return texts
+
 
 def column_names(names: list[str]) -> list[str]:
     """Return the names of all columns that models bring.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.text.cleaning import Place, clean_record, find_problem
+from lmgauge.text.cleaning import Place, clean_record, find_problem, what_is_wrong
 from lmgauge.text.segments import Segments, TextReport
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ class Documents:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        if pa.types.is_null(kind):  # a batch in which no document has a text
+            return cls.of([None] * len(column), source)
+        if not is_text(kind):
             raise InputError(f"{source}: the column of the text holds {kind}, not strings: name another field")
         strings = column.cast(pa.large_string())
         rows = (
@@ -167,11 +169,11 @@ def _cleaned(
     """Return the valid ones of texts, cleaned, and note what is wrong with the others."""
     valid_rows, valid = [], []
     for row, text in zip(rows, texts, strict=True):
-        try:
-            clean = clean_record(text, Place(source, row + 1, None, "document"), "fail", TextReport())
-        except InputError as error:
-            problems[row] = INVALID, str(error).partition(": ")[2]
+        problem = find_problem(text)[0]
+        if problem >= 0:
+            problems[row] = INVALID, what_is_wrong(text, problem)
             continue
+        clean = clean_record(text, Place(source, row + 1, None, "document"), "fail", TextReport())
         assert clean is not None
         valid_rows.append(row)
         valid.append(clean.data)
@@ -187,6 +189,17 @@ def _is_clean(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[
     return find_problem(whole)[0] < 0 and not torn and b"\r" not in whole
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether values of a type are strings.
+
+    Args:
+        kind: of a column.
+    """
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def label_of(value: object) -> str | None:
     """Return the value of a field that names a group or chooses a model: strings and whole numbers do.
 
@@ -200,3 +213,23 @@ def label_of(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         return None
     return str(value)
+
+
+def labels_of(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    """Return what `label_of` makes of each value of a column; bytes that are not text are named by their numbers.
+
+    Args:
+        column: of any type.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> labels_of(pa.array(["de", None])), labels_of(pa.array([7, 8])), labels_of(pa.array([[1], []]))
+        (['de', None], ['7', '8'], [None, None])
+    """
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if is_text(kind):
+        encoded = column.cast(pa.large_string()).cast(pa.large_binary()).to_pylist()
+        return [None if value is None else value.decode("utf-8", "backslashreplace") for value in encoded]
+    return [label_of(value) for value in column.to_pylist()] if pa.types.is_integer(kind) else [None] * len(column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import IO, NamedTuple
@@ -28,7 +29,8 @@ class JudgedRecords(NamedTuple):
     """A block of records on its way.
 
     Attributes:
-        scored: records and scores.
+        scored: records with the columns of their scores.
+        scores: of the records.
         figures: what the rules look at.
         groups: of the records.
         judgement: what becomes of them.
@@ -36,6 +38,7 @@ class JudgedRecords(NamedTuple):
     """
 
     scored: ScoredRecords
+    scores: DocumentScores
     figures: DocumentFigures
     groups: Groups
     judgement: Judgement
@@ -60,7 +63,7 @@ def filter_file(
         InputError: the file cannot be read; or a record is bad, and errors are to "fail".
         OutputError: an output cannot be written; none of them appears.
     """
-    reader = reader_of(job.source, plan.fields())
+    reader = reader_of(job.source, plan.fields(scores_added=True))
     tally = Tally(plan.names)
 
     def judged(block: RawBlock) -> tuple[JudgedRecords, int]:
@@ -76,6 +79,7 @@ def filter_file(
             tally.count(batch.figures, batch.judgement, batch.groups, batch.usable)
             _draw_examples(plan, job, batch, tally)
             stay = batch.usable & (batch.judgement.reasons == 0)
+            tally.add_totals(batch.scores, batch.usable, stay)
             for bucket, writer in writers.items():
                 own = stay & (batch.judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
                 tally.written_bytes += writer.write(batch.scored, np.flatnonzero(own))
@@ -135,7 +139,7 @@ def _judged(plan: FilterPlan, records: Records) -> JudgedRecords:
     usable = np.ones(len(records), bool)
     usable[list(scores.problems)] = False
     scored = ScoredRecords(records, scores, {column: buckets} if column else {})
-    return JudgedRecords(scored, figures, groups, judgement, usable)
+    return JudgedRecords(scored, scores, figures, groups, judgement, usable)
 
 
 def _put_aside(
@@ -161,9 +165,17 @@ def _put_aside(
                 **row_id,
                 "reason": reason,
                 "detail": detail,
-                "raw": reader.raw_record(records, row),
+                **_raw(reader.raw_record(records, row)),
             }
             rejects.write(to_json(rejected, indent=None).encode() + b"\n")
+
+
+def _raw(record: bytes | None) -> dict[str, str | None]:
+    """Return a record as it was read: as text, or where it is none, as base64."""
+    try:
+        return {"raw": None if record is None else record.decode()}
+    except UnicodeDecodeError:
+        return {"raw": None, "raw_base64": base64.b64encode(record or b"").decode()}
 
 
 def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:

@@ -42,6 +42,7 @@ class _Candidates(NamedTuple):
     groups: Groups
     values: Floats
     problems: list[str]
+    bad_records: int
     size: int
 
 
@@ -98,8 +99,9 @@ def sample_file(
         scores = score_records(plan, records, wanted)
         problems = {**records.documents.problems, **scores.problems}
         said = [f"{records.identifier(row)}: {problems[row][1]}" for row in sorted(problems)]
+        bad = len(records) - int(np.count_nonzero(usable))
         perplexity = figures_of(plan.names, scores).perplexity
-        return _Candidates(keys[wanted], groups.where(wanted), perplexity[wanted], said, block.size)
+        return _Candidates(keys[wanted], groups.where(wanted), perplexity[wanted], said, bad, block.size)
 
     total = 0
     for batch in map_in_order(candidates, reader.blocks(), thread_count(threads)):
@@ -107,6 +109,7 @@ def sample_file(
             raise InputError(batch.problems[0])
         with lock:
             sample.add(batch.keys, batch.groups, batch.values)
+        sample.bad_records += batch.bad_records
         total += batch.size
         say_progress(f"sampling {source.name}: {total / 1e6:,.0f} MB")
     return sample

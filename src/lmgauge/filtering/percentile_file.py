@@ -47,6 +47,7 @@ def as_dict(percentiles: Percentiles) -> dict[str, Any]:
         "sample": percentiles.sample.size,
         "seed": percentiles.sample.seed,
         "least": percentiles.least,
+        "bad_records": percentiles.bad_records,
         "columns": ["perplexity", "low", "high"],
         "overall": _group_as_dict(percentiles.overall),
         "groups": {name: _group_as_dict(group) for name, group in percentiles.groups.items()},
@@ -158,6 +159,7 @@ def _percentiles(record: dict[str, Any]) -> dict[str, Any]:
         "least": _whole(record, "least", 0),
         "overall": overall,
         "groups": {_text(name): _group(_dict(groups, name), models, f"group {name!r}") for name in groups},
+        "bad_records": _whole(record, "bad_records", 0),
         "version": _string(record, "lmgauge"),
     }
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.filtering.groups import Groups
 from lmgauge.json_text import to_json
@@ -72,7 +73,7 @@ class SampleSettings:
     """
 
     size: int | None = SAMPLE_SIZE
-    seed: int = 1
+    seed: int = DEFAULT_SEED
     group: str | None = None
 
     def __post_init__(self) -> None:
@@ -102,6 +103,9 @@ class PercentileSample:
         models: how many models give each document a perplexity.
         settings: size, seed, groups.
 
+    Attributes:
+        bad_records: records that are not documents, as the caller counts them.
+
     Example:
         >>> sample = PercentileSample(1, SampleSettings(size=2, seed=1))
         >>> keys, groups = document_keys("a.txt", 0, 4, seed=1), Groups.none(4)
@@ -113,6 +117,7 @@ class PercentileSample:
 
     def __init__(self, models: int = 1, settings: SampleSettings | None = None) -> None:
         self.models, self.settings = models, settings or SampleSettings()
+        self.bad_records = 0
         self._codes_of: dict[str | None, int] = {None: 0}
         self._documents: Ints = np.zeros(1, np.int64)
         self._thresholds: Keys = np.full(1, _LAST_KEY)
@@ -171,6 +176,7 @@ class PercentileSample:
         names = [name for name in other._codes_of if name is not None]
         new_codes = np.concatenate(([0], self._own_codes(Groups(tuple(names), np.arange(len(names))))))
         np.add.at(self._documents, new_codes, other._documents)
+        self.bad_records += other.bad_records
         self._waiting.append((other._keys, new_codes[other._codes], other._values))
         self._settle()
 
@@ -193,7 +199,7 @@ class PercentileSample:
         self._settle()
         names = [name for name in self._codes_of if name is not None]
         yield from (self._keys, self._codes, self._values, self._documents)
-        yield np.frombuffer(to_json(names, indent=None).encode(), np.uint8)
+        yield np.frombuffer(to_json([self.bad_records, names], indent=None).encode(), np.uint8)
 
     @classmethod
     def from_arrays(cls, arrays: Sequence[NDArray[Any]], settings: SampleSettings) -> PercentileSample:
@@ -205,7 +211,8 @@ class PercentileSample:
         """
         keys, codes, values, documents, names = arrays
         sample = cls(values.shape[1], settings)
-        sample._own_codes(Groups(tuple(json.loads(names.tobytes())), np.zeros(0, np.int64)))
+        sample.bad_records, groups = json.loads(names.tobytes())
+        sample._own_codes(Groups(tuple(groups), np.zeros(0, np.int64)))
         sample._documents = documents.astype(np.int64)
         sample._waiting.append((keys, codes, values))
         return sample

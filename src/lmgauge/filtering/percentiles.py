@@ -52,6 +52,7 @@ class Percentiles(Shown):
             documents count.
         overall: of all documents, also those without a group.
         groups: by name, in the order of names.
+        bad_records: records that were left out, as they have no text or no valid one.
         version: of lmgauge that learnt them.
         source: the file they were read from; empty if they were not.
     """
@@ -62,6 +63,7 @@ class Percentiles(Shown):
     least: int
     overall: GroupPercentiles
     groups: Mapping[str, GroupPercentiles]
+    bad_records: int = 0
     version: str = __version__
     source: str = field(default="", compare=False)
 
@@ -101,7 +103,7 @@ class Percentiles(Shown):
             if not model.scored:
                 raise InputError(f"model {name!r} gave no document a perplexity: there is nothing to learn percentiles from")
         groups = {name: _percentiles(group, signatures, least) for name, group in sample.groups()}
-        return cls(dict(signatures), dict(settings or {}), sample.settings, least, overall, groups)
+        return cls(dict(signatures), dict(settings or {}), sample.settings, least, overall, groups, sample.bad_records)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Percentiles:
@@ -138,6 +140,11 @@ class Percentiles(Shown):
             OutputError: it cannot be written.
         """
         return write(self.to_dict(), path)
+
+    @property
+    def percents(self) -> tuple[float, ...]:
+        """The percentiles there are."""
+        return PERCENTS
 
     def has_own(self, model: str, group: str | None) -> bool:
         """Return True if a group has percentiles of its own, False if those of all documents stand in for them.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmgauge.choices import BadRecordPolicy, Format
+from lmgauge.filtering.limits import PerplexityLimits, limits_of
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.records.records import RecordFields, Records
@@ -56,11 +57,15 @@ class PlanSummary:
         models: the names of the models, as columns begin.
         signatures: of the models, by name.
         rules: what stays, in words.
+        limits: of the perplexities of what stays.
+        group_field: the field of the groups; None without groups.
     """
 
     models: tuple[str, ...]
     signatures: Mapping[str, str]
     rules: tuple[str, ...]
+    limits: tuple[PerplexityLimits, ...] = ()
+    group_field: str | None = None
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> PlanSummary:
@@ -70,10 +75,13 @@ class PlanSummary:
             stored: of `asdict`.
 
         Raises:
-            KeyError, TypeError, AttributeError: they are others.
+            KeyError, TypeError, ValueError, AttributeError: they are others.
         """
         signatures = {str(name): str(line) for name, line in stored["signatures"].items()}
-        return cls(tuple(map(str, stored["models"])), signatures, tuple(map(str, stored["rules"])))
+        models, rules = (tuple(map(str, stored[name])) for name in ("models", "rules"))
+        limits = tuple(map(PerplexityLimits.from_dict, stored["limits"]))
+        group = stored["group_field"]
+        return cls(models, signatures, rules, limits, None if group is None else str(group))
 
 
 @dataclass(frozen=True)
@@ -109,10 +117,16 @@ class FilterPlan:
         """The name of the column that says in which bucket a document is; None without buckets."""
         return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
 
-    def fields(self) -> RecordFields:
-        """Return which fields of a record are read."""
+    def fields(self, *, scores_added: bool = False) -> RecordFields:
+        """Return which fields of a record are read.
+
+        Args:
+            scores_added: whether records get the members of scores, whose names they must not have then.
+        """
         others = (self.options.by, self.options.group_field, self.options.id)
-        return RecordFields(self.options.field, tuple(dict.fromkeys(name for name in others if name is not None)))
+        taken = frozenset(name for name in (*self.scorer.column_names, self.bucket_column) if name is not None)
+        named = tuple(dict.fromkeys(name for name in others if name is not None))
+        return RecordFields(self.options.field, named, taken if scores_added else frozenset())
 
     def check(self) -> None:
         """Refuse what does not fit together, before anything is read.
@@ -127,7 +141,8 @@ class FilterPlan:
     def summary(self) -> PlanSummary:
         """Return what a result says of the decisions."""
         rules = tuple(self.rules.describe(self.names, self.percentiles))
-        return PlanSummary(tuple(self.names), column_signatures(self.scorer), rules)
+        limits = limits_of(self.rules, self.names, self.percentiles)
+        return PlanSummary(tuple(self.names), column_signatures(self.scorer), rules, limits, self.options.group_field)
 
     def described(self) -> dict[str, Any]:
         """Return all that the output depends on, as plain values."""

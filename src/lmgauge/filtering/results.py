@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.filtering.corpus_totals import CorpusTotals
 from lmgauge.filtering.histogram import PerplexityHistogram
+from lmgauge.filtering.limits import PerplexityLimits
 from lmgauge.filtering.plan import PlanSummary
 from lmgauge.filtering.tally import STAYS, Example, Tally
 from lmgauge.result_list import data_frame
@@ -14,6 +16,8 @@ from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_NESTED = ("limits", "groups", "examples", "scored", "stays", "totals", "stay_totals")
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,14 @@ class FilteredDocuments(Shown):
         buckets: documents that stay, by bucket; empty without buckets.
         stand_in: documents judged by the percentiles of all, as those of their group were not known.
         rules: what stays, in words.
+        limits: between which perplexities documents stay, by model and group.
+        group_field: the field of the groups; None without groups.
         signatures: of the models, by the name of their columns.
         models: the names of the models.
         examples: documents drawn at random, by what became of them ("stays", or the reason).
         scored, stays: how perplexities are distributed, before and after.
+        totals, stay_totals: by the name of the model, sums over all documents, and over those that stay: `tokens`, `bits`,
+            `bits_per_byte`, `perplexity`, `unseen_share`.
 
     Example:
         >>> import tempfile, lmgauge
@@ -79,11 +87,15 @@ class FilteredDocuments(Shown):
     buckets: Mapping[str, int]
     stand_in: int
     rules: tuple[str, ...]
+    limits: tuple[PerplexityLimits, ...]
+    group_field: str | None
     signatures: Mapping[str, str]
     models: tuple[str, ...]
     examples: Mapping[str, Sequence[Example]]
     scored: PerplexityHistogram
     stays: PerplexityHistogram
+    totals: Mapping[str, CorpusTotals]
+    stay_totals: Mapping[str, CorpusTotals]
 
     @classmethod
     def of(cls, summary: PlanSummary, tallies: Sequence[Tally], output: str, *, before: int = 0) -> FilteredDocuments:
@@ -116,21 +128,30 @@ class FilteredDocuments(Shown):
             buckets=dict(total.buckets),
             stand_in=total.stand_in,
             rules=summary.rules,
+            limits=summary.limits,
+            group_field=summary.group_field,
             signatures=summary.signatures,
             models=summary.models,
             examples=total.examples,
             scored=total.scored,
             stays=total.stays,
+            totals=total.totals,
+            stay_totals=total.stay_totals,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values; examples with their texts, histograms as pairs of bin and count."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("groups", "examples", "scored", "stays")}
+        plain = {name: value for name, value in vars(self).items() if name not in _NESTED}
         return plain | {
+            "limits": [dict(vars(limits)) for limits in self.limits],
             "groups": [dict(vars(group)) for group in self.groups],
             "examples": {reason: [dict(vars(one)) for one in examples] for reason, examples in self.examples.items()},
             "scored": self.scored.to_dict(),
             "stays": self.stays.to_dict(),
+            **{
+                what: {name: own.to_dict() for name, own in getattr(self, what).items()}
+                for what in ("totals", "stay_totals")
+            },
         }
 
     def to_pandas(self) -> pd.DataFrame:
@@ -142,6 +163,9 @@ class FilteredDocuments(Shown):
         return data_frame(dict(vars(group)) for group in self.groups)
 
     def _in_brief(self) -> str:
-        counts = f"{self.stay_documents:,} of {self.documents:,} documents stay, {self.stay_bytes:,} of {self.bytes:,} bytes"
+        counts = f"{self.documents:,} documents scored, {self.bytes:,} bytes"
+        if self.rules:
+            stay = f"{self.stay_documents:,} of {self.documents:,} documents stay"
+            counts = f"{stay}, {self.stay_bytes:,} of {self.bytes:,} bytes"
         bad = sum(self.problems.values())
         return counts + (f"; {bad:,} records could not be used" if bad else "")

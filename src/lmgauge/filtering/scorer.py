@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +13,13 @@ from lmgauge.choices import BadRecordPolicy
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names, name_taken
-from lmgauge.filtering.documents import Documents, label_of, split_lines
+from lmgauge.filtering.documents import Documents, labels_of, split_lines
 from lmgauge.filtering.model_cache import model_at
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names, not_a_model
 from lmgauge.models.segment_totals import sum_segments
-from lmgauge.signature import Signature
+from lmgauge.signature import Signature, text_parts
 from lmgauge.text.units import pieces
 from lmgauge.version import __version__
 
@@ -69,12 +69,13 @@ class Scorer:
             figures are those of `eval --per-segment`.
         by: the field or column whose value chooses the model, such as the language.
         errors: "reject" gives what cannot be scored a reason in place of figures; "fail" raises.
-        scoring: how networks score; see `ScoringOptions`.
+        scoring: how models score; see `ScoringOptions`. In `tokenizer`, "{name}" stands for the name of the model.
         threads: how many; no figure of an n-gram model depends on it.
 
     Attributes:
         settings: the choices that decide the figures.
         names: of the models, as columns begin: `lm` where a field chooses.
+        threads: how many; None for one a core.
 
     Raises:
         UsageError: there is no model, or `by` without a mapping.
@@ -111,7 +112,7 @@ class Scorer:
             raise UsageError(
                 f'by={by!r} chooses among models by that field: give them as {{"en": "en/", "de": "de/", "*": ...}}'
             )
-        self._scoring, self._threads = scoring or ScoringOptions(), threads
+        self._scoring, self.threads = scoring or ScoringOptions(), threads
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_loaded"}
@@ -125,9 +126,17 @@ class Scorer:
 
     def _load(self) -> dict[str, LanguageModel]:
         named = list(self._models.values())
-        opened = [model_at(one, self._scoring) if isinstance(one, (str, os.PathLike)) else one for one in named]
+        opened = [
+            model_at(one, _of_name(self._scoring, name)) if isinstance(one, (str, os.PathLike)) else one
+            for name, one in self._models.items()
+        ]
         names = list(self._models) if list(self._models) != [""] else model_names(named, opened)
         return dict(zip(names, opened, strict=True))
+
+    @property
+    def loads_by_path(self) -> bool:
+        """Whether every model was named by its path, so that other processes and machines can load it."""
+        return all(isinstance(one, (str, os.PathLike)) for one in self._models.values())
 
     @property
     def names(self) -> list[str]:
@@ -147,7 +156,7 @@ class Scorer:
     def _signature(self, model: LanguageModel) -> str:
         policy = policy_of(model)
         parts = {
-            "unit": model.tokenizer.unit,
+            **text_parts(model.tokenizer.unit, getattr(model.tokenizer, "normalizer", None)),
             "eos": "yes" if policy.end == "eos" else "no",
             "context": str(policy),
             "documents": "lines" if self.settings.lines else "whole",
@@ -216,7 +225,7 @@ class Scorer:
         rows = documents.rows if owner is None else documents.rows[owner]
         begin = 0
         try:
-            parts = list(sum_segments(model, pieces(segments), threads=self._threads))
+            parts = list(sum_segments(model, pieces(segments), threads=self.threads))
         except InputError as error:
             if len(documents.rows) == 1:
                 problems[int(documents.rows[0])] = REFUSED, str(error).partition(": ")[2]
@@ -244,24 +253,62 @@ class Scorer:
             InputError: there is no such column, or one of these names is taken; a document cannot be scored, and errors
                 are to "fail".
         """
-        import pyarrow as pa
+        return self.with_columns(table, self.score_table(table))
 
+    __call__ = score_batch
+
+    def score_table(self, table: pa.Table) -> DocumentScores:
+        """Score the documents of a table.
+
+        Args:
+            table: as in `score_batch`.
+
+        Raises:
+            InputError: as in `score_batch`.
+        """
         fields = [self.settings.field, *([] if self.settings.by is None else [self.settings.by])]
         for field in fields:
             if field not in table.column_names:
                 names = ", ".join(map(repr, table.column_names[:8])) or "none"
                 raise InputError(f"the table has no column {field!r}; the columns are {names}: name one of them")
         self.refuse_taken(table.column_names)
-        values = None if self.settings.by is None else [label_of(value) for value in table[self.settings.by].to_pylist()]
-        scores = self.score_documents(Documents.of_column(table[self.settings.field]), values)
+        values = None if self.settings.by is None else labels_of(table[self.settings.by])
+        return self.score_documents(Documents.of_column(table[self.settings.field]), values)
+
+    def with_columns(self, table: pa.Table, scores: DocumentScores) -> pa.Table:
+        """Return a table with the columns of its scores appended.
+
+        Args:
+            table: that was scored.
+            scores: of its rows.
+        """
+        import pyarrow as pa
+
         for name, array in scores.arrow_columns().items():
             table = table.append_column(name, array)
-        reasons: list[str | None] = [None] * len(scores)
-        for row, problem in scores.problems.items():
-            reasons[row] = ": ".join(problem)
-        return table.append_column(PROBLEM_COLUMN, pa.array(reasons, pa.string()))
+        return table.append_column(PROBLEM_COLUMN, pa.array(scores.problem_texts(), pa.string()))
 
-    __call__ = score_batch
+    def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
+        """Return the schema of what `score_batch` makes of tables, for programs that ask for it beforehand.
+
+        Args:
+            schema: of the tables.
+
+        Raises:
+            InputError: a name of the new columns is taken.
+
+        Example:
+            >>> import lmgauge, pyarrow as pa
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+            >>> Scorer({"lap2": model}).arrow_schema(pa.schema({"text": pa.string()})).names[-2:]
+            ['lap2_unseen', 'score_problem']
+        """
+        import pyarrow as pa
+
+        self.refuse_taken(schema.names)
+        for name, array in self.score_documents(Documents.of([]), []).arrow_columns().items():
+            schema = schema.append(pa.field(name, array.type))
+        return schema.append(pa.field(PROBLEM_COLUMN, pa.string()))
 
     def map_arrow(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield scored record batches, as Spark's `mapInArrow` wants them.
@@ -293,3 +340,14 @@ class Scorer:
         taken = sorted({*self.column_names, PROBLEM_COLUMN}.intersection(names))
         if taken:
             raise name_taken("the table", taken[0])
+
+
+def _of_name(scoring: ScoringOptions, name: str) -> ScoringOptions:
+    """Return how a model scores: the name of its tokenizer may hold that of the model, as in `lm/{name}.sp.model`.
+
+    >>> _of_name(ScoringOptions(tokenizer="lm/{name}.sp.model"), "en").tokenizer
+    'lm/en.sp.model'
+    """
+    if not isinstance(scoring.tokenizer, str):
+        return scoring
+    return replace(scoring, tokenizer=scoring.tokenizer.replace("{name}", name))

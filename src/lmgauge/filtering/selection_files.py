@@ -133,7 +133,7 @@ def write_selected(
         InputError: a file changed meanwhile, or a record has a field of the name of one of the columns.
         OutputError: a file cannot be written.
     """
-    fields, first, written = RecordFields(str(pool.settings["field"])), 0, []
+    fields, first, written = RecordFields(str(pool.settings.get("field", "text"))), 0, []
     for job in jobs:
         own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]}))
         records, first = _chosen_records(own, chosen, first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.filtering.corpus_totals import CorpusTotals
+from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, Judgement
@@ -18,8 +20,10 @@ from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures
 STAYS = REASONS[0]
 EXAMPLES = 5
 """How many examples there are of what stays, and of what is dropped for each reason."""
-_EXAMPLE_CHARACTERS = 400
+EXAMPLE_CHARACTERS = 400
+"""How much of a text an example has, at most."""
 _COUNTS = ("documents", "bytes", "stay_documents", "stay_bytes")
+_TOTALS = ("totals", "stay_totals")
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Tally:
         buckets: documents that stay, by bucket.
         stand_in: documents judged by the percentiles of all, as their group has none of its own.
         scored, stays: perplexities of all documents, and of those that stay.
+        totals, stay_totals: by the name of the model, sums over all documents, and over those that stay.
         examples: by what became of them.
     """
 
@@ -67,6 +72,7 @@ class Tally:
         self.groups: dict[str, dict[str, int]] = {}
         self.buckets: Counter[str] = Counter()
         self.scored, self.stays = PerplexityHistogram(models), PerplexityHistogram(models)
+        self.totals, self.stay_totals = ({name: CorpusTotals() for name in models} for _ in range(2))
         self.examples: dict[str, list[Example]] = {}
 
     def count_problem(self, reason: str, place: str) -> None:
@@ -106,6 +112,18 @@ class Tally:
                 sums = (own.sum(), figures.bytes[own].sum(), both.sum(), figures.bytes[both].sum())
                 self._add_group(name, dict(zip(_COUNTS, map(int, sums), strict=True)))
 
+    def add_totals(self, scores: DocumentScores, usable: NDArray[np.bool_], stay: NDArray[np.bool_]) -> None:
+        """Add what the models make of the documents of a batch.
+
+        Args:
+            scores: of all its records.
+            usable: bool [records], those that could be scored.
+            stay: bool [records], of them those that stay.
+        """
+        for sums, chosen in ((self.totals, usable), (self.stay_totals, stay)):
+            for name in sums:
+                sums[name] += CorpusTotals.of(scores.sums[name].totals, scores.bytes, chosen)
+
     def draw(self, reason: str, examples: list[Example]) -> None:
         """Take examples of what becomes of documents; those with the lowest keys stay.
 
@@ -139,6 +157,9 @@ class Tally:
             self._add_group(name, counts)
         self.scored.merge(other.scored)
         self.stays.merge(other.stays)
+        for name in self.totals:
+            self.totals[name] += other.totals[name]
+            self.stay_totals[name] += other.stay_totals[name]
         for reason, examples in other.examples.items():
             self.draw(reason, examples)
 
@@ -149,6 +170,7 @@ class Tally:
             **{name: dict(getattr(self, name)) for name in ("reasons", "problems", "first_problems", "groups", "buckets")},
             "scored": self.scored.to_dict(),
             "stays": self.stays.to_dict(),
+            **{what: {name: dict(vars(own)) for name, own in getattr(self, what).items()} for what in _TOTALS},
             "examples": {reason: [asdict(example) for example in examples] for reason, examples in self.examples.items()},
         }
 
@@ -165,17 +187,20 @@ class Tally:
         try:
             scored = PerplexityHistogram.from_dict(stored["scored"])
             tally = cls(list(scored.models))
-            tally.scored, tally.stays = scored, PerplexityHistogram.from_dict(stored["stays"])
+            tally.scored = scored
+            tally.stays.merge(PerplexityHistogram.from_dict(stored["stays"]))
             for name in ("records", "bytes", "written_bytes", "stand_in"):
                 setattr(tally, name, _count(stored[name]))
-            for name in ("reasons", "problems", "buckets"):
-                setattr(tally, name, Counter({str(key): _count(number) for key, number in stored[name].items()}))
+            for name, known in (("reasons", REASONS), ("problems", stored["problems"]), ("buckets", BUCKETS)):
+                setattr(tally, name, Counter({_one_of(known, key): _count(n) for key, n in stored[name].items()}))
             tally.first_problems = {str(key): str(place) for key, place in stored["first_problems"].items()}
             for group, counts in stored["groups"].items():
                 tally._add_group(str(group), {what: _count(counts[what]) for what in _COUNTS})
+            for what in _TOTALS:
+                setattr(tally, what, {name: CorpusTotals.from_dict(stored[what][name]) for name in scored.models})
             for reason, examples in stored["examples"].items():
-                tally.draw(str(reason), [_example(example) for example in examples])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+                tally.draw(_one_of(REASONS, reason), [_example(example) for example in examples])
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"not what is remembered of a filtered file: {error!r}") from error
         return tally
 
@@ -186,15 +211,23 @@ def example_text(text: bytes) -> str:
     Args:
         text: UTF-8.
     """
-    return text[: 4 * _EXAMPLE_CHARACTERS].decode("utf-8", "ignore")[:_EXAMPLE_CHARACTERS]
+    return text[: 4 * EXAMPLE_CHARACTERS].decode("utf-8", "ignore")[:EXAMPLE_CHARACTERS]
 
 
 def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no count")
+    if type(value) is not int or not 0 <= value < 1 << 64:
+        raise ValueError("there is something that is no count")
     return value
+
+
+def _one_of(known: Iterable[str], name: str) -> str:
+    if name not in known:
+        raise ValueError(f"{name!r} is none of what becomes of documents")
+    return name
 
 
 def _example(stored: Mapping[str, Any]) -> Example:
     perplexity = {str(name): None if value is None else float(value) for name, value in stored["perplexity"].items()}
+    if any(value is not None and not value >= 0 for value in perplexity.values()):
+        raise ValueError("there is a perplexity that is no number")
     return Example(_count(stored["key"]), str(stored["place"]), str(stored["text"]), perplexity)

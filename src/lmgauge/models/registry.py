@@ -18,9 +18,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from lmgauge.choices import KENLM_ENDINGS, KENLM_MAGIC, FirstToken, Precision, ProtocolName, ReservedPolicy, SegmentEnd
+from lmgauge.choices import (
+    KENLM_ENDINGS,
+    KENLM_MAGIC,
+    FirstToken,
+    NormalizerName,
+    Precision,
+    ProtocolName,
+    ReservedPolicy,
+    SegmentEnd,
+)
 from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import (
@@ -33,6 +42,10 @@ from lmgauge.models.protocol import (
     read_config,
 )
 
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.text.tokens import Tokenizer
+
 ENTRY_POINT_GROUP = "lmgauge.models"
 _ADDRESSES = ("http://", "https://")
 _FILE_ENDS = (".gguf", ".arpa", ".gz", ".txt", ".safetensors", *KENLM_ENDINGS, "/")
@@ -41,6 +54,7 @@ _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 _OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
 _OF_PROCESSES = ("devices", "processes")
+_OF_TEXT = ("tokenizer", "normalizer")
 _KINDS = (
     "a folder with config.json, an ARPA, KenLM or GGUF file, the http(s) address of a completions server, or a name on a hub"
 )
@@ -64,6 +78,8 @@ class ScoringKeywords(TypedDict, total=False):
     reserved: ReservedPolicy | None
     protocol: ProtocolName | None
     bos_each_window: bool | None
+    tokenizer: str | os.PathLike[str] | Tokenizer | None
+    normalizer: NormalizerName | None
 
 
 def load_model(
@@ -112,6 +128,8 @@ def takers(option: str) -> str:
     """
     if option in _OF_PROCESSES:
         return "networks that compute here (n-gram models use all --threads in one process, servers have their own)"
+    if option in _OF_TEXT:
+        return "ARPA files and KenLM's binaries (other models know how they cut text)"
     return "neural models"
 
 
@@ -137,6 +155,8 @@ def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | No
 def _takes(model: object, name: str) -> bool:
     if name in _OF_PROCESSES:
         return hasattr(model, "workers")
+    if name in _OF_TEXT:
+        return bool(getattr(model, "is_of_another_program", False))
     components = getattr(model, "components", None)
     if components is not None:  # they keep their own policies
         return name in _OF_MACHINE and any(_takes(component, name) for component in components)
@@ -205,7 +225,7 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
     if model_type == NGRAM_MODEL_TYPE:
         from lmgauge.models.ngram.model import load_ngram_model
 
-        return load_ngram_model(path)
+        return _cutting(load_ngram_model(path), options)
     if model_type == MIXTURE_MODEL_TYPE:
         from lmgauge.models.mixture.model import load_mixture
 
@@ -248,14 +268,25 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
     if magic == KENLM_MAGIC:
         from lmgauge.models.ngram.kenlm_reader import read_kenlm
 
-        return read_kenlm(path)
+        return _cutting(read_kenlm(path), options)
     from lmgauge.models.ngram.arpa_reader import is_arpa, read_arpa
 
     if is_arpa(path):
-        return read_arpa(path)
+        from lmgauge.text.tokenizers import make_tokenizer
+
+        return read_arpa(path, tokenizer=make_tokenizer(options.tokenizer or "whitespace", options.normalizer))
     raise ModelFileError(
         f"{path}: not an ARPA or GGUF file, nor a binary of KenLM; a model is such a file, or a folder with config.json"
     )
+
+
+def _cutting(model: NgramModel, options: ScoringOptions) -> NgramModel:
+    """Return a model with the tokenizer that was chosen, where it is of another program, whose files do not say it."""
+    if not model.is_of_another_program or (options.tokenizer is None and options.normalizer is None):
+        return model
+    from lmgauge.text.tokenizers import make_tokenizer
+
+    return model.with_tokenizer(make_tokenizer(options.tokenizer or model.tokenizer, options.normalizer))
 
 
 def _load_network(source: str, options: ScoringOptions) -> LanguageModel:

@@ -139,6 +139,25 @@ class ExactSums:
         return totals
 
 
+def exact_costs(values: Floats) -> int:
+    """Return the exact sum of values that are not negative, in multiples of 2^-80; of each, what is finer is left out.
+
+    Sums of parts add up to that of the whole, in whatever order.
+
+    Args:
+        values: float64 [n], of 0 to 2^46.
+
+    Example:
+        >>> exact_costs(np.array([0.5, 1.0])) == 3 << 79
+        True
+    """
+    scaled = values * 2.0**16
+    high = np.floor(scaled)
+    low = ((scaled - high) * 2.0**64).astype(np.uint64)
+    sums = ExactSums(high.astype(np.int64), low, np.zeros(len(values), np.int64))
+    return sums.totals(np.zeros(len(values), np.int64), 1)[0]
+
+
 def exact_to_nats(exact: int) -> float:
     """Return an exact sum in nats, correctly rounded.
 

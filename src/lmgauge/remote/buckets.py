@@ -61,10 +61,15 @@ class BucketStore:
             info: dict[str, Any] = self._asked(lambda: self._files.info(self._path))
         except NotThereError:
             if self._scheme in _IN_EXTRA:  # the answer is the same where the whole bucket is missing
-                bucket = self._path.partition("/")[0]
-                self._asked(lambda: self._files.call_s3("head_bucket", Bucket=bucket))
+                self._check_bucket()
             raise
         return info
+
+    def _check_bucket(self) -> None:
+        try:
+            self._asked(lambda: self._files.call_s3("head_bucket", Bucket=self._path.partition("/")[0]))
+        except NotThereError:
+            raise NotThereError(f"{self.name}: no such bucket") from None
 
     def state(self) -> FileState:
         """Return the size and the version of the file."""

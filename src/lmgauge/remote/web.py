@@ -251,7 +251,7 @@ class _NotSatisfiable(Exception):
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to web servers only, and takes the password to no other host."""
+    """Follows redirects, never out of encryption, and takes the password to no other host."""
 
     max_redirections = 10
 
@@ -261,8 +261,8 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         """Return the request to the new address."""
         parts = urlsplit(newurl)
-        if parts.scheme not in ("http", "https") or (req.type == "https" and parts.scheme == "http"):
-            raise InputError(f"{shown_name(req.full_url)}: the server redirects to {parts.scheme}://, which is not followed")
+        if req.type == "https" and parts.scheme == "http":
+            raise InputError(f"{shown_name(req.full_url)}: is redirected from https to http, which is not followed")
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None and (parts.hostname, parts.port) != (
             urlsplit(req.full_url).hostname,
@@ -305,7 +305,7 @@ def _status_problem(name: str, error: urllib.error.HTTPError) -> Exception:
         pattern = "; a web server takes no patterns: name each file" if set("*[") & set(name) else ""
         return NotThereError(f"{name}: no such file (HTTP {status}){pattern}")
     if status == 401:
-        return InputError(f"{name}: wants a user and a password (HTTP 401): https://USER:PASSWORD@...")
+        return InputError(f"{name}: wants another user and password (HTTP 401): put USER:PASSWORD@ before the host")
     if status == 403:
         return InputError(f"{name}: access is denied (HTTP 403): is the address complete, and still valid?")
     if status in _PASSING:
@@ -314,7 +314,8 @@ def _status_problem(name: str, error: urllib.error.HTTPError) -> Exception:
             f"the server is busy or has a problem (HTTP {status})", float(after) if after.isdecimal() else 0.0
         )
     if status in (301, 302, 303, 307, 308):
-        return InputError(f"{name}: is redirected in a circle (HTTP {status})")
+        where = "to what is not a web server" if "not allowed" in error.msg else "in a circle"
+        return InputError(f"{name}: is redirected {where} (HTTP {status})")
     return InputError(f"{name}: cannot be read (HTTP {status})")
 
 

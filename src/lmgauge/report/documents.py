@@ -68,8 +68,10 @@ _BUILDERS: Mapping[str, _Builder] = {
     "MixtureFit": _by("mixture", "fit_blocks"),
     "PrunedModel": _by("pruning"),
     "StaticMixture": _by("mixture", "static_blocks"),
+    "Percentiles": _by("percentiles"),
     "NeuralTraining": _by("training"),
     "FinishedShard": _by("shards"),
+    "FilteredDocuments": _by("filtering"),
 }
 """The builder of each kind of result, by the name of its class, so that no result is loaded to show another."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lmgauge.filtering.percentile_values import PERCENTS
 from lmgauge.report import blocks as doc
+from lmgauge.report.formats import counted
 
 if TYPE_CHECKING:
     from lmgauge.filtering.percentiles import Percentiles
@@ -48,15 +48,14 @@ def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
         doc.numbers("documents", [group.documents for group in groups], form="count"),
         doc.numbers("scored", [group.models[model].scored for group in groups], form="count", drop=6),
     ]
-    for place, percent in enumerate(SHOWN):
+    is_sampled = any(group.sampled < group.documents for group in groups)
+    for percent, drop in zip(SHOWN, (1, 3, 5, 4, 2), strict=True):  # the ends of the outer percentiles go first
         values = [percentiles.value(model, name, percent) if has else None for name, has in zip(rows, own, strict=True)]
         columns.append(doc.numbers(f"p{percent:g}", values, 1))
-        if any(group.sampled < group.documents for group in groups):
-            ends = [
-                _interval(percentiles, model, name, percent) if has else None for name, has in zip(rows, own, strict=True)
-            ]
-            # The ends of the outer percentiles go first where there is no room.
-            columns.append(doc.Column("95 %", [doc.between(pair, 1) for pair in ends], drop=(1, 3, 5, 4, 2)[place]))
+        if is_sampled:
+            ends = [_interval(percentiles, model, name, percent) for name in rows]
+            cells = [doc.between(pair if has else None, 1) for pair, has in zip(ends, own, strict=True)]
+            columns.append(doc.Column("95 %", cells, drop))
     title = f"perplexity by {model}" if len(percentiles.signatures) > 1 else "perplexity"
     return doc.Table(tuple(columns), title, bold=(len(rows) - 1,))
 
@@ -68,12 +67,14 @@ def _interval(percentiles: Percentiles, model: str, group: str | None, percent: 
 
 def _notes(percentiles: Percentiles) -> Iterator[str]:
     overall, sample = percentiles.overall, percentiles.sample
-    size = "all documents" if sample.size is None else f"up to {sample.size:,} documents of each group"
-    size = size if sample.group else size.removesuffix(" of each group")
-    yield f"learnt on {size} (seed {sample.seed})"
-    for name, model in percentiles.overall.models.items():
-        if model.scored < overall.sampled:
-            yield f"{overall.sampled - model.scored:,} of {overall.sampled:,} documents have no perplexity by {name}"
+    of_each = " of each group" if sample.group is not None else ""
+    size = "all documents" if sample.size is None else f"up to {sample.size:,} documents{of_each}"
+    yield f"learnt on {size}; {overall.documents:,} documents were read (seed {sample.seed})"
+    if percentiles.bad_records:
+        yield f"{counted(percentiles.bad_records, 'record')} without valid text left out"
+    for name, model in overall.models.items():
+        if missing := overall.sampled - model.scored:
+            yield f"{missing:,} of {overall.sampled:,} sampled documents have no perplexity by {name}"
     small = [name for name in percentiles.groups if not all(percentiles.has_own(model, name) for model in overall.models)]
     if small:
         count = sum(percentiles.groups[name].documents for name in small)
@@ -109,4 +110,4 @@ def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
 
 def _line(percentiles: Percentiles, model: str, group: str | None) -> doc.Series:
     own = percentiles.of(model, group)
-    return doc.Series("all documents" if group is None else group, PERCENTS, own.values, own.low, own.high)
+    return doc.Series("all documents" if group is None else group, percentiles.percents, own.values, own.low, own.high)

@@ -55,8 +55,8 @@ def _bits(cut: SelectionCut) -> str:
 
 
 def _perplexity(model: MeasuredModel) -> str:
-    ends = f" (95 % interval {in_words(doc.between(model.interval))})" if model.interval is not None else ""
-    return in_words(doc.Number(model.perplexity)) + ends
+    ends = f" (95 % interval {in_words(doc.between(model.interval, 2))})" if model.interval is not None else ""
+    return number(model.perplexity, 2) + ends
 
 
 def _how(selection: Selection) -> str:
@@ -74,7 +74,7 @@ def _worth(chosen: SelectionCut) -> Iterator[doc.Verdict]:
     if random is None or random.ratio is None:
         yield doc.Verdict("unknown", "All of the pool is best: nothing is gained by leaving documents out.")
         return
-    change_of = f"{change(random.ratio)} against as much text at random ({in_words(doc.Number(random.perplexity))})"
+    change_of = f"{change(random.ratio)} against as much text at random ({number(random.perplexity, 2)})"
     p = "" if random.p_value is None else f", {p_equals(random.p_value)}"
     if random.p_value is None or random.p_value >= _LEVEL:
         yield doc.Verdict("unknown", f"No sign that selecting helps: {change_of}{p}.")
@@ -85,11 +85,12 @@ def _worth(chosen: SelectionCut) -> Iterator[doc.Verdict]:
 
 
 def _totals(selection: Selection) -> doc.Lines:
-    held_out = [("held out", f"{counted(selection.held_out_events, 'token')}, {percent(selection.oov_rate)} unseen words")]
+    unseen = f", {percent(selection.oov_rate)} unseen words" if selection.oov_rate is not None else ""
+    held_out = [("held out", f"{counted(selection.held_out_events, 'token')}{unseen}")]
     own = selection.in_domain_perplexity
     target = f"{counted(selection.in_domain_bytes, 'byte')}, {selection.vocabulary:,} words in the vocabulary of all models"
     if own is not None:
-        target += f"; a model of this text alone: perplexity {number(own)}"
+        target += f"; a model of this text alone: perplexity {number(own, 2)}"
     return doc.Lines(
         (
             ("pool", f"{counted(selection.documents, 'document')}, {counted(selection.bytes, 'byte')}"),
@@ -103,7 +104,7 @@ def _totals(selection: Selection) -> doc.Lines:
 def _tried(selection: Selection) -> Iterator[doc.Table]:
     cuts = selection.cuts
     columns = [
-        doc.numbers("share", [cut.share for cut in cuts], 3, "percent"),
+        doc.numbers("share", [cut.share for cut in cuts], 2, "percent"),
         doc.numbers("documents", [cut.documents for cut in cuts], form="count", drop=5),
         doc.numbers("bytes", [cut.bytes for cut in cuts], form="count", drop=3),
         doc.numbers("difference ≤", [cut.threshold for cut in cuts], 4, drop=4, unit="bits per token"),

@@ -177,13 +177,24 @@ def _problem_message(block: bytes, problem: int, place: Place) -> str:
     where = f"{place.source}, {place.unit} {line}"
     if place.byte is not None:
         where += f", byte {place.byte + problem}"
+    return f"{where}: {what_is_wrong(block, problem)}: convert the file, or choose --errors replace"
+
+
+def what_is_wrong(block: bytes, problem: int) -> str:
+    r"""Return what is wrong with a byte that is not text.
+
+    Args:
+        block: raw bytes.
+        problem: offset of the byte, from `find_problem`.
+
+    >>> what_is_wrong(b"f\xfcr", 1)
+    '0xFC is not valid UTF-8'
+    """
     if block[problem] == 0:
-        what = "NUL (0x00) is not text; is this UTF-16, or a binary file?"
-    elif block[problem] == 0xED and block[problem + 1 : problem + 2] >= b"\xa0":
-        what = "a lone surrogate (U+D800 to U+DFFF, \\ud800 in JSON) is not a character"
-    else:
-        what = f"0x{block[problem]:02X} is not valid UTF-8"
-    return f"{where}: {what}: convert the file, or choose --errors replace"
+        return "NUL (0x00) is not text; is this UTF-16, or a binary file?"
+    if block[problem] == 0xED and block[problem + 1 : problem + 2] >= b"\xa0":
+        return "a lone surrogate (U+D800 to U+DFFF, \\ud800 in JSON) is not a character"
+    return f"0x{block[problem]:02X} is not valid UTF-8"
 
 
 def _without_bad_lines(block: bytes, report: TextReport) -> tuple[bytes, NDArray[np.int64]]:

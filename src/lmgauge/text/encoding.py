@@ -13,6 +13,8 @@ from lmgauge._kernels import _native
 from lmgauge.choices import RESERVED_POLICIES as RESERVED_POLICIES
 from lmgauge.choices import ReservedPolicy as ReservedPolicy
 from lmgauge.errors import InputError
+from lmgauge.text.normalizers import normalize
+from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments, is_white_space
 from lmgauge.text.tokens import Tokenizer, TokenUnit
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
@@ -94,6 +96,8 @@ def encode(
         cut_up = partial(encode, tokenizer=tokenizer, vocabulary=vocabulary, bos=bos, reserved=reserved, spans=True)
         encoded = (_encode_apart if segments.boundary == "apart" else _encode_jointly)(segments, cut_up, tokenizer.unit)
         return encoded.only(encoded.ids != EOS if not eos else slice(None), spans=spans)
+    if isinstance(tokenizer, NormalizingTokenizer):
+        return _encode_normalized(segments, tokenizer, vocabulary, bos=bos, eos=eos, reserved=reserved, spans=spans)
     if tokenizer.kernel is None:
         tokens = tokenizer.tokenize(segments)
         mode, lossy = _ALREADY_CUT, tokens.lossy
@@ -129,6 +133,31 @@ def encode(
     if len(irregular):
         lossy = irregular.astype(bool)
     return Encoded(ids[:written], span_ends[:written] if spans else span_ends, lossy)
+
+
+def _encode_normalized(
+    segments: Segments,
+    tokenizer: NormalizingTokenizer,
+    vocabulary: Vocabulary | VocabularyBuilder,
+    *,
+    bos: bool,
+    eos: bool,
+    reserved: ReservedPolicy,
+    spans: bool,
+) -> Encoded:
+    """Encode normalized segments, with spans of the segments as they were."""
+    normalized = normalize(segments, tokenizer.normalizer)
+    encoded = encode(normalized.segments, tokenizer.inner, vocabulary, bos=bos, reserved=reserved, spans=spans)
+    ids, span_ends = encoded.ids, encoded.span_ends
+    if spans:
+        last = np.flatnonzero(ids == EOS)
+        counts = np.diff(last, prepend=-1)
+        span_ends = normalized.source_ends(span_ends, counts)
+        span_ends[last] = segments.ends - segments.starts
+    if not eos:
+        inner = ids != EOS
+        ids, span_ends = ids[inner], span_ends[inner] if spans else span_ends
+    return Encoded(ids, span_ends, encoded.lossy | normalized.changed)
 
 
 def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], unit: TokenUnit) -> Encoded:

@@ -1,17 +1,17 @@
 """What is done to a text before it is cut into tokens, and where each byte of the result is from.
 
-ccnet: what CCNet (Wenzek et al. 2020, arXiv:1911.00359) does to a text before its language models see it. White space at both
-ends is dropped; letters become small; accents and other non-spacing marks are dropped (canonical decomposition, category Mn);
-each decimal digit of any script becomes 0; punctuation marks of other scripts become ASCII; control characters, the newline
-among them, are dropped. So the lines of a document become one line, with nothing between them.
+ccnet: what CCNet (Wenzek et al. 2020, arXiv:1911.00359) does to a text before its language models see it. White space at
+both ends is dropped; letters become small; accents and other non-spacing marks are dropped (canonical decomposition,
+category Mn); each decimal digit of any script becomes 0; some punctuation marks become ASCII; control characters, the
+newline among them, are dropped. So the lines of a document become one line, with nothing between them.
 
     >>> from lmgauge.text.documents import Corpus
     >>> for segments in Corpus.from_strings(["«Été» 1984…"]):
     ...     normalize(segments, "ccnet").segments.text(0)
     b'"ete" 0000...'
 
-Each rule is about single characters, but for two: a capital sigma at the end of a word becomes another letter than one within
-it, and the decomposition may put marks into another order. Both are rare, and done segment by segment.
+Each rule is about single characters, but for two: a capital sigma at the end of a word becomes another letter than one
+within it, and the decomposition may put marks into another order. Both are rare, and done segment by segment.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from lmgauge.errors import UsageError
 from lmgauge.text.segments import UTF8_LENGTHS, Segments
 
 _PUNCTUATION = {
-    ",": "，、", ".": "。", '"': "„”“«»」「《》", "'": "´’", ":": "∶：", "?": "？", "!": "！", "(": "（", ")": "）", ";": "；", "-": "–━►",
-    " - ": "—", ". ": "．", "~": "～", "...": "…", "<": "〈", ">": "〉", "[": "【", "]": "】", "%": "％",
+    ",": "，、", ".": "。", '"': "„”“«»」「《》", "'": "´’", ":": "∶：", "?": "？", "!": "！", ";": "；",
+    "(": "（", ")": "）", "<": "〈", ">": "〉", "[": "【", "]": "】", "-": "–━►", " - ": "—",
+    ". ": "．", "...": "…", "~": "～", "%": "％",
 }  # fmt: skip
 _ASCII_OF = {mark: ascii_form for ascii_form, marks in _PUNCTUATION.items() for mark in marks}
 _CONTROLS = frozenset(map(chr, [*range(0x20), *range(0x7F, 0xA0)]))
@@ -42,7 +43,9 @@ _NEWLINE, _WITHIN, _LEAD = 10, 0x80, 0xC0  # of the bytes of a character, those 
 _LEAD_BITS = np.array([0, 0x7F, 0x1F, 0x0F, 0x07], np.int64)  # of the first byte, by length
 _PAGE = 256
 _PAGES = 0x110000 // _PAGE
-_LONGEST = 12  # bytes of what a character becomes: three letters of a Korean syllable have nine, and no version of Unicode more
+_LONGEST = (
+    12  # bytes of what a character becomes: three letters of a Korean syllable have nine, and no version of Unicode more
+)
 
 
 def _of_character(character: str) -> str:
@@ -342,7 +345,7 @@ def _with_clusters(
 
 
 def _by_clusters(text: str) -> tuple[bytes, NDArray[np.int64]]:
-    """Return a text normalized letter with marks by letter with marks, and for each byte where its letters end in the source."""
+    """Return a text normalized letter by letter with its marks, and for each byte where its letter ends in the source."""
     parts: list[bytes] = []
     ends: list[int] = []
     at, begin = 0, 0

@@ -104,19 +104,22 @@ def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segment
         place.byte = (place.byte or 0) + len(block)
 
 
-def line_blocks(source: Source, block_bytes: int, *, to_nul: bool = False) -> Iterator[tuple[bytes, bool]]:
+def line_blocks(
+    source: Source, block_bytes: int, *, to_nul: bool = False, consumed: Callable[[int], None] = lambda position: None
+) -> Iterator[tuple[bytes, bool]]:
     """Yield blocks of whole lines of about `block_bytes`, and whether a newline had to be added at the end.
 
     Args:
         source: the file.
         block_bytes: bytes to hold at a time, about.
         to_nul: end after a block with a NUL, which the caller refuses.
+        consumed: called with the bytes of the packed file that were read so far.
 
     Raises:
         InputError: a line is longer than `MAX_LINE_BYTES`.
     """
     waiting: list[bytes] = []
-    for chunk in _chunks(source, block_bytes, to_nul=to_nul):
+    for chunk in _chunks(source, block_bytes, to_nul=to_nul, consumed=consumed):
         cut = chunk.rfind(b"\n") + 1
         if cut == 0:  # a line longer than a chunk: keep the pieces, join them once
             waiting.append(chunk)
@@ -135,9 +138,11 @@ def line_blocks(source: Source, block_bytes: int, *, to_nul: bool = False) -> It
         yield last, True
 
 
-def _chunks(source: Source, block_bytes: int, *, to_nul: bool) -> Iterator[bytes]:
+def _chunks(
+    source: Source, block_bytes: int, *, to_nul: bool, consumed: Callable[[int], None] = lambda position: None
+) -> Iterator[bytes]:
     """Yield the chunks of a file; none after one with a NUL that will be refused, so that nobody waits for more."""
-    for chunk in read_chunks(source, block_bytes):
+    for chunk in read_chunks(source, block_bytes, consumed):
         yield chunk
         if to_nul and b"\0" in chunk:
             return
@@ -235,7 +240,7 @@ def json_record(raw: bytes | str, where: str, such_as: str = '{"text": "..."}') 
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets thousands deep
         raise InputError(f"{where}: not usable JSON: {error}") from error
     if not isinstance(record, dict):
-        raise InputError(f"{where}: a JSON object such as {such_as} is needed, not {_kind(record)}")
+        raise InputError(f"{where}: a JSON object such as {such_as} is needed, not {kind_of(record)}")
     return record
 
 
@@ -243,7 +248,7 @@ def _text_field(record: dict[str, object], reading: ReadingPass, name: str, line
     value = _field(record, reading.options.field, name, line)
     if isinstance(value, str):
         return [utf8(value)]
-    wanted, what = "a string", _kind(value)
+    wanted, what = "a string", kind_of(value)
     if reading.options.lists:
         wanted = "a string or a list of strings"
         if isinstance(value, list):
@@ -260,9 +265,9 @@ def _label_field(record: dict[str, object], label: str, reading: ReadingPass, na
     if label == GIVEN:  # cleaned as the text itself is
         if isinstance(value, str):
             return value
-        raise InputError(f"{name}:{line}: the field {field!r} of given text holds {_kind(value)}, not a string")
+        raise InputError(f"{name}:{line}: the field {field!r} of given text holds {kind_of(value)}, not a string")
     if not isinstance(value, (str, int)):
-        raise InputError(f"{name}:{line}: the field {field!r} holds {_kind(value)}, not a string or an integer")
+        raise InputError(f"{name}:{line}: the field {field!r} holds {kind_of(value)}, not a string or an integer")
     if not isinstance(value, str):
         return json.dumps(value) if isinstance(value, bool) else str(value)
     if find_problem(utf8(value))[0] >= 0:
@@ -277,7 +282,12 @@ def _field(record: dict[str, object], field: str, name: str, line: int) -> objec
     return record[field]
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Return what a value of JSON is called in messages.
+
+    >>> kind_of({}), kind_of(1.5)
+    ('an object', 'a number')
+    """
     names = {dict: "an object", list: "a list", bool: "true or false", type(None): "null", str: "a string"}
     return names.get(type(value), "a number")
 

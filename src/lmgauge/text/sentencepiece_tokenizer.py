@@ -16,7 +16,6 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import SENTENCEPIECE_FILE, TokenizerBase, Tokens, TokenUnit
 
 _SPACE = "\u2581"
-_BLANK = ord(" ")
 _SILENT = 3  # what the library says below a fatal error is in its exceptions, too
 
 
@@ -89,7 +88,7 @@ class SentencePieceTokenizer(TokenizerBase):
         try:
             yield
         except (RuntimeError, ValueError, IndexError, OverflowError, OSError) as error:
-            reason = str(error).partition("\n")[0] or "the library gives no reason"
+            reason = str(error).partition("\n")[0].strip() or "the library gives no reason"
             raise InputError(f"{self._source}: {what}: {reason}") from error
 
     @classmethod
@@ -152,7 +151,7 @@ class SentencePieceTokenizer(TokenizerBase):
                 different[i] = whole[begin:end] != text
             elif surplus == 1 and text:
                 before[i] = whole.startswith(b" ", begin) and whole.startswith(text, begin + 1)
-                different[i] = not (before[i] or (whole[end - 1] == _BLANK and whole.startswith(text, begin)))
+                different[i] = not before[i]
         unknown = ids == self._unknown
         if unknown.any():
             different[np.repeat(np.arange(len(texts)), counts)[unknown]] = True

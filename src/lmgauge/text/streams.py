@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
@@ -194,12 +194,16 @@ def file_errors(source: Source) -> Iterator[None]:
         raise InputError(f"{source.name}: {reason}") from error
 
 
-def read_chunks(source: Source, chunk_bytes: int) -> Iterator[bytes]:
+def read_chunks(
+    source: Source, chunk_bytes: int, consumed: Callable[[int], None] = lambda position: None
+) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file in chunks of about `chunk_bytes`, never an empty one.
 
     Args:
         source: what to read.
         chunk_bytes: size of a chunk in bytes.
+        consumed: called before each chunk with the bytes of the file, as it is packed, that were read so far; not for what
+            can be read only once.
 
     Raises:
         InputError: the file cannot be opened or read, or its compression is damaged or cut off.
@@ -214,6 +218,8 @@ def read_chunks(source: Source, chunk_bytes: int) -> Iterator[bytes]:
                 chunk = next(chunks, b"")
             if not chunk:
                 return
+            if not source.one_shot:
+                consumed(stream.tell())
             yield chunk
     finally:
         if source.path != STDIN:

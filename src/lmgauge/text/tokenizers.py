@@ -18,11 +18,21 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import NORMALIZERS, NormalizerName
 from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import UTF8_LENGTHS, Segments, is_character_start, is_white_space
-from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, TokenizerBase, Tokens, TokenUnit
+from lmgauge.text.tokens import (
+    SENTENCEPIECE_FILE,
+    TOKENIZER_FILE,
+    TOKENIZER_FILES,
+    Tokenizer,
+    TokenizerBase,
+    Tokens,
+    TokenUnit,
+)
 
-CHOICES = "whitespace, character, byte, icu, icu:<locale> (such as icu:ja), or the path of a tokenizer.json"
+CHOICES = "whitespace, character, byte, icu, icu:<locale> (such as icu:ja), or the path of a tokenizer.json or .model file"
 
 
 class WhitespaceTokenizer(TokenizerBase):
@@ -204,35 +214,86 @@ def _per_segment(owner: NDArray[np.int64], segments: Segments) -> NDArray[np.int
     return np.bincount(owner, minlength=len(segments)).astype(np.int64, copy=False)
 
 
-def make_tokenizer(spec: str | os.PathLike[str] | Tokenizer) -> Tokenizer:
+def make_tokenizer(spec: str | os.PathLike[str] | Tokenizer, normalizer: NormalizerName | None = None) -> Tokenizer:
     """Return the tokenizer of that name.
 
     Args:
-        spec: "whitespace", "character", "byte", "icu", "icu:ja" (any locale), the path of a tokenizer.json (or of
-            the directory it is in), or a tokenizer, which is returned as it is.
+        spec: "whitespace", "character", "byte", "icu", "icu:ja" (any locale), the path of a tokenizer.json or of a
+            SentencePiece model (.model), or of the directory that one of them is in; or a tokenizer, which is returned as it
+            is. A normalizer may stand before it: "ccnet+whitespace".
+        normalizer: what is done to the text first; None: what `spec` says.
 
     Raises:
-        UsageError: there is no such tokenizer.
-        InputError: the tokenizer.json is missing or not usable.
+        UsageError: there is no such tokenizer or normalizer.
+        InputError: the file is missing or not usable.
         MissingExtraError: the library it needs is not installed.
 
     Example:
         >>> make_tokenizer("character").unit
         'character'
+        >>> make_tokenizer("whitespace", "ccnet").name
+        'ccnet+whitespace'
     """
     if not isinstance(spec, (str, os.PathLike)):
-        if isinstance(spec, Tokenizer):
-            return spec
-        raise UsageError(f"{spec!r} is not a tokenizer: choose {CHOICES}")
+        if not isinstance(spec, Tokenizer):
+            raise UsageError(f"{spec!r} is not a tokenizer: choose {CHOICES}")
+        return _normalizing(spec, normalizer)
     name = os.fspath(spec)
+    before, plus, behind = name.partition("+")
+    if plus and before in NORMALIZERS:
+        normalizer, name = normalizer or before, behind
+    return _normalizing(_make_plain(name), normalizer)
+
+
+def with_normalizer(spec: str | Tokenizer, normalizer: NormalizerName | None) -> str | Tokenizer:
+    """Return what `make_tokenizer` makes the same tokenizer of, with a normalizer before it.
+
+    Args:
+        spec: a tokenizer, or how it is named.
+        normalizer: what is to be done to the text first; None: nothing more.
+
+    Raises:
+        UsageError: there is no such normalizer.
+
+    Example:
+        >>> with_normalizer("character", "ccnet")
+        'ccnet+character'
+    """
+    if normalizer is None or not isinstance(spec, (str, os.PathLike)):
+        return spec if isinstance(spec, (str, os.PathLike)) else _normalizing(spec, normalizer)
+    _check_normalizer(normalizer)
+    return f"{normalizer}+{os.fspath(spec)}"
+
+
+def _check_normalizer(normalizer: str) -> None:
+    if normalizer not in NORMALIZERS:
+        raise UsageError(f"normalizer {normalizer!r}: choose {', '.join(NORMALIZERS)}")
+
+
+def _normalizing(tokenizer: Tokenizer, normalizer: NormalizerName | None) -> Tokenizer:
+    """Return a tokenizer behind a normalizer, which takes the place of one that it has."""
+    if normalizer is None:
+        return tokenizer
+    _check_normalizer(normalizer)
+    inner = tokenizer.inner if isinstance(tokenizer, NormalizingTokenizer) else tokenizer
+    return NormalizingTokenizer(inner, normalizer)
+
+
+def _make_plain(name: str) -> Tokenizer:
     for built_in in (WhitespaceTokenizer, CharacterTokenizer, ByteTokenizer):
         if name == built_in.name:
             return built_in()
     from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, IcuWordTokenizer
+    from lmgauge.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
     if name == "icu" or name.startswith("icu:"):
         return IcuWordTokenizer(name.partition(":")[2] or "root")
-    path = os.path.join(name, TOKENIZER_FILE) if os.path.isdir(name) else name
+    path = name
+    if os.path.isdir(name):
+        names = [file for file in TOKENIZER_FILES if os.path.exists(os.path.join(name, file))]
+        path = os.path.join(name, *names[:1] or [TOKENIZER_FILE])
+    if path.endswith(".model"):
+        return SentencePieceTokenizer.from_file(path)
     if path.endswith(".json") or os.path.exists(path):
         return HuggingFaceTokenizer.from_file(path)
     raise UsageError(f"unknown tokenizer {name!r}: choose {CHOICES}")
@@ -252,17 +313,34 @@ def load_tokenizer(settings: Mapping[str, object], directory: str | os.PathLike[
     name = settings.get("name")
     if not isinstance(name, str):
         raise ModelFileError(f"{os.fspath(directory)}: the tokenizer's settings have no name")
+    if "normalizer" in settings:
+        return _load_normalizing(settings, directory)
     from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
+    from lmgauge.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
+    tokenizer: HuggingFaceTokenizer | SentencePieceTokenizer
     try:
-        if not name.startswith(HuggingFaceTokenizer.PREFIX):
-            # A name in a model's file is never used as a path.
-            if name in ("whitespace", "character", "byte", "icu") or name.startswith("icu:"):
-                return make_tokenizer(name)
+        if name.startswith(HuggingFaceTokenizer.PREFIX):
+            tokenizer = HuggingFaceTokenizer.from_file(os.path.join(directory, TOKENIZER_FILE))
+        elif name.startswith(SentencePieceTokenizer.PREFIX):
+            tokenizer = SentencePieceTokenizer.from_file(os.path.join(directory, SENTENCEPIECE_FILE))
+        # A name in a model's file is never used as a path.
+        elif name in ("whitespace", "character", "byte", "icu") or name.startswith("icu:"):
+            return make_tokenizer(name)
+        else:
             raise ModelFileError(f"{os.fspath(directory)}: unknown tokenizer {name!r}: was a newer lmgauge used?")
-        tokenizer = HuggingFaceTokenizer.from_file(os.path.join(directory, TOKENIZER_FILE))
     except InputError as error:
         raise ModelFileError(str(error)) from error
-    if tokenizer.settings()["sha256"] != settings.get("sha256"):
-        raise ModelFileError(f"{os.fspath(directory)}: {TOKENIZER_FILE} is not the file this model was made with")
+    made_with = tokenizer.settings()
+    if made_with["sha256"] != settings.get("sha256"):
+        raise ModelFileError(f"{os.fspath(directory)}: {made_with['file']} is not the file this model was made with")
     return tokenizer
+
+
+def _load_normalizing(settings: Mapping[str, object], directory: str | os.PathLike[str]) -> Tokenizer:
+    inner, normalizer = settings.get("tokenizer"), settings["normalizer"]
+    if normalizer not in NORMALIZERS:
+        raise ModelFileError(f"{os.fspath(directory)}: unknown normalizer {normalizer!r}: was a newer lmgauge used?")
+    if not isinstance(inner, Mapping) or "normalizer" in inner:
+        raise ModelFileError(f"{os.fspath(directory)}: the tokenizer's settings do not say what is behind {normalizer}")
+    return make_tokenizer(load_tokenizer(inner, directory), normalizer)

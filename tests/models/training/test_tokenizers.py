@@ -75,6 +75,13 @@ def test_sizes_that_cannot_be(spec: str, tmp_path: Path) -> None:
         make_training_tokenizer(spec, Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print, Processes())
 
 
+def test_a_network_takes_no_tokenizer_that_its_folder_cannot_keep(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"tokenizer ccnet\+byte: the folder of a network keeps its tokenizer as a tokenizer"
+    ):
+        make_training_tokenizer("ccnet+byte", Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print, Processes())
+
+
 def test_empty_text() -> None:
     with pytest.raises(InputError, match="empty"):
         train_subwords("bpe", 300, Corpus.from_strings([]))

@@ -162,7 +162,7 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
         yield "a slice that is within one document has no interval: its segments are not independent"
     if part == NOTHING:
         for run in sums.runs:
-            if run.origin.lossy_segments and run.origin.unit != "word":
+            if run.origin.lossy_segments and not run.origin.loses_white_space_only:
                 why = lossy_reason(run.origin).short
                 yield (
                     f"{run.name}: {run.origin.lossy_segments:,} segments are not exact ({why}); a score table does "

@@ -120,7 +120,7 @@ class PairSums:
         if self.part == EXACT_PART:
             for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
                 chosen &= aligned.kinds_within(table, events, OOV) == 0
-                if run.origin.lossy_segments and run.origin.unit == "word":
+                if run.origin.lossy_segments and run.origin.loses_white_space_only:
                     spaced = run.origin.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
                     inexact = np.concatenate(([0], np.cumsum(aligned.inexact_rows(table, block, spaced=spaced))))
                     bounds = np.concatenate(([0], np.cumsum(events)))

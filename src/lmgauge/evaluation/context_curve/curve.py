@@ -205,7 +205,7 @@ def _independence(lead: Spread, by: str) -> str:
 
 def _signature(origin: Origin, settings: CurveSettings, events: int, sha256: str, independent: str) -> str:
     parts = {
-        "unit": origin.unit,
+        **origin.text_parts,
         "lengths": "+".join(map(str, settings.contexts)),
         "stride": str(settings.stride),
         "n": str(events),

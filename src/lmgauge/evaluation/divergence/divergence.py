@@ -32,7 +32,9 @@ from lmgauge.text.segments import Segments
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
-    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.evaluation.origin import normalizer_of
+    from lmgauge.signature import text_parts
+from lmgauge.models.protocol import LanguageModel
 
 Progress = Callable[[int, int | None], None]
 Watch = Callable[[int, PairRows], None]
@@ -287,7 +289,7 @@ class Measured:
             "n": f"{len(events)}/{total_events}",
             "segments": f"{segments}/{total_segments}",
             "seed": str(settings.seed),
-            "unit": b.tokenizer.unit,
+            **text_parts(b.tokenizer.unit, normalizer_of(b)),
             "context": "+".join(dict.fromkeys((a.context, facts.context))),
             "independent": in_signature(interval),
             "text": report.sha256[:6] or "unknown",

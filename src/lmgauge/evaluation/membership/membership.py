@@ -27,10 +27,11 @@ from lmgauge.evaluation.membership.text_scores import (
     reference_nats,
     score_texts,
 )
+from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.numerics.detection import Group, Separation, fewest_for_threshold
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import LEVEL, Spread
-from lmgauge.signature import Signature
+from lmgauge.signature import Signature, text_parts
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
@@ -293,7 +294,7 @@ def _signature(
         "control": "none" if control is None else str(len(control)),
         "k": f"{settings.k:g}",
         "fpr": f"{settings.false_alarms:g}",
-        "unit": model.tokenizer.unit,
+        **text_parts(model.tokenizer.unit, normalizer_of(model)),
         "context": str(policy_of(model)),
         "independent": independent,
         "text": "+".join(digest[:6] for digest in hashes),

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.filtering.document_scores import name_taken
 from lmgauge.filtering.documents import NO_TEXT, Documents, label_of
-from lmgauge.filtering.records.lines import as_text, whole_lines
+from lmgauge.filtering.records.lines import whole_lines
 from lmgauge.filtering.records.packing import writing_packed
 from lmgauge.filtering.records.records import RawBlock, RecordFields, Records, ScoredRecords
-from lmgauge.text.readers import json_record
+from lmgauge.json_text import to_json
+from lmgauge.text.cleaning import what_is_wrong
+from lmgauge.text.readers import json_record, kind_of
 from lmgauge.text.streams import Source
 
 BAD_RECORD = "bad record"
+TAKEN = "field taken"
 
 
 class JsonlReader:
@@ -47,40 +50,44 @@ class JsonlReader:
         for number, line in enumerate(block.content.split(b"\n")[:-1], start=block.first):
             if not line or line.isspace():
                 continue
-            record: dict[str, Any] = {}
-            text: object = None
-            try:
-                record = json_record(line, f"line {number}")
-                text = self._text(record)
-            except InputError as error:
-                problems[len(lines)] = BAD_RECORD if not record else NO_TEXT, str(error).removeprefix(f"line {number}: ")
+            record, text, problem = self._read(line)
+            if problem is not None:
+                if problem[0] == TAKEN and number == 1:  # not a bad record, but a file that was scored before
+                    raise name_taken(f"{self.source.name}:1", self._taken(record))
+                problems[len(lines)] = problem
             lines.append(line)
             numbers.append(number)
-            texts.append(text if isinstance(text, str) else None)
+            texts.append(text)
             for name, column in values.items():
                 column.append(label_of(record.get(name)))
         documents = Documents.of(texts, self.source.name, problems)
         return Records(documents, np.array(numbers, np.int64), values, lines, self.source.name)
 
-    def _text(self, record: dict[str, Any]) -> str:
-        """Return the text of a record.
-
-        Raises:
-            InputError: it has none.
-        """
+    def _read(self, line: bytes) -> tuple[dict[str, Any], str | None, tuple[str, str] | None]:
+        """Return the record of a line, its text, and what is wrong with it."""
+        try:
+            record = json_record(line.decode(), "")
+        except UnicodeDecodeError as error:
+            return {}, None, (BAD_RECORD, f"not valid JSON: {what_is_wrong(line, error.start)}")
+        except InputError as error:
+            return {}, None, (BAD_RECORD, str(error).removeprefix(": "))
         name = self._fields.text
-        if name not in record:
-            names = ", ".join(map(repr, list(record)[:8])) or "none"
-            raise InputError(f"no field {name!r}; the fields are {names}")
-        text = record[name]
+        text = record.get(name)
         if not isinstance(text, str):
-            what = "null" if text is None else f"a {type(text).__name__}"
-            raise InputError(f"field {name!r} holds {what}, not a string")
-        return text
+            names = ", ".join(map(repr, list(record)[:8])) or "none"
+            held = f"field {name!r} holds {kind_of(text)}, not a string"
+            return record, None, (NO_TEXT, held if name in record else f"no field {name!r}; the fields are {names}")
+        if not self._fields.taken.isdisjoint(record):
+            return record, None, (TAKEN, f"there is a field {self._taken(record)!r} already, which scores would hide")
+        return record, text, None
 
-    def raw_record(self, records: Records, row: int) -> str | None:
+    def _taken(self, record: dict[str, Any]) -> str:
+        return min(self._fields.taken.intersection(record))
+
+    def raw_record(self, records: Records, row: int) -> bytes | None:
         """Return a line; see `RecordReader`."""
-        return as_text(records.raw[row])
+        line: bytes = records.raw[row]
+        return line
 
 
 class JsonlWriter:
@@ -101,13 +108,8 @@ class JsonlWriter:
         return self._stack.__exit__(*error)  # type: ignore[arg-type]
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write records; see `RecordWriter`.
-
-        Raises:
-            InputError: a record has a member of the name of a column.
-        """
+        """Write records; see `RecordWriter`."""
         columns = scored.scores.json_columns(rows)
-        _refuse_taken(scored, rows)
         parts: list[bytes] = []
         for row, members in zip(rows.tolist(), columns, strict=True):
             labels = "".join(f", {json.dumps(name)}: {json.dumps(values[row])}" for name, values in scored.labels.items())
@@ -117,26 +119,9 @@ class JsonlWriter:
 
 def _open_object(records: Records, row: int) -> bytes:
     """Return a record as a JSON object to which members can be added."""
-    line: bytes = records.raw[row].rstrip()
-    if not line.endswith(b"}") or records.is_text:
-        text = json.dumps(line.decode(), ensure_ascii=False)
-        return f'{{"id": {json.dumps(records.identifier(row))}, "text": {text}, '.encode()
-    members = line[:-1].rstrip()
+    line: bytes = records.raw[row]
+    if records.is_text:
+        text = {"id": records.identifier(row), "text": line.rstrip(b"\r").decode()}
+        return to_json(text, indent=None)[:-1].encode() + b", "
+    members = line.rstrip()[:-1].rstrip()
     return members + (b"" if members.endswith(b"{") else b", ")
-
-
-def _refuse_taken(scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
-    """Refuse records that have a member of the name of a column: the new one would hide it.
-
-    Raises:
-        InputError: there is one.
-    """
-    if scored.records.is_text:
-        return
-    names = [*scored.scores.columns(), *scored.labels]
-    quoted = [json.dumps(name).encode() for name in names]
-    for row in rows.tolist():
-        line = scored.records.raw[row]
-        for name, needle in zip(names, quoted, strict=True):
-            if needle in line and name in json.loads(line):
-                raise name_taken(scored.records.identifier(row), name)

@@ -43,12 +43,13 @@ class LineReader:
         """Return the lines of a block; see `RecordReader`."""
         lines = block.content.split(b"\n")[:-1]
         numbers = np.arange(block.first, block.first + len(lines), dtype=np.int64)
-        texts = [line[:-1] if line.endswith(b"\r") else line for line in lines] if b"\r" in block.content else lines
+        texts = [line.rstrip(b"\r") for line in lines] if b"\r" in block.content else lines
         return Records(Documents.of(texts, self.source.name), numbers, {}, lines, self.source.name, is_text=True)
 
-    def raw_record(self, records: Records, row: int) -> str | None:
+    def raw_record(self, records: Records, row: int) -> bytes | None:
         """Return a line; see `RecordReader`."""
-        return as_text(records.raw[row])
+        line: bytes = records.raw[row]
+        return line
 
 
 class LineWriter:
@@ -83,18 +84,12 @@ def whole_lines(source: Source) -> Iterator[RawBlock]:
     Raises:
         InputError: it cannot be read, is UTF-16, or a line is too long.
     """
-    first, place = 1, Place(source.name)
-    for block, newline_supplied in line_blocks(source, BLOCK_BYTES):
+    first, place, before = 1, Place(source.name), 0
+    positions = [0]
+    for block, newline_supplied in line_blocks(source, BLOCK_BYTES, consumed=positions.append):
         content = strip_file_start(block, place, TextReport()) if first == 1 else block
         if newline_supplied and content == b"\n":
             return
-        yield RawBlock(content, first, len(content))
+        yield RawBlock(content, first, positions[-1] - before)
+        before, positions = positions[-1], positions[-1:]
         first += content.count(b"\n")
-
-
-def as_text(raw: bytes) -> str | None:
-    """Return bytes as text, None where they are no UTF-8."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return None

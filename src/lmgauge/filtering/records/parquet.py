@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.files import writing
+from lmgauge.files import writing_or_printing
 from lmgauge.filtering.document_scores import name_taken
-from lmgauge.filtering.documents import Documents, label_of
+from lmgauge.filtering.documents import Documents, labels_of
 from lmgauge.filtering.records.records import BLOCK_BYTES, RawBlock, RecordFields, Records, ScoredRecords
+from lmgauge.text.parquet_files import open_parquet
 from lmgauge.text.streams import Source, file_errors
 
 if TYPE_CHECKING:
@@ -39,10 +40,9 @@ class ParquetReader:
     def blocks(self) -> Iterator[RawBlock]:
         """Yield tables of some rows; see `RecordReader`."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            with file_errors(self.source), pq.ParquetFile(self.source.path, buffer_size=1 << 20) as file:
+            with file_errors(self.source), open_parquet(self.source.path, self.source.version) as file:
                 yield from self._tables(file)
         except pa.ArrowException as error:
             reason = str(error).splitlines()[0]
@@ -58,25 +58,30 @@ class ParquetReader:
                 what = "no column" if name not in columns else "several columns"
                 raise InputError(f"{self.source.name}: {what} {name!r}; the columns are {there}: name one of them")
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        packed = sum(group.column(i).total_compressed_size for group in groups for i in range(group.num_columns))
         size, rows, first = sum(group.total_byte_size for group in groups), max(file.metadata.num_rows, 1), 1
         at_a_time = max(1, min(_MOST_ROWS, BLOCK_BYTES * rows // max(size, 1)))
         for batch in file.iter_batches(at_a_time):
             table = pa.Table.from_batches([batch], file.schema_arrow)
-            yield RawBlock(table, first, len(table) * size // rows)
+            yield RawBlock(table, first, len(table) * packed // rows)
             first += len(table)
+        if first == 1:  # the columns of a file without rows are written, too
+            yield RawBlock(file.schema_arrow.empty_table(), first, 0)
 
     def parse(self, block: RawBlock) -> Records:
         """Return the rows of a table; see `RecordReader`."""
         table: pa.Table = block.content
         documents = Documents.of_column(table[self._fields.text], self.source.name)
         numbers = np.arange(block.first, block.first + len(table), dtype=np.int64)
-        values = {name: [label_of(value) for value in table[name].to_pylist()] for name in self._fields.others}
+        values = {name: labels_of(table[name]) for name in self._fields.others}
         return Records(documents, numbers, values, table, self.source.name)
 
-    def raw_record(self, records: Records, row: int) -> str | None:
+    def raw_record(self, records: Records, row: int) -> bytes | None:
         """Return the text of a row; see `RecordReader`."""
-        value = records.raw[self._fields.text][row].as_py()
-        return value if isinstance(value, str) else None
+        import pyarrow as pa
+
+        value = records.raw[self._fields.text][row].cast(pa.large_string()).as_buffer()
+        return None if value is None else bytes(value.to_pybytes())
 
 
 class ParquetWriter:
@@ -92,7 +97,7 @@ class ParquetWriter:
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Self:
-        self._file = self._stack.enter_context(writing(self._path))
+        self._file = self._stack.enter_context(writing_or_printing(self._path))
         return self
 
     def __exit__(self, *error: Any) -> bool | None:
@@ -124,7 +129,7 @@ class ParquetWriter:
             if name in table.column_names:
                 raise name_taken(scored.records.source, name)
             table = table.append_column(name, array)
-        chosen = table.take(pa.array(rows)) if len(rows) < len(table) else table
+        chosen = _chosen(table, rows)
         self._waiting.append(chosen)
         if sum(part.nbytes for part in self._waiting) >= _TOGETHER or self._writer is None:
             self._flush()
@@ -144,3 +149,16 @@ class ParquetWriter:
         self._waiting = []
         if len(table):
             self._writer.write_table(table, row_group_size=len(table))
+
+
+def _chosen(table: pa.Table, rows: NDArray[np.intp]) -> pa.Table:
+    """Return some rows of a table."""
+    import pyarrow as pa
+
+    if len(rows) == len(table):
+        return table
+    try:
+        return table.take(pa.array(rows))
+    except pa.ArrowNotImplementedError:  # of some types rows are not taken, but every table can be cut
+        runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
+        return pa.concat_tables(table.slice(run[0], len(run)) for run in runs) if len(rows) else table.slice(0, 0)

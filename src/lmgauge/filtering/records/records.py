@@ -24,10 +24,12 @@ class RecordFields:
     Attributes:
         text: the field or column with the text.
         others: further ones whose values are asked for.
+        taken: names that a record must not use, as scores are put there.
     """
 
     text: str = "text"
     others: tuple[str, ...] = ()
+    taken: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class RawBlock:
     Attributes:
         content: the bytes of whole lines, or a table.
         first: number of the first record (line, row) in the file, from 1.
-        size: bytes of the file that it takes, about.
+        size: bytes of the file, as it is packed, that it takes; about.
     """
 
     content: Any
@@ -111,8 +113,8 @@ class RecordReader(Protocol):
             InputError: the file is not what its form says.
         """
 
-    def raw_record(self, records: Records, row: int) -> str | None:
-        """Return a record as text, to be kept aside; None where it has no such form.
+    def raw_record(self, records: Records, row: int) -> bytes | None:
+        """Return a record as it was read, to be kept aside: a line, or the text of a row; None where that has none.
 
         Args:
             records: parsed.

@@ -28,7 +28,7 @@ from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
-from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer
+from lmgauge.text.tokens import TOKENIZER_FILES, Tokenizer
 from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 FORMAT_VERSION = 1
@@ -228,7 +228,9 @@ class CacheModel(ScoresStrings):
         """
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
         tokens = self.vocabulary.tokens[len(SPECIAL_TOKENS) :]
-        with writing_directory(path, is_ours=is_folder_of(CACHE_MODEL_TYPE, _CONFIG, _VOCABULARY, TOKENIZER_FILE)) as folder:
+        with writing_directory(
+            path, is_ours=is_folder_of(CACHE_MODEL_TYPE, _CONFIG, _VOCABULARY, *TOKENIZER_FILES)
+        ) as folder:
             for name, content in self.tokenizer.files().items():
                 (folder / name).write_bytes(content)
             (folder / _VOCABULARY).write_text(json.dumps(tokens, ensure_ascii=False) + "\n", encoding="utf-8")

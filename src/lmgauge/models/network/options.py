@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.choices import (
     FIRST_TOKENS,
+    NORMALIZERS,
     PRECISIONS,
     PROTOCOL_NAMES,
     RESERVED_POLICIES,
     SEGMENT_ENDS,
     FirstToken,
+    NormalizerName,
     Precision,
     ProtocolName,
     ReservedPolicy,
@@ -23,6 +26,9 @@ from lmgauge.choices import (
 from lmgauge.context_policy import ContextPolicy, ContextUnit
 from lmgauge.errors import UsageError
 from lmgauge.protocols import PROTOCOLS, ScoringProtocol
+
+if TYPE_CHECKING:
+    from lmgauge.text.tokens import Tokenizer
 
 STORED = ("context", "stride", "stream", "first_token", "end", "dtype", "protocol", "bos_each_window")
 DECIDED = ("stride", "stream", "first_token", "end")
@@ -56,6 +62,9 @@ class ScoringOptions:
         protocol: whose rules of joining segments, laying windows and leaving tokens out are followed; see
             `lmgauge.protocols`. It decides all of the above but `context`, which is then the length of its windows.
         bos_each_window: every window begins with the BOS token, in the place of the first token it would show.
+        tokenizer: ARPA files and KenLM's binaries, which do not say it: how text is cut into their words, as `lmgauge.train`
+            takes it; words between white space if None.
+        normalizer: likewise: what is done to the text before that, such as "ccnet"; nothing if None.
 
     Example:
         >>> ScoringOptions(context=1024, stride=512, dtype="float32").context
@@ -77,6 +86,8 @@ class ScoringOptions:
     reserved: ReservedPolicy | None = None
     protocol: ProtocolName | None = None
     bos_each_window: bool | None = None
+    tokenizer: str | os.PathLike[str] | Tokenizer | None = None
+    normalizer: NormalizerName | None = None
 
     def over(self, stored: Mapping[str, Any]) -> ScoringOptions:
         """Return these options, and those stored with a model where nothing was chosen.
@@ -123,6 +134,7 @@ class ScoringOptions:
             ("dtype", self.dtype, PRECISIONS),
             ("reserved", self.reserved, (None, *RESERVED_POLICIES)),
             ("protocol", self.protocol, (None, *PROTOCOL_NAMES)),
+            ("normalizer", self.normalizer, (None, *NORMALIZERS)),
         ):
             if value not in choices:
                 raise UsageError(f"{name} {value!r}: choose {', '.join(str(choice) for choice in choices if choice)}")

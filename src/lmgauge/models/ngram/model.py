@@ -86,6 +86,11 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         return ContextPolicy(unit=self.settings.context, end="eos" if self.settings.eos else "none")
 
     @property
+    def is_of_another_program(self) -> bool:
+        """Whether it was read from a file that does not say how text is cut into its words: of ARPA's form, or KenLM's."""
+        return self.settings.kind in ("arpa", "kenlm")
+
+    @property
     def discounts(self) -> list[tuple[float, ...]]:
         """D(1), D(2), ... of each order from 1; the last holds for all higher counts."""
         return [values[1:] for values in self.record.discounts]

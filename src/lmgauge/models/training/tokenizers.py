@@ -13,6 +13,7 @@ from lmgauge.models.training.hub_tokenizer import special_token
 from lmgauge.models.training.processes import Processes
 from lmgauge.text.documents import Corpus
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
+from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer
 from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -41,7 +42,7 @@ def make_training_tokenizer(
     """
     kind, _, size = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if kind not in SUBWORDS:
-        return with_our_ids(make_tokenizer(spec))
+        return with_our_ids(_exportable(make_tokenizer(spec)))
     name = f"{kind}-{size}-{TOKENIZER_FILE}"
     wanted = _size(kind, size)
     # Without a checkpoint it is that of a run which was killed early, perhaps on another text.
@@ -51,6 +52,22 @@ def make_training_tokenizer(
         content = train_subwords(kind, wanted, texts)
         folder.keep(name, content)
     return HuggingFaceTokenizer(processes.bytes_of_first(content or b""), name)
+
+
+def _exportable(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a tokenizer, once it is known to have the form in which a network's folder keeps it.
+
+    Raises:
+        UsageError: it has not.
+    """
+    if isinstance(tokenizer, NormalizingTokenizer) or (
+        tokenizer.unit == "subword" and TOKENIZER_FILE not in tokenizer.files()
+    ):
+        raise UsageError(
+            f"tokenizer {tokenizer.name}: the folder of a network keeps its tokenizer as a {TOKENIZER_FILE}, which this one "
+            "is not; take bpe:N or unigram:N, or train an n-gram model"
+        )
+    return tokenizer
 
 
 def _size(kind: str, text: str) -> int:

@@ -1,0 +1,84 @@
+"""Between which perplexities documents stay, by model and group, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.rules import FilterRules
+
+
+@dataclass(frozen=True)
+class PerplexityLimits:
+    """Between which perplexities documents of a group stay.
+
+    Attributes:
+        model: its name.
+        group: name; None for documents of no group, and of those without percentiles of their own.
+        low, high: of what stays; None where there is no such end.
+        cuts: between head, middle and tail; empty without buckets.
+    """
+
+    model: str
+    group: str | None
+    low: float | None
+    high: float | None
+    cuts: tuple[float, ...] = ()
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> PerplexityLimits:
+        """Return the limits with these plain values.
+
+        Args:
+            stored: of `asdict`, also as JSON has it.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are others.
+        """
+        low, high = (None if stored[end] is None else float(stored[end]) for end in ("low", "high"))
+        group = stored["group"]
+        return cls(str(stored["model"]), None if group is None else str(group), low, high, tuple(map(float, stored["cuts"])))
+
+
+def limits_of(
+    rules: FilterRules, models: Sequence[str], percentiles: Percentiles | None = None
+) -> tuple[PerplexityLimits, ...]:
+    """Return the limits that rules set to perplexities: for each model that counts and group, and for all others.
+
+    Args:
+        rules: which documents stay.
+        models: names of the models that score.
+        percentiles: to judge by.
+
+    Example:
+        >>> limits_of(FilterRules(max_perplexity=1000), ["en"])
+        (PerplexityLimits(model='en', group=None, low=None, high=1000, cuts=()),)
+    """
+    used = percentiles if rules.needs_percentiles else None
+    found = []
+    for model in rules.counting(models):
+        groups = [] if used is None else [name for name in used.groups if used.has_own(model, name)]
+        for group in (*groups, None):
+            low, high, cuts = _ends(rules, used, model, group)
+            if low is not None or high is not None or cuts:
+                found.append(PerplexityLimits(model, group, low, high, cuts))
+    return tuple(found)
+
+
+def _ends(
+    rules: FilterRules, percentiles: Percentiles | None, model: str, group: str | None
+) -> tuple[float | None, float | None, tuple[float, ...]]:
+    """Return the limits of a group by percentiles and by perplexity, whichever is the narrower."""
+    if percentiles is None:
+        return rules.min_perplexity, rules.max_perplexity, ()
+    first, last = rules.percent_range
+    lows, highs = [rules.min_perplexity], [rules.max_perplexity]
+    if first:
+        lows.append(percentiles.value(model, group, first))
+    if last is not None and last < 100:
+        highs.append(percentiles.value(model, group, last))
+    cuts = tuple(percentiles.value(model, group, cut) for cut in rules.percent_cuts or ())
+    low = max((end for end in lows if end is not None), default=None)
+    return low, min((end for end in highs if end is not None), default=None), cuts

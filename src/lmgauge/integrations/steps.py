@@ -1,0 +1,151 @@
+"""What the steps of all pipelines share: documents in batches are scored and judged as `lmgauge filter` does it."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lmgauge.api.inputs import PATHS
+from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.document_scores import DocumentScores
+from lmgauge.filtering.filter_file import figures_of
+from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.plan import FilterPlan, RecordOptions
+from lmgauge.filtering.rules import BUCKETS, REASONS, FilterRules, judge
+from lmgauge.filtering.scorer import Model, Scorer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ModelOrScorer = Model | Mapping[str, Model] | Scorer
+PercentilesOrPath = Percentiles | str | os.PathLike[str]
+
+
+def sendable_scorer(model: ModelOrScorer) -> Scorer:
+    """Return a scorer that can be sent to the processes of a pipeline, with one thread in each.
+
+    Args:
+        model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer`, whose number of threads stays.
+
+    Raises:
+        UsageError: a model is in memory.
+
+    Example:
+        >>> sendable_scorer("kn5/").threads
+        1
+    """
+    scorer = copy.copy(model) if isinstance(model, Scorer) else Scorer(model)
+    if not scorer.loads_by_path:
+        raise UsageError("a step of a pipeline is sent to other processes, each of which loads the model: give its path")
+    scorer.threads = scorer.threads or 1
+    return scorer
+
+
+class Verdicts(NamedTuple):
+    """What became of the documents of a batch.
+
+    Attributes:
+        scores: what the models make of them.
+        reasons: why a document is dropped, by document; None for one that stays.
+        buckets: "head", "middle" or "tail", by document; None without buckets.
+    """
+
+    scores: DocumentScores
+    reasons: list[str | None]
+    buckets: list[str | None] | None
+
+
+class DocumentFilter:
+    """Scores documents and says which ones stay; it can be sent to other processes.
+
+    Args:
+        model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer` with its options.
+        rules: which documents stay.
+        percentiles: what `lmgauge percentiles` wrote, or its path. The field of their groups is that of the documents.
+
+    Attributes:
+        scorer: what scores.
+        rules: which documents stay.
+        percentiles: what rules refer to.
+
+    Raises:
+        InputError: the file of percentiles cannot be read.
+        UsageError: a model is in memory.
+    """
+
+    def __init__(self, model: ModelOrScorer, rules: FilterRules, percentiles: PercentilesOrPath | None) -> None:
+        self.scorer = sendable_scorer(model)
+        self.rules = rules
+        self.percentiles = Percentiles.load(percentiles) if isinstance(percentiles, PATHS) else percentiles
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_plan"}
+
+    @property
+    def group_field(self) -> str | None:
+        """The field that the percentiles are grouped by."""
+        return None if self.percentiles is None else self.percentiles.sample.group
+
+    @property
+    def plan(self) -> FilterPlan:
+        """All decisions, checked when the models are loaded on first use.
+
+        Raises:
+            ModelFileError: a model cannot be loaded.
+            UsageError: models, rules and percentiles do not fit together.
+        """
+        if "_plan" not in vars(self):
+            settings = self.scorer.settings
+            # A pipeline names the field of the text as it likes; what is in it counts.
+            field = settings.field if self.percentiles is None else self.percentiles.settings.get("field", settings.field)
+            options = RecordOptions(field, settings.lines, settings.by, self.group_field)
+            plan = FilterPlan(self.scorer, options, self.rules, self.percentiles)
+            plan.check()
+            self._plan = plan
+        return self._plan
+
+    def judge(self, scores: DocumentScores, groups: Sequence[object] | pa.Array | pa.ChunkedArray | None = None) -> Verdicts:
+        """Return which documents stay.
+
+        Args:
+            scores: of the documents.
+            groups: the value of `group_field` of each; None where there is no such field.
+
+        Raises:
+            UsageError: models, rules and percentiles do not fit together.
+        """
+        plan = self.plan
+        named = None if groups is None else Groups.of(groups)
+        judgement = judge(plan.rules, figures_of(plan.names, scores), named, plan.percentiles)
+        reasons = [REASONS[code] if code else None for code in judgement.reasons.tolist()]
+        for row, (reason, _) in scores.problems.items():
+            reasons[row] = reason
+        if plan.bucket_column is None:
+            return Verdicts(scores, reasons, None)
+        buckets = [BUCKETS[code] if code < len(BUCKETS) else None for code in judgement.buckets.tolist()]
+        return Verdicts(scores, reasons, buckets)
+
+    def judge_table(self, table: pa.Table) -> tuple[pa.Table, list[str | None]]:
+        """Return a table with the columns of its scores, and why each row is dropped; None for one that stays.
+
+        Args:
+            table: with the text in a column of strings, and the column of the groups.
+
+        Raises:
+            InputError: a column is missing, or its name taken.
+            UsageError: models, rules and percentiles do not fit together.
+        """
+        import pyarrow as pa
+
+        bucket_column, group = self.plan.bucket_column, self.group_field
+        if group is not None and group not in table.column_names:
+            raise InputError(f"the table has no column {group!r}, which the percentiles are grouped by")
+        scores = self.scorer.score_table(table)
+        verdicts = self.judge(scores, None if group is None else table[group])
+        scored = self.scorer.with_columns(table, scores)
+        if bucket_column is not None:
+            scored = scored.append_column(bucket_column, pa.array(verdicts.buckets, pa.string()))
+        return scored, verdicts.reasons

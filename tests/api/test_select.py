@@ -1,0 +1,217 @@
+"""`lmgauge.select_documents` on real text: what is selected, how much, and what is written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lmgauge
+from lmgauge import Corpus, Selection, SelectionSettings, select_documents
+from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.selection_files import COLUMNS
+
+TEXTS = Path(__file__).parent.parent / "data"
+QUICK = SelectionSettings(order=2, cuts=(0.125, 0.25, 0.5, 1))
+
+
+def lines_of(name: str) -> list[str]:
+    path = TEXTS / name
+    text = gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()
+    return [line for line in text.decode().split("\n") if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pool of novels and encyclopedia articles, and an encyclopedia's text as the target."""
+    folder = tmp_path_factory.mktemp("select")
+    wiki = lines_of("wikitext2.train.txt.gz")[:300]
+    books = lines_of("classic-books.train.txt")[:600]
+    records = [{"text": text, "from": "wiki", "n": i} for i, text in enumerate(wiki)]
+    records += [{"text": text, "from": "books", "n": 1000 + i} for i, text in enumerate(books)]
+    records.sort(key=lambda record: record["n"] % 97)
+    (folder / "pool.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    (folder / "target.txt").write_text("\n".join(lines_of("wikitext2.test.txt")) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def selection(folder: Path) -> Selection:
+    return select_documents(
+        folder / "pool.jsonl",
+        Corpus.from_files(folder / "target.txt", document="heading"),
+        folder / "out.jsonl",
+        settings=QUICK,
+    )
+
+
+def test_selecting_beats_chance_on_real_text(selection: Selection) -> None:
+    tried = selection.cuts
+    assert [cut.share for cut in tried] == [0.125, 0.25, 0.5, 1]
+    for cut in tried[:3]:
+        assert cut.selected is not None
+        assert cut.random is not None
+        assert cut.selected.perplexity < cut.random.perplexity
+        assert cut.random.ratio == pytest.approx(cut.selected.perplexity / cut.random.perplexity)
+        assert cut.selected.interval is not None
+        assert cut.selected.interval.low < cut.selected.perplexity < cut.selected.interval.high
+    assert tried[-1].random is None
+    assert selection.chosen is selection.best
+    assert selection.chosen.share < 1
+
+
+def test_the_threshold_falls_and_the_bytes_fit(selection: Selection) -> None:
+    thresholds = [cut.threshold for cut in selection.cuts]
+    assert thresholds == sorted(thresholds)
+    whole = selection.cuts[-1].bytes
+    assert all(cut.bytes <= cut.share * whole for cut in selection.cuts)
+    assert selection.documents == 900
+
+
+def test_the_output_has_the_selected_records_with_every_field(folder: Path, selection: Selection) -> None:
+    written = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    pool = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    assert selection.outputs == (str(folder / "out.jsonl"),)
+    assert len(written) == selection.chosen.documents
+    own = [{key: value for key, value in record.items() if key not in COLUMNS} for record in written]
+    chosen = {record["n"] for record in written}
+    assert own == [record for record in pool if record["n"] in chosen]
+    assert max(record["cross_entropy_difference"] for record in written) == pytest.approx(selection.chosen.threshold)
+    for record in written:
+        inside, outside, difference = (record[name] for name in COLUMNS)
+        assert difference == pytest.approx(inside - outside)
+    of_wiki = sum(record["from"] == "wiki" for record in written)
+    assert of_wiki > 0.6 * len(written)  # a third of the pool
+
+
+def test_the_same_seed_gives_the_same_bytes_whatever_the_threads(folder: Path, selection: Selection, tmp_path: Path) -> None:
+    target = Corpus.from_files(folder / "target.txt", document="heading")
+    again = select_documents(folder / "pool.jsonl", target, tmp_path / "out.jsonl", settings=QUICK, threads=1)
+    assert (tmp_path / "out.jsonl").read_bytes() == (folder / "out.jsonl").read_bytes()
+    assert again.signature == selection.signature
+    assert again.to_dict() | {"outputs": []} == selection.to_dict() | {"outputs": []}
+
+
+def test_every_form_of_file_selects_the_same_texts(folder: Path, tmp_path: Path) -> None:
+    records = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    pq.write_table(pa.Table.from_pylist(records), tmp_path / "pool.parquet", row_group_size=100)
+    text = "".join(record["text"] + "\n" for record in records)
+    (tmp_path / "pool.txt.gz").write_bytes(gzip.compress(text.encode()))
+    settings = SelectionSettings(order=2, share=0.2)
+    outputs = {}
+    for name in ("pool.parquet", "pool.txt.gz"):
+        output = tmp_path / f"out.{name.partition('.')[2]}"
+        select_documents(tmp_path / name, folder / "target.txt", output, settings=settings)
+        outputs[name] = output
+    select_documents(folder / "pool.jsonl", folder / "target.txt", tmp_path / "out.jsonl", settings=settings)
+    expected = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert pq.read_table(outputs["pool.parquet"]).to_pylist() == expected
+    assert gzip.decompress(outputs["pool.txt.gz"].read_bytes()).decode().splitlines() == [r["text"] for r in expected]
+
+
+def test_several_files_go_into_a_folder_and_bad_records_are_counted(folder: Path, tmp_path: Path) -> None:
+    lines = (folder / "pool.jsonl").read_text().splitlines()
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines[::2], "{bad", '{"text": null}', "", '{"text": ""}']) + "\n")
+    (tmp_path / "b.jsonl").write_text("\n".join(['{"other": 1}', *lines[1::2]]) + "\n")
+    pool = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    settings = SelectionSettings(order=2, max_difference=-0.3)
+    result = select_documents(pool, folder / "target.txt", tmp_path / "out" / "", settings=settings)
+    assert (result.documents, result.without_words) == (901, 1)
+    assert any("3 records left out" in note for note in result.notes)
+    written = [json.loads(line) for name in "ab" for line in (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines()]
+    assert len(written) == result.chosen.documents
+    assert max(record["cross_entropy_difference"] for record in written) == result.chosen.threshold <= -0.3
+    assert result.chosen.selected is None
+    assert result.held_out_events == 0
+
+
+def test_held_out_texts_in_the_pool_are_never_selected(folder: Path) -> None:
+    pool = [json.loads(line)["text"] for line in (folder / "pool.jsonl").read_text().splitlines()]
+    held_out = lines_of("wikitext2.test.txt")[:100]
+    copied = [text for text in held_out if len(text.encode()) >= 40]
+    result = select_documents(
+        Corpus.from_strings(pool + copied), folder / "target.txt", held_out=Corpus.from_strings(held_out), settings=QUICK
+    )
+    assert result.cuts[-1].documents == len(pool)
+    assert any(
+        note.startswith(f"held-out texts that are in the pool, byte for byte: {len(copied)};") for note in result.notes
+    )
+
+
+def test_a_tolerance_takes_a_smaller_share(folder: Path, selection: Selection) -> None:
+    settings = SelectionSettings(order=2, cuts=QUICK.cuts, tolerance=5.0)
+    target = Corpus.from_files(folder / "target.txt", document="heading")
+    generous = select_documents(folder / "pool.jsonl", target, settings=settings)
+    assert generous.chosen.share == 0.125
+    assert generous.best is not None
+    assert generous.best.share == selection.chosen.share
+    assert "within 5" in generous.signature
+
+
+def test_models_beyond_memory_are_trained_on_disk(
+    folder: Path, selection: Selection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from lmgauge.api import selection_search
+    from lmgauge.errors import NotEnoughMemoryError
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise NotEnoughMemoryError("too little")
+
+    monkeypatch.setattr(selection_search, "train_ngram", refuse)
+    target = Corpus.from_files(folder / "target.txt", document="heading")
+    result = select_documents(folder / "pool.jsonl", target, settings=QUICK, temp=tmp_path)
+    assert result.to_dict() | {"outputs": []} == selection.to_dict() | {"outputs": []}
+    assert list(tmp_path.iterdir()) == []
+
+
+def refused(folder: Path, message: str, pool: Any = None, **options: Any) -> None:
+    before = sorted(folder.iterdir())
+    with pytest.raises((InputError, UsageError), match=message):
+        select_documents(folder / "pool.jsonl" if pool is None else pool, folder / "target.txt", **options)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_what_cannot_be_selected_is_refused_and_leaves_nothing(folder: Path) -> None:
+    share, pool = SelectionSettings(share=0.5), folder / "pool.jsonl"
+    refused(folder, "would replace", output=pool)
+    refused(folder, "held-out text is for trying shares", held_out=folder / "target.txt", settings=share)
+    refused(
+        folder, "give a higher --max-difference", output=folder / "x" / "y", settings=SelectionSettings(max_difference=-99.0)
+    )
+    refused(folder, "this one is strings", pool=Corpus.from_strings(["a b", "c d"]), output=folder / "x")
+    refused(folder, "the pool is read several times", pool=Corpus.from_strings(iter(["a b", "c d"])))
+    refused(
+        folder,
+        "whole files are not written",
+        pool=Corpus.from_files(pool, unit="document", format="text"),
+        output=folder / "x",
+    )
+    refused(folder, "no document of the pool has a word", pool=Corpus.from_strings([" ", "  "]), settings=share)
+    refused(folder, "takes no given text", pool=Corpus.from_strings(["a", "b"], given=["c", "d"]))
+
+
+def test_a_record_with_a_field_of_the_name_of_a_column_is_refused(folder: Path, tmp_path: Path) -> None:
+    lines = [json.dumps(json.loads(line) | {COLUMNS[2]: 1}) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    (tmp_path / "pool.jsonl").write_text("\n".join(lines))
+    with pytest.raises(InputError, match="there is a field 'cross_entropy_difference' already"):
+        select_documents(
+            tmp_path / "pool.jsonl",
+            folder / "target.txt",
+            tmp_path / "new" / "x.jsonl",
+            settings=SelectionSettings(share=0.5),
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["pool.jsonl"]
+
+
+def test_a_selection_shows_itself(selection: Selection) -> None:
+    assert repr(selection).startswith("<Selection: ")
+    assert "Selecting helps" in str(selection) or "No sign" in str(selection)
+    assert selection.charts == ("shares", "differences")
+    frame = selection.to_pandas()
+    assert frame["share"].tolist() == [0.125, 0.25, 0.5, 1.0]
+    assert lmgauge.select_documents is select_documents

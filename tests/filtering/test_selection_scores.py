@@ -1,0 +1,142 @@
+"""The difference of cross-entropies, against the slow twin and by its rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.reference import selection as slow
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.selection_scores import (
+    SelectionModels,
+    document_bytes,
+    draw_samples,
+    measure_differences,
+    train_models,
+)
+from lmgauge.filtering.selection_settings import SelectionSettings
+from lmgauge.text.documents import Corpus
+from lmgauge.text.split import random_keys
+
+IN_DOMAIN = ["the court finds the claim", "the claim is dismissed", "the court dismissed the claim", "costs are allowed"] * 3
+POOL = [
+    "the court allowed the claim",
+    "buy cheap shoes now",
+    "the cat sat",
+    "",
+    "shoes shoes shoes",
+    "costs of the court",
+    "now the cat is cheap",
+    "the claim is allowed",
+    "a dog sat on the cat",
+    "   ",
+    "cheap costs",
+    "buy the dog",
+]
+
+
+def trained(settings: SelectionSettings, texts: list[str] = POOL) -> tuple[SelectionModels, Corpus]:
+    pool = Corpus.from_strings(texts)
+    sizes = document_bytes(pool)
+    keys = random_keys(len(sizes), settings.seed)
+    return train_models(settings, Corpus.from_strings(IN_DOMAIN), pool, sizes, keys), pool
+
+
+@pytest.mark.parametrize("smoothing", ["witten-bell", "modified-kneser-ney", "laplace"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_differences_are_those_of_the_slow_twin(smoothing: str, order: int) -> None:
+    models, pool = trained(SelectionSettings(smoothing=smoothing, order=order))  # type: ignore[arg-type]
+    fast = measure_differences(models, pool)
+    expected = slow.differences(
+        smoothing, order, [text.split() for text in IN_DOMAIN], [text.split() for text in POOL], models.samples.tolist()
+    )
+    np.testing.assert_allclose(fast, expected, rtol=1e-6, atol=1e-6)
+    assert np.flatnonzero(np.isnan(fast)).tolist() == [3, 9]  # no words
+
+
+def test_the_vocabulary_is_of_words_seen_twice_in_the_in_domain_text() -> None:
+    models, _ = trained(SelectionSettings(min_count=4))
+    assert set(models.words) == set(slow.in_domain_words([text.split() for text in IN_DOMAIN], 4))
+    assert models.pool[0].vocabulary.tokens == models.pool[1].vocabulary.tokens == models.in_domain.vocabulary.tokens
+
+
+def test_the_in_domain_model_is_the_same_with_its_words_listed() -> None:
+    settings = SelectionSettings(min_count=4)
+    models, _ = trained(settings)
+    from lmgauge.models.ngram.training import train_ngram
+
+    listed = train_ngram(settings.training(models.words), Corpus.from_strings(IN_DOMAIN))
+    assert listed.vocabulary.tokens == models.in_domain.vocabulary.tokens
+    scores = [next(iter(model.score(Corpus.from_strings(POOL)))).logprob for model in (listed, models.in_domain)]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_a_document_is_never_scored_by_a_model_that_was_trained_on_it() -> None:
+    models, pool = trained(SelectionSettings(smoothing="laplace", order=1))
+    assert sorted(set(models.samples.tolist())) == [0, 1, 2]
+    block = next(iter(pool))
+    scored = models.score_block(block)
+    for model, part in ((models.pool[0], 2), (models.pool[1], 1)):
+        for row in np.flatnonzero(models.samples == part).tolist():
+            events = next(iter(model.score([block.one(row)]))).logprob
+            assert scored.pool[row] == pytest.approx(-events.sum() / np.log(2) / len(events), rel=1e-12)
+
+
+def test_differences_depend_neither_on_blocks_nor_on_threads() -> None:
+    models, pool = trained(SelectionSettings())
+    whole = measure_differences(models, pool, threads=1)
+    np.testing.assert_array_equal(measure_differences(models, pool.in_blocks(20), threads=2), whole)
+
+
+def test_reserved_words_of_the_pool_stop_nothing() -> None:
+    models, pool = trained(SelectionSettings(), [*POOL, "the <unk> </s> court", "<s>"])
+    assert np.isfinite(measure_differences(models, pool)[-2:]).all()
+
+
+def test_samples_are_disjoint_and_at_most_half_of_the_pool() -> None:
+    sizes = np.array([10, 0, 10, 10, 10, 10])
+    samples = draw_samples(sizes, random_keys(6, seed=3), wanted=1000)
+    assert np.bincount(samples, sizes).tolist()[1:] == [20, 20]
+    assert samples[1] == 0
+    small = draw_samples(sizes, random_keys(6, seed=3), wanted=10)
+    assert np.bincount(small, sizes).tolist() == [30, 10, 10]
+    two = draw_samples(np.array([1, 9]), random_keys(2, seed=3), wanted=4)
+    assert sorted(two.tolist()) == [1, 2]
+
+
+def test_a_pool_of_one_document_is_refused() -> None:
+    with pytest.raises(InputError, match="nothing to select from"):
+        document_bytes(Corpus.from_strings(["the cat", ""]))
+
+
+def test_a_target_without_frequent_words_is_refused() -> None:
+    pool = Corpus.from_strings(POOL)
+    sizes = document_bytes(pool)
+    with pytest.raises(InputError, match=r"no word occurs 2 times .* a lower --min-count"):
+        train_models(SelectionSettings(), Corpus.from_strings(["a b c"]), pool, sizes, random_keys(len(sizes), 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"smoothing": "mle"}, "probability zero"),
+        ({"smoothing": "lidstone"}, "--k"),
+        ({"share": 0.5, "max_difference": 0.0}, "give one of them"),
+        ({"share": 0.0}, "above 0 and at most 1"),
+        ({"share": 1.5}, "above 0 and at most 1"),
+        ({"max_difference": float("nan")}, "a number of bits"),
+        ({"held_out_share": 1.0}, "below 1"),
+        ({"cuts": ()}, "rising shares"),
+        ({"cuts": (0.5, 0.25)}, "rising shares"),
+        ({"cuts": (0.5, 0.5)}, "rising shares"),
+        ({"cuts": (0.5, 2.0)}, "rising shares"),
+        ({"tolerance": -0.1}, "0 or more"),
+        ({"tolerance": float("inf")}, "0 or more"),
+        ({"min_count": 0}, "1 or more"),
+        ({"seed": -1}, "out of range"),
+        ({"order": 0}, "order"),
+    ],
+)
+def test_settings_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        SelectionSettings(**options)  # type: ignore[arg-type]

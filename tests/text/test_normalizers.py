@@ -1,0 +1,125 @@
+"""What is done to a text before it is cut, against the slow twin and against others' programs; and the way back."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.reference.normalizers import PUNCTUATION, ccnet
+
+from lmgauge.choices import NormalizerName
+from lmgauge.errors import UsageError
+from lmgauge.text.documents import Corpus, Segments
+from lmgauge.text.normalizers import NormalizedSegments, normalize
+
+# White space and controls of all kinds, capital sigmas, letters that become several, digits, and marks that change places.
+ODD = "aZ 09\t\n\x01\x1c\x7f\x85\xa0\u2028\u3000ΣσİIßéÉ«—…．１猫ー한ทẪ\u0301\u0327\u0345\u1b44\ua9c0\u302e\u0900\ufe0f😀"
+ODD += "\U0001d15e\U0001d160\U0001d165\U0001d16d"
+characters = st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")
+texts = st.lists(st.text(characters, max_size=12), min_size=1, max_size=5)
+
+
+def segments_of(*strings: str) -> Segments:
+    (segments,) = Corpus.from_strings(strings)
+    return segments
+
+
+def strings_of(segments: Segments) -> list[str]:
+    return [segments.text(i).decode() for i in range(len(segments))]
+
+
+def normalized(*strings: str) -> list[str]:
+    return strings_of(normalize(segments_of(*strings), "ccnet").segments)
+
+
+def every_end(result: NormalizedSegments) -> list[NDArray[np.int64]]:
+    """Return for each segment where each byte of it ends in the source."""
+    counts = result.segments.ends - result.segments.starts
+    ends = np.concatenate([np.arange(1, count + 1) for count in counts.tolist()])
+    return np.split(result.source_ends(ends, counts), np.cumsum(counts)[:-1])
+
+
+def test_the_rules() -> None:
+    assert normalized("Hello World 1984", "Ünïcödé", "«a» – b…", "a\tb\nc\x7f", "ΟΔΟΣ ΣΣ", "٣４", "") == [
+        *("hello world 0000", "unicode", '"a" - b...', "abc", "οδος σς", "00", "")
+    ]
+
+
+def test_white_space_at_the_ends_goes_first() -> None:
+    """What stands behind a control character that is not white space stays, as it did at the end before."""
+    assert normalized(" a ", "\u3000\x85a\xa0", "a \x01 ", "\x01 a", " \t ") == ["a", "a", "a ", " a", ""]
+
+
+def test_every_mark_of_punctuation() -> None:
+    assert normalized("".join(PUNCTUATION)) == ["".join(PUNCTUATION.values())]
+
+
+@settings(deadline=None)
+@given(texts)
+def test_normalized_as_by_the_twin(strings: list[str]) -> None:
+    result = normalize(segments_of(*strings), "ccnet")
+    assert strings_of(result.segments) == [ccnet(text) for text in strings]
+    assert result.changed.tolist() == [ccnet(text) != text for text in strings]
+
+
+@settings(deadline=None)
+@given(texts)
+def test_the_way_back_ends_at_characters_and_never_goes_back(strings: list[str]) -> None:
+    segments = segments_of(*strings)
+    result = normalize(segments, "ccnet")
+    if not len(result.segments.data):
+        return
+    for i, ends in enumerate(every_end(result)):
+        text = segments.text(i)
+        assert (np.diff(ends) >= 0).all()
+        for end in set(ends.tolist()):
+            assert 0 < end <= len(text)
+            text[:end].decode()
+
+
+def test_the_way_back_of_letters_is_letter_by_letter() -> None:
+    """What comes of a beginning is a beginning of what comes of the whole."""
+    text = "  Ünd «Über» — 1984…\u0301 한글．ẪX"
+    result = normalize(segments_of(text), "ccnet")
+    whole = strings_of(result.segments)[0].encode()
+    (ends,) = every_end(result)
+    for i, end in enumerate(ends.tolist(), 1):
+        beginning = ccnet("." + text.encode()[:end].decode().lstrip() + ".")[1:-1].encode()
+        assert whole.startswith(beginning)
+        assert len(beginning) >= i
+        before = text.encode()[:end].decode()[:-1]
+        assert len(ccnet("." + before.lstrip() + ".")[1:-1].encode()) < i
+
+
+def test_what_lies_between_segments_is_not_looked_at() -> None:
+    data = np.frombuffer(b"\xff\xe9ABC\xc3\xc3\x89 D\xc3\xa9\xa9", np.uint8)
+    segments = Segments(data, np.array([2, 6, 9], np.int64), np.array([5, 8, 12], np.int64), "x")
+    result = normalize(segments, "ccnet")
+    assert strings_of(result.segments) == ["abc", "e", "de"]
+    assert [ends.tolist() for ends in every_end(result)] == [[1, 2, 3], [2], [1, 3]]
+
+
+def test_no_segments_at_all() -> None:
+    nothing = np.zeros(0, np.int64)
+    assert len(normalize(Segments(np.zeros(0, np.uint8), nothing, nothing, "x"), "ccnet").segments) == 0
+
+
+def test_as_datatrove_does_but_for_numbers() -> None:
+    """datatrove has CCNet's rules, but makes one 0 of each number; single digits are the same."""
+    perplexity = pytest.importorskip("datatrove.utils.perplexity")
+    theirs = perplexity.KenlmModel.__new__(perplexity.KenlmModel)
+    apart = re.sub(r"\d(?=\d|[.,،٫⎖⎗⎘]\d)", "", " " + ODD + " ".join(PUNCTUATION) + " 1 2 x")
+    for text in (apart.replace("\x1c", ""), "Ein Éclair: 5 «Stück» — für 3…", "ΟΔΟΣ"):
+        assert theirs.normalize(text) == ccnet(text) == normalized(text)[0]
+    assert theirs.normalize("in 1984") == "in 0"
+    assert normalized("in 1984") == ["in 0000"]
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(UsageError, match="normalizer 'nfc': choose ccnet"):
+        normalize(segments_of("a"), cast("NormalizerName", "nfc"))
