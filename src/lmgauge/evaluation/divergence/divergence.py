@@ -32,7 +32,8 @@ from lmgauge.text.segments import Segments
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.origin import normalizer_of, text_parts
+    from lmgauge.evaluation.origin import normalizer_of
+    from lmgauge.signature import text_parts
 from lmgauge.models.protocol import LanguageModel
 
 Progress = Callable[[int, int | None], None]
