@@ -81,9 +81,10 @@ def select_documents(
     Example:
         >>> from lmgauge import Corpus, SelectionSettings
         >>> pool = Corpus.from_strings(["the cat sat", "buy now", "the dog sat", "buy cheap", "now buy"] * 9)
-        >>> target = Corpus.from_strings(["the cat ran", "the dog ran", "the cat sat", "the dog sat"] * 9)
-        >>> settings = SelectionSettings(order=2, smoothing="witten-bell", cuts=(0.25, 0.5, 1))
+        >>> target = Corpus.from_strings(["the cat ran", "the dog ran home", "the cat sat", "the dog sat down"] * 9)
+        >>> settings = SelectionSettings(order=2, smoothing="laplace", cuts=(0.25, 0.5, 1))
         >>> select_documents(pool, target, settings=settings)
+        <Selection: 18 of 45 documents, 198 of 405 bytes, held-out perplexity 4.316, random 5.098>
     """
     settings = settings or SelectionSettings()
     documents = _pool_of(pool)
