@@ -19,11 +19,13 @@ from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, 
 from lmgauge.filtering.selection_scores import Floats, SelectionModels, document_bytes, measure_differences, train_models
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.filtering.selection_target import Target, copies_of, long_texts, split_target
+from lmgauge.numerics.independence import caveats
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
 from lmgauge.text.split import random_keys
 from lmgauge.version import __version__
 
+_MANY_UNSEEN = 0.1
 _BINS, _OUTERMOST = 50, 0.5  # of the histogram; per cent outside its edges, at either end
 
 
@@ -191,7 +193,13 @@ def _try(
         return _HeldOut()
     own = Scored.of(models.in_domain, goal.held_out, threads).evaluation
     cuts = try_cuts(pool, goal.held_out, settings, models.words, temp=temp, threads=threads)
-    return _HeldOut(tuple(cuts), own.perplexity, own.events, own.oov_rate, own.independence, tuple(own.notes))
+    notes = [*caveats(own.interval)]
+    if own.oov_rate > _MANY_UNSEEN:
+        notes.append(
+            f"{own.oov_rate:.0%} of the held-out tokens are unseen words, all one event <unk>: more target text, or "
+            "--min-count 1, makes them fewer"
+        )
+    return _HeldOut(tuple(cuts), own.perplexity, own.events, own.oov_rate, own.independence, tuple(notes))
 
 
 def _choose(pool: MeasuredPool, cuts: tuple[SelectionCut, ...], settings: SelectionSettings) -> tuple[Chosen, SelectionCut]:
