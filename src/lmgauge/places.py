@@ -215,7 +215,7 @@ def read_json(place: Place) -> Any:
         text = file.read()
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # brackets thousands deep
         raise InputError(f"{shown_name(place)}: is not valid JSON: {error}") from error
 
 

@@ -164,6 +164,8 @@ def run_plan(
     )
     named = {"-o": target, "--rejects": rejects}
     refuse_replacing(named, [source.path for source in sources])
+    if work.shard is not None and not 0 <= work.shard[0] < work.shard[1]:
+        raise UsageError(f"shard {work.shard}: the number of a share, from 0, and how many there are, such as (0, 2)")
     if work.shard is not None and not is_folder:
         raise UsageError("a shard has a share of the files: give -o a folder")
     if is_folder:

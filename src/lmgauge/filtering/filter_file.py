@@ -29,7 +29,8 @@ class JudgedRecords(NamedTuple):
     """A block of records on its way.
 
     Attributes:
-        scored: records and scores.
+        scored: records with the columns of their scores.
+        scores: of the records.
         figures: what the rules look at.
         groups: of the records.
         judgement: what becomes of them.
@@ -37,6 +38,7 @@ class JudgedRecords(NamedTuple):
     """
 
     scored: ScoredRecords
+    scores: DocumentScores
     figures: DocumentFigures
     groups: Groups
     judgement: Judgement
@@ -77,7 +79,7 @@ def filter_file(
             tally.count(batch.figures, batch.judgement, batch.groups, batch.usable)
             _draw_examples(plan, job, batch, tally)
             stay = batch.usable & (batch.judgement.reasons == 0)
-            tally.add_totals(batch.scored.scores, batch.usable, stay)
+            tally.add_totals(batch.scores, batch.usable, stay)
             for bucket, writer in writers.items():
                 own = stay & (batch.judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
                 tally.written_bytes += writer.write(batch.scored, np.flatnonzero(own))
@@ -137,7 +139,7 @@ def _judged(plan: FilterPlan, records: Records) -> JudgedRecords:
     usable = np.ones(len(records), bool)
     usable[list(scores.problems)] = False
     scored = ScoredRecords(records, scores, {column: buckets} if column else {})
-    return JudgedRecords(scored, figures, groups, judgement, usable)
+    return JudgedRecords(scored, scores, figures, groups, judgement, usable)
 
 
 def _put_aside(

@@ -7,16 +7,19 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from lmgauge.errors import InputError
 from lmgauge.filtering.filter_file import filter_file
-from lmgauge.filtering.folder import FinishedFile, finished, refuse_others, remember, source_state
+from lmgauge.filtering.folder import FinishedFile, begin, finished, refuse_others, remember, source_state
 from lmgauge.filtering.plan import FileJob, FilterPlan
 from lmgauge.filtering.tally import Tally
 from lmgauge.json_text import to_json
 from lmgauge.places import file_state, make_folder
 from lmgauge.progress import say_progress
+from lmgauge.readable import first_few
 from lmgauge.remote.addresses import is_remote
 from lmgauge.stages.countdown import rounded_time
 from lmgauge.stages.stage import Array, Engine, Read, Stage
@@ -38,6 +41,7 @@ def filter_files(
 
     Raises:
         UsageError: the folder holds files that were filtered otherwise, or that nobody remembers.
+        InputError: some files cannot be read; all others are complete then. A record is bad, and errors are to "fail".
         LmgaugeError: what filtering raises.
     """
     done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
@@ -49,11 +53,27 @@ def filter_files(
         settings = _Settings(plan, tasks, threads, _sizes(tasks), time.monotonic())
         stage = Stage("filter", len(tasks), _work, settings, _needs, _makes, title="filtering files")
         engine.run(stage)
+        problems = {}
         for place, number in enumerate(rest):
             (name,) = _makes(place)
-            done[number] = FinishedFile(jobs[number], Tally.from_dict(json.loads(engine.read(name).tobytes())), False)
+            answer = json.loads(engine.read(name).tobytes())
             engine.drop([name])
+            if "error" in answer:
+                problems[jobs[number].source.name] = answer["error"]
+            else:
+                done[number] = FinishedFile(jobs[number], Tally.from_dict(answer["tally"]), False)
+        if problems:
+            raise InputError(_of_all(problems, len(jobs)))
     return [done[number] for number in range(len(jobs))]
+
+
+def _of_all(problems: dict[str, str], files: int) -> str:
+    """Return one message for all files that could not be filtered."""
+    names, first = list(problems), next(iter(problems.values()))
+    if files == 1:
+        return first
+    more = f"; neither could {first_few(names[1:])} be filtered" if names[1:] else ""
+    return f"{first}{more} ({files - len(names):,} of {files:,} files are complete)"
 
 
 def _needs(number: int) -> list[str]:
@@ -103,12 +123,23 @@ def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
     for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
         if path is not None and not is_remote(path):
             make_folder(os.path.dirname(path))
+    begin(job)
 
     def watch(size: int) -> None:
         nonlocal done
         done += size
         settings.say(number, done)
 
-    tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch).to_dict()
+    try:
+        tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch).to_dict()
+    except InputError as error:
+        if settings.plan.options.errors == "fail":
+            raise
+        yield _packed({"error": str(error)})  # a file that cannot be read keeps no other from being filtered
+        return
     remember(job, before, tally)
-    yield np.frombuffer(to_json(tally, indent=None).encode(), np.uint8)
+    yield _packed({"tally": tally})
+
+
+def _packed(answer: dict[str, Any]) -> Array:
+    return np.frombuffer(to_json(answer, indent=None).encode(), np.uint8)

@@ -81,12 +81,13 @@ def read_folder(folder: str) -> FilteredDocuments:
         records = {str(name): joined(folder, RECORDS, "files", str(record)) for name, record in work["files"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder}: what it remembers of its documents is damaged: {error!r}") from error
-    missing = [name for name, record in records.items() if not exists(record)]
+    stored = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
+    missing = [name for name, own in stored.items() if own is None]
     if missing:
         raise UsageError(
             f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
         )
-    return FilteredDocuments.of(summary, [_remembered(record)[1] for record in records.values()], folder)
+    return FilteredDocuments.of(summary, [own[1] for own in stored.values() if own is not None], folder)
 
 
 def is_output_folder(folder: str) -> bool:
@@ -98,8 +99,8 @@ def is_output_folder(folder: str) -> bool:
     return exists(joined(folder, RECORDS, _WORK))
 
 
-def _remembered(record: str) -> tuple[dict[str, Any], Tally]:
-    """Return what is remembered of a file.
+def _remembered(record: str) -> tuple[dict[str, Any], Tally] | None:
+    """Return what is remembered of a file; None while it is worked on.
 
     Raises:
         InputError: it was damaged.
@@ -108,7 +109,7 @@ def _remembered(record: str) -> tuple[dict[str, Any], Tally]:
     try:
         if not isinstance(stored, dict) or not {"source", "outputs"} <= stored.keys():
             raise InputError("something else")
-        return stored, Tally.from_dict(stored["tally"])
+        return None if stored["tally"] is None else (stored, Tally.from_dict(stored["tally"]))
     except (InputError, KeyError) as error:
         raise InputError(f"{record}: is not what lmgauge remembers of a file; remove it to filter the file again") from error
 
@@ -124,9 +125,25 @@ def finished(job: FileJob) -> FinishedFile | None:
     """
     if job.record is None or not exists(job.record):
         return None
-    stored, tally = _remembered(job.record)
+    remembered = _remembered(job.record)
+    if remembered is None:
+        return None
+    stored, tally = remembered
     complete = all(map(exists, job.outputs.values())) and stored["outputs"] == _sizes(job)
     return FinishedFile(job, tally, True) if complete and stored["source"] == source_state(job) else None
+
+
+def begin(job: FileJob) -> None:
+    """Remember that a file is worked on: what a run that is killed leaves of its outputs may be replaced.
+
+    Args:
+        job: what is done to it.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    if job.record is not None:
+        write_json(job.record, {"source": None, "outputs": None, "tally": None, "version": __version__})
 
 
 def remember(job: FileJob, before: Mapping[str, Any] | None, tally: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import posixpath
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from lmgauge.text.streams import STDIN, Source, split_compression
 
 RECORDS = "_lmgauge"
 """Folder within the outputs for what is remembered of them; other programs skip names that begin with an underscore."""
+_LONGEST_NAME = 200
+"""Bytes: most systems allow 255, and what is added takes some."""
 
 
 def jobs_of(
@@ -54,9 +57,17 @@ def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns
         bare, packed = split_compression(name)
         name = os.path.splitext(bare)[0] + f".{form}" + packed
     outputs = {bucket: joined(output, *([bucket] * bool(bucket)), name) for bucket in buckets or [""]}
-    flat = name.replace("/", "__")
+    flat = _flat(name)
     rejects, record = (joined(output, RECORDS, kind, f"{flat}.json{end}") for kind, end in (("rejects", "l"), ("files", "")))
     return FileJob(source, name, outputs, form, rejects, record)
+
+
+def _flat(name: str) -> str:
+    """Return a path as the name of one file, which no other path has."""
+    flat = name.replace("%", "%25").replace("/", "%2F")
+    if len(os.fsencode(flat)) <= _LONGEST_NAME:
+        return flat
+    return f"{flat[-_LONGEST_NAME // 8 :]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
 
 
 def _form(source: Source, columns: bool) -> Format:

@@ -17,6 +17,7 @@ from lmgauge.filtering.document_scores import DocumentColumns
 from lmgauge.filtering.layout import jobs_of
 from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.records.forms import reader_of, writer_of
+from lmgauge.filtering.records.jsonl import TAKEN
 from lmgauge.filtering.records.records import RawBlock, RecordFields, RecordReader, ScoredRecords
 from lmgauge.filtering.selection_scores import Floats, Ints, SelectionModels
 from lmgauge.progress import say_progress
@@ -133,7 +134,7 @@ def write_selected(
         InputError: a file changed meanwhile, or a record has a field of the name of one of the columns.
         OutputError: a file cannot be written.
     """
-    fields, first, written = RecordFields(str(pool.settings.get("field", "text"))), 0, []
+    fields, first, written = RecordFields(str(pool.settings.get("field", "text")), taken=frozenset(COLUMNS)), 0, []
     for job in jobs:
         own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]}))
         records, first = _chosen_records(own, chosen, first)
@@ -165,6 +166,9 @@ def _write_file(
     def scored(block: RawBlock) -> tuple[ScoredRecords, NDArray[np.intp]]:
         records = reader.parse(block)
         rows, numbers = chosen.rows(records.numbers)
+        for row in rows.tolist():
+            if records.documents.problems.get(row, ("", ""))[0] == TAKEN:
+                raise InputError(f"{records.identifier(row)}: {records.documents.problems[row][1]}: name it otherwise")
         in_domain, pool = np.full((2, len(records)), np.nan)
         usable = np.isin(records.documents.rows, rows)
         if usable.any():

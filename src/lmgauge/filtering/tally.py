@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,7 +20,8 @@ from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures
 STAYS = REASONS[0]
 EXAMPLES = 5
 """How many examples there are of what stays, and of what is dropped for each reason."""
-_EXAMPLE_CHARACTERS = 400
+EXAMPLE_CHARACTERS = 400
+"""How much of a text an example has, at most."""
 _COUNTS = ("documents", "bytes", "stay_documents", "stay_bytes")
 _TOTALS = ("totals", "stay_totals")
 
@@ -186,19 +187,20 @@ class Tally:
         try:
             scored = PerplexityHistogram.from_dict(stored["scored"])
             tally = cls(list(scored.models))
-            tally.scored, tally.stays = scored, PerplexityHistogram.from_dict(stored["stays"])
+            tally.scored = scored
+            tally.stays.merge(PerplexityHistogram.from_dict(stored["stays"]))
             for name in ("records", "bytes", "written_bytes", "stand_in"):
                 setattr(tally, name, _count(stored[name]))
-            for name in ("reasons", "problems", "buckets"):
-                setattr(tally, name, Counter({str(key): _count(number) for key, number in stored[name].items()}))
+            for name, known in (("reasons", REASONS), ("problems", stored["problems"]), ("buckets", BUCKETS)):
+                setattr(tally, name, Counter({_one_of(known, key): _count(n) for key, n in stored[name].items()}))
             tally.first_problems = {str(key): str(place) for key, place in stored["first_problems"].items()}
             for group, counts in stored["groups"].items():
                 tally._add_group(str(group), {what: _count(counts[what]) for what in _COUNTS})
             for what in _TOTALS:
                 setattr(tally, what, {name: CorpusTotals.from_dict(stored[what][name]) for name in scored.models})
             for reason, examples in stored["examples"].items():
-                tally.draw(str(reason), [_example(example) for example in examples])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+                tally.draw(_one_of(REASONS, reason), [_example(example) for example in examples])
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"not what is remembered of a filtered file: {error!r}") from error
         return tally
 
@@ -209,15 +211,23 @@ def example_text(text: bytes) -> str:
     Args:
         text: UTF-8.
     """
-    return text[: 4 * _EXAMPLE_CHARACTERS].decode("utf-8", "ignore")[:_EXAMPLE_CHARACTERS]
+    return text[: 4 * EXAMPLE_CHARACTERS].decode("utf-8", "ignore")[:EXAMPLE_CHARACTERS]
 
 
 def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no count")
+    if type(value) is not int or not 0 <= value < 1 << 64:
+        raise ValueError("there is something that is no count")
     return value
+
+
+def _one_of(known: Iterable[str], name: str) -> str:
+    if name not in known:
+        raise ValueError(f"{name!r} is none of what becomes of documents")
+    return name
 
 
 def _example(stored: Mapping[str, Any]) -> Example:
     perplexity = {str(name): None if value is None else float(value) for name, value in stored["perplexity"].items()}
+    if any(value is not None and not value >= 0 for value in perplexity.values()):
+        raise ValueError("there is a perplexity that is no number")
     return Example(_count(stored["key"]), str(stored["place"]), str(stored["text"]), perplexity)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.files import writing
+from lmgauge.files import writing_or_printing
 from lmgauge.filtering.document_scores import name_taken
 from lmgauge.filtering.documents import Documents, labels_of
 from lmgauge.filtering.records.records import BLOCK_BYTES, RawBlock, RecordFields, Records, ScoredRecords
@@ -97,7 +97,7 @@ class ParquetWriter:
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Self:
-        self._file = self._stack.enter_context(writing(self._path))
+        self._file = self._stack.enter_context(writing_or_printing(self._path))
         return self
 
     def __exit__(self, *error: Any) -> bool | None:
