@@ -202,12 +202,13 @@ def run_datatrove(source: Path, out: Path, model: str, percentiles: str) -> None
     from datatrove.executor.local import LocalPipelineExecutor
     from datatrove.pipeline.readers import JsonlReader, ParquetReader
     from datatrove.pipeline.writers.jsonl import JsonlWriter
+
     from lmgauge.integrations.datatrove import PerplexityFilter
 
     for reader, pattern in ((JsonlReader, "*.jsonl.zst"), (ParquetReader, "*.parquet")):
         steps = [
             reader(str(source), glob_pattern=pattern, text_key="text", id_key="id"),
-            PerplexityFilter(model, keep="p10..p70", percentiles=percentiles, group="lang", min_bytes=200),
+            PerplexityFilter(model, percentiles, keep="p10..p70", min_bytes=200),
             JsonlWriter(str(out / reader.__name__), compression=None),
         ]
         LocalPipelineExecutor(pipeline=steps, tasks=2, workers=2, logging_dir=str(out / f"_lmgauge-{reader.__name__}")).run()

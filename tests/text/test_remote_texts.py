@@ -98,7 +98,7 @@ def test_addresses_that_differ_in_their_queries_are_different_files(web: WebFile
     corpus = Corpus.from_files([f"{address}?id=1", f"{address}?id=2"])
     assert [part.source for part in corpus] == [address, f"{address} (2)"]
     assert corpus.report.documents == 2
-    assert corpus.group_names == [address, f"{address} (2)"]
+    assert corpus.group_names == ["get", "get (2)"]
 
 
 def test_a_text_written_anew_between_two_passes(web: WebFiles) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ class _HeldOut:
     cuts: tuple[SelectionCut, ...] = ()
     in_domain_perplexity: float | None = None
     events: int = 0
-    oov_rate: float = math.nan
+    oov_rate: float | None = None
     independence: str = ""
     notes: tuple[str, ...] = ()
 

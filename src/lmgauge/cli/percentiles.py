@@ -112,7 +112,7 @@ def percentiles(
     lmgauge percentiles -m kn5/ 'in/*.parquet' -o percentiles.json
     lmgauge percentiles -m en=en/ -m de=de/ --by lang 'in/*.jsonl.gz' -o percentiles.json --sample 50000
     """
-    from lmgauge.api.filter import FilterWork
+    from lmgauge.api.documents import FilterWork
     from lmgauge.api.percentiles import learn_percentiles
     from lmgauge.report.documents import document_of
 

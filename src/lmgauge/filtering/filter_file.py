@@ -29,8 +29,8 @@ class JudgedRecords(NamedTuple):
     """A block of records on its way.
 
     Attributes:
-        scored: records and scores.
-        scores: the same scores.
+        scored: records with the columns of their scores.
+        scores: of the records.
         figures: what the rules look at.
         groups: of the records.
         judgement: what becomes of them.

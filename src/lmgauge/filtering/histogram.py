@@ -5,6 +5,7 @@ The bins are the same everywhere, so that histograms of parts add up exactly to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -146,6 +147,29 @@ class PerplexityHistogram:
         """
         places = np.flatnonzero(self.counts(model, group)[:_BINS])
         return (int(places[0]), int(places[-1])) if len(places) else None
+
+    def median(self, model: str, group: str | None = None) -> tuple[float, float] | None:
+        """Return the ends of the bin that the median of the documents with a perplexity is in; both infinite where most
+        perplexities are, None where there is no such document.
+
+        Args:
+            model: name.
+            group: name; None for all documents.
+
+        Example:
+            >>> histogram = PerplexityHistogram(["en"])
+            >>> histogram.add(Groups.none(3), np.array([[1.0], [4.0], [5.0]]))
+            >>> histogram.median("en")
+            (4.0, 4.362030930661063)
+        """
+        ranks = np.cumsum(self.counts(model, group)[: _BINS + 1])
+        if not ranks[-1]:
+            return None
+        place = int(np.searchsorted(ranks, (ranks[-1] + 1) // 2))
+        if place == _BINS:
+            return math.inf, math.inf
+        low, high = (float(np.ldexp(_EIGHTHS[k % _STEPS], k // _STEPS)) for k in (place, place + 1))
+        return low, high
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain values: only bins that have documents, as pairs of place and count."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import load_model
 
-_loaded: dict[tuple[str, ScoringOptions], LanguageModel] = {}
+_State = tuple[tuple[str, int, int, int], ...]
+_loaded: dict[tuple[str, ScoringOptions], tuple[_State, LanguageModel]] = {}
 _lock = threading.Lock()
 
 
 def model_at(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
-    """Return the model at a path, loaded before or now.
+    """Return the model at a path, loaded before or now; another model that is saved there since is loaded anew.
 
     Args:
         path: as `load_model` takes it.
@@ -26,6 +28,16 @@ def model_at(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageM
     """
     key = os.path.abspath(path) if os.path.exists(path) else os.fspath(path), options
     with _lock:
-        if key not in _loaded:
-            _loaded[key] = load_model(path, options)
-        return _loaded[key]
+        state = _state_of(Path(path))
+        if key not in _loaded or _loaded[key][0] != state:
+            _loaded[key] = state, load_model(path, options)
+        return _loaded[key][1]
+
+
+def _state_of(path: Path) -> _State:
+    """Return what tells the files of a model from others that replace them; nothing for a name of the hub."""
+    if not path.exists():
+        return ()
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    stats = [(file.name, file.stat()) for file in files]
+    return tuple((name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats)

@@ -55,6 +55,17 @@ class Percentiles(Shown):
         bad_records: records that were left out, as they have no text or no valid one.
         version: of lmgauge that learnt them.
         source: the file they were read from; empty if they were not.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> from pathlib import Path
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "in.txt").write_text("a b\\na\\nx y z\\n")
+        ...     path = lmgauge.learn_percentiles({"m": model}, f"{folder}/in.txt").save(f"{folder}/p.json")
+        ...     percentiles = Percentiles.load(path)
+        >>> percentiles.overall.documents, round(percentiles.value("m", None, 90), 3)
+        (3, 4.427)
     """
 
     signatures: Mapping[str, str]

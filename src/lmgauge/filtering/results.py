@@ -163,6 +163,9 @@ class FilteredDocuments(Shown):
         return data_frame(dict(vars(group)) for group in self.groups)
 
     def _in_brief(self) -> str:
-        counts = f"{self.stay_documents:,} of {self.documents:,} documents stay, {self.stay_bytes:,} of {self.bytes:,} bytes"
+        counts = f"{self.documents:,} documents scored, {self.bytes:,} bytes"
+        if self.rules:
+            stay = f"{self.stay_documents:,} of {self.documents:,} documents stay"
+            counts = f"{stay}, {self.stay_bytes:,} of {self.bytes:,} bytes"
         bad = sum(self.problems.values())
         return counts + (f"; {bad:,} records could not be used" if bad else "")

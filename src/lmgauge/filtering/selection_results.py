@@ -117,7 +117,7 @@ class Selection(Shown):
         in_domain_bytes: of the target's part that the in-domain model was trained on.
         in_domain_perplexity: of that model itself on the held-out text; None without one.
         held_out_events: tokens of the held-out text, `</s>` included; 0 without one.
-        oov_rate: share of unseen words in the held-out text, 0 to 1.
+        oov_rate: share of unseen words in the held-out text, 0 to 1; None without one.
         vocabulary: words that all models know.
         independence: what the intervals take as independent, in words.
         outputs: the files written, empty if none.
@@ -143,7 +143,7 @@ class Selection(Shown):
     in_domain_bytes: int
     in_domain_perplexity: float | None
     held_out_events: int
-    oov_rate: float
+    oov_rate: float | None
     vocabulary: int
     independence: str = ""
     outputs: tuple[str, ...] = ()

@@ -20,7 +20,8 @@ from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures
 STAYS = REASONS[0]
 EXAMPLES = 5
 """How many examples there are of what stays, and of what is dropped for each reason."""
-_EXAMPLE_CHARACTERS = 400
+EXAMPLE_CHARACTERS = 400
+"""How much of a text an example has, at most."""
 _COUNTS = ("documents", "bytes", "stay_documents", "stay_bytes")
 _TOTALS = ("totals", "stay_totals")
 
@@ -210,7 +211,7 @@ def example_text(text: bytes) -> str:
     Args:
         text: UTF-8.
     """
-    return text[: 4 * _EXAMPLE_CHARACTERS].decode("utf-8", "ignore")[:_EXAMPLE_CHARACTERS]
+    return text[: 4 * EXAMPLE_CHARACTERS].decode("utf-8", "ignore")[:EXAMPLE_CHARACTERS]
 
 
 def _count(value: object) -> int:

@@ -178,7 +178,7 @@ def _column(batch: Batch, name: str) -> Sequence[Any]:
 def _scored(scorer: Scorer, batch: Batch) -> DocumentScores:
     scorer.refuse_taken(batch)
     texts = _column(batch, scorer.settings.field)
-    if isinstance(texts, str):
+    if texts is None or isinstance(texts, str):
         raise UsageError("the step takes batches, and was called with one document: give map or filter batched=True")
     for text in texts:
         if text is not None and not isinstance(text, str):

@@ -209,6 +209,8 @@ class ChartData:
         kind: how it is drawn.
         better: whether low or high values are good; empty where neither is.
         rule: a value of y that a line is drawn at, such as that of the whole text; `rule_name` says what it is.
+        x_rules: values of x of a histogram that lines are drawn at, such as the ends of what counts; `x_rules_name` says
+            what they are.
         diagonal: draw the line y = x.
         log_x, log_y: logarithmic axes.
         cut: the way to cut the text that the x are slices of: each leads to its examples (see `Passages.cuts`).
@@ -226,6 +228,8 @@ class ChartData:
     better: Literal["", "lower", "higher"] = ""
     rule: float | None = None
     rule_name: str = ""
+    x_rules: tuple[float, ...] = ()
+    x_rules_name: str = ""
     diagonal: bool = False
     log_x: bool = False
     log_y: bool = False
@@ -289,13 +293,47 @@ class Outputs:
 
 
 @dataclass(frozen=True)
+class Quotes:
+    """Texts, each with a line on what it is; a terminal shows the first ones, and of each how it begins.
+
+    Attributes:
+        title: what they have in common.
+        items: of each what it is, and the text.
+    """
+
+    title: str
+    items: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Quotes beside each other, as far as there is room."""
+
+    parts: tuple[Quotes, ...]
+
+
+@dataclass(frozen=True)
 class Signature:
     """The line that names every choice that moves the numbers; never broken, so that it can be copied."""
 
     text: str
 
 
-Block = Heading | Verdict | Table | ChartData | Ladder | Passages | Lines | Text | Tokens | Aligned | Outputs | Signature
+Block = (
+    Heading
+    | Verdict
+    | Table
+    | ChartData
+    | Ladder
+    | Passages
+    | Lines
+    | Text
+    | Tokens
+    | Aligned
+    | Outputs
+    | Gallery
+    | Signature
+)
 Document = tuple[Block, ...]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from lmgauge.readable import visible_on_page as visible
 from lmgauge.report.blocks import ChartData
 from lmgauge.report.chart_labels import placed_names
-from lmgauge.report.chart_values import Row, Values, description, said, titled, values
+from lmgauge.report.chart_values import Row, Values, all_said, description, said, titled, values
 
 Spec = dict[str, Any]
 
@@ -124,6 +124,9 @@ def _title(chart: ChartData, drawn: Values) -> Spec:
     rule = ""
     if chart.rule is not None and math.isfinite(chart.rule):
         rule = f"dashed line: {visible(chart.rule_name)}" + ("" if chart.rule == 0 else f", {said(chart.rule)}")
+    rules = all_said(chart.x_rules)
+    if rules:
+        rule = f"dashed line{'s' * (len(chart.x_rules) > 1)}: {visible(chart.x_rules_name)}, {rules}"
     cut = "long intervals are cut off" if drawn.is_cut else ""
     band = _interval_words(chart)
     subtitle = " · ".join(text for text in (better, band, rule, cut) if text)
@@ -383,6 +386,10 @@ def _histogram(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
         outline: Spec = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.75, "aria": False}
         dash = {"strokeDash": _scale(drawn, _DASHES)}
         layers.append({"mark": outline, "encoding": {"x": x, "y": y, **_color(drawn), **dash}})
+    mark: Spec = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.25, "color": FAINT_INK, "aria": False}
+    lines = [{"rule": x_rule} for x_rule in chart.x_rules if ends[0] <= x_rule <= ends[1]]
+    if lines:
+        layers.append({"data": {"values": lines}, "mark": mark, "encoding": {"x": x | {"field": "rule"}}})
     return layers + _rule(chart, "y"), _HEIGHTS["histogram"]
 
 

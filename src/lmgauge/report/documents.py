@@ -71,6 +71,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Percentiles": _by("percentiles"),
     "NeuralTraining": _by("training"),
     "FinishedShard": _by("shards"),
+    "FilteredDocuments": _by("filtering"),
 }
 """The builder of each kind of result, by the name of its class, so that no result is loaded to show another."""
 

@@ -73,6 +73,19 @@ def percent(share: float, digits: int = 2) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def share_of(part: int, whole: int) -> str:
+    """Return the share that a part is of a whole; one that is small reads as 0 % only if it is zero, one that is large as
+    100 % only if it is all.
+
+    >>> share_of(1, 2), share_of(1, 10**6), share_of(0, 0)
+    ('50.00 %', '< 0.01 %', '0.00 %')
+    """
+    share = part / whole if whole else 0.0
+    if 0 < share < 0.00005:
+        return "< 0.01 %"
+    return "> 99.99 %" if 0.99995 <= share < 1 else percent(share)
+
+
 def counted(count: int, what: str) -> str:
     """Return a count with its noun.
 

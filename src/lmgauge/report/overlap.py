@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lmgauge.evaluation.clean_subset import CLEAN, CONTAMINATED
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations
-from lmgauge.report.formats import counted, percent
+from lmgauge.report.formats import counted, percent, share_of
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.clean_subset import SplitEvaluation
@@ -50,10 +50,8 @@ def page(overlap: Overlap) -> doc.Document:
 
 
 def _share(part: int, whole: int) -> str:
-    """Return a count, what it is a part of, and the share; a share that is small but not zero never reads as 0.00 %."""
-    share = part / whole if whole else 0.0
-    shown = percent(share) if share >= 0.00005 or not part else "< 0.01 %"
-    return f"{part:,} of {whole:,} ({shown})"
+    """Return a count, what it is a part of, and the share."""
+    return f"{part:,} of {whole:,} ({share_of(part, whole)})"
 
 
 def _headline(overlap: Overlap) -> Iterator[tuple[str, str]]:

@@ -233,6 +233,11 @@ class _Renderer:
                     for r in rungs
                 ]
                 result = macros.ladder(steps)
+            case doc.Gallery(parts):
+                quotes = [
+                    (_clean(part.title), [(_clean(about), _clean(text)) for about, text in part.items]) for part in parts
+                ]
+                result = macros.gallery(quotes)
             case doc.Outputs():
                 result = self._outputs(block)
             case doc.Passages():

@@ -55,7 +55,7 @@ def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
         if is_sampled:
             ends = [_interval(percentiles, model, name, percent) for name in rows]
             cells = [doc.between(pair if has else None, 1) for pair, has in zip(ends, own, strict=True)]
-            columns.append(doc.Column("95 %", cells, drop))
+            columns.append(doc.Column(f"95 % of p{percent:g}", cells, drop))
     title = f"perplexity by {model}" if len(percentiles.signatures) > 1 else "perplexity"
     return doc.Table(tuple(columns), title, bold=(len(rows) - 1,))
 

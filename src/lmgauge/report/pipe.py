@@ -19,6 +19,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
 
 _REMARK = "# "
+_INDENT = "    "
 _MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[[", "]]")
 
 
@@ -67,6 +68,12 @@ def _lines(block: doc.Block) -> Iterator[str]:
         case doc.Table():
             if block.rows:
                 yield from _table(block)
+        case doc.Gallery(parts):
+            for quotes in parts:
+                yield _REMARK + readable(quotes.title)
+                for about, text in quotes.items:
+                    yield f"{_REMARK}{readable(about)}"
+                    yield f"{_REMARK}{_INDENT}{readable(text)}"
         case doc.ChartData() | doc.Ladder() | doc.Passages() | doc.Outputs():
             pass
         case _:

@@ -85,7 +85,8 @@ def _worth(chosen: SelectionCut) -> Iterator[doc.Verdict]:
 
 
 def _totals(selection: Selection) -> doc.Lines:
-    held_out = [("held out", f"{counted(selection.held_out_events, 'token')}, {percent(selection.oov_rate)} unseen words")]
+    unseen = f", {percent(selection.oov_rate)} unseen words" if selection.oov_rate is not None else ""
+    held_out = [("held out", f"{counted(selection.held_out_events, 'token')}{unseen}")]
     own = selection.in_domain_perplexity
     target = f"{counted(selection.in_domain_bytes, 'byte')}, {selection.vocabulary:,} words in the vocabulary of all models"
     if own is not None:

@@ -30,6 +30,7 @@ _BAR_WIDTH = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _FEWEST_POINTS = 4
+_MOST_QUOTES, _INDENT = 2, 4
 _AROUND = 36
 _COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow", "fact": "bold"}
 
@@ -124,6 +125,9 @@ class _Renderer:
                     yield from self._table(block)
             case doc.ChartData():
                 yield from self._bars(block)
+            case doc.Gallery(parts):
+                for quotes in parts:
+                    yield from self._quotes(quotes)
             case doc.Ladder() | doc.Passages() | doc.Outputs():
                 pass
             case _:
@@ -161,6 +165,15 @@ class _Renderer:
             line = _line(f"{series.name}  ", "dim").append(bars).append_text(ends)
             if len(own) >= _FEWEST_POINTS and _size(line.plain) <= self._width:
                 yield line
+
+    def _quotes(self, quotes: doc.Quotes) -> Iterator[Line]:
+        """Yield the first of some texts, how each begins in a line."""
+        yield from self._broken(quotes.title, "bold")
+        for about, text in quotes.items[:_MOST_QUOTES]:
+            yield _line(_cut(readable(about), self._width), "dim")
+            yield _line(" " * _INDENT).append(_cut(readable(text), self._width - _INDENT, "end"))
+        if len(quotes.items) > _MOST_QUOTES:
+            yield _line(f"and {len(quotes.items) - _MOST_QUOTES:,} more on a page", "dim")
 
     # --- tables -----------------------------------------------------------------------------------------------
 

@@ -27,11 +27,11 @@ from lmgauge.evaluation.membership.text_scores import (
     reference_nats,
     score_texts,
 )
-from lmgauge.evaluation.origin import normalizer_of, text_parts
+from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.numerics.detection import Group, Separation, fewest_for_threshold
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import LEVEL, Spread
-from lmgauge.signature import Signature
+from lmgauge.signature import Signature, text_parts
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:

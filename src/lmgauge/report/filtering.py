@@ -1,0 +1,328 @@
+"""What became of documents that were filtered or scored: how many stay, why others do not, and what both look like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lmgauge.filtering.rules import BUCKETS, REASONS
+from lmgauge.filtering.tally import EXAMPLE_CHARACTERS, STAYS
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import counted, number, share_of
+
+if TYPE_CHECKING:
+    from lmgauge.filtering.histogram import PerplexityBins
+    from lmgauge.filtering.limits import PerplexityLimits
+    from lmgauge.filtering.results import FilteredDocuments, GroupCounts
+    from lmgauge.filtering.tally import Example
+
+_MOST_ROWS = 40
+_MOST_CHARTS = 4
+_MOST_GROUPS_DRAWN = 5
+_MOST_COLUMNS = 3
+_MOST_FIGURES = 4
+_LONGEST_PLACE = 160
+_NO_GROUP = "(no group)"
+_ALL, _WHAT_STAYS = "all documents", "what stays"
+
+
+def blocks(result: FilteredDocuments) -> doc.Document:
+    """Return how much stays, what was dropped and why, the perplexities, the groups, and examples.
+
+    Args:
+        result: of filtering or scoring documents.
+    """
+    return (
+        _verdict(result),
+        doc.Lines(tuple(_headline(result))),
+        *_outcomes(result),
+        *_problems(result),
+        *_perplexities(result),
+        *_groups(result),
+        *_examples(result),
+        *doc.notes(_notes(result)),
+        *(doc.Signature(line) for line in list(result.signatures.values())[:_MOST_ROWS]),
+    )
+
+
+def _is_filter(result: FilteredDocuments) -> bool:
+    """Return whether documents could be dropped, or parted."""
+    return bool(result.rules or result.reasons or result.buckets)
+
+
+def _verdict(result: FilteredDocuments) -> doc.Verdict:
+    if not result.documents:
+        text = "No document could be scored."
+    elif not _is_filter(result):
+        text = f"{_all_documents(result)} scored, of {counted(result.bytes, 'byte')}."
+    else:
+        documents = f"{share_of(result.stay_documents, result.documents)} of the documents stay"
+        sizes = f"{share_of(result.stay_bytes, result.bytes)} of their bytes"
+        counts = f"{result.stay_documents:,} of {result.documents:,} documents"
+        text = f"{documents}, with {sizes}. These are {counts}, and {result.stay_bytes:,} of {result.bytes:,} bytes."
+    return doc.Verdict("fact", text)
+
+
+def _all_documents(result: FilteredDocuments) -> str:
+    return "1 document was" if result.documents == 1 else f"{result.documents:,} documents were"
+
+
+def _headline(result: FilteredDocuments) -> Iterator[tuple[str, str | tuple[str, ...]]]:
+    yield "written to", result.output
+    before = f", {result.files_before:,} of them complete before" if result.files_before else ""
+    yield "files", f"{result.files:,}{before}"
+    bad = sum(result.problems.values())
+    unused = f", {bad:,} of them could not be used" if bad else ""
+    yield "records", f"{result.records:,}{unused}"
+    if result.rules:
+        yield "what stays", result.rules
+    if len(result.groups) > 1 and result.group_field is not None:
+        yield "groups", f"{len(result.groups):,}, by {result.group_field}"
+
+
+def _outcomes(result: FilteredDocuments) -> Iterator[doc.Table]:
+    """Yield how many documents stay, are dropped for each reason, and are in each bucket."""
+    if not _is_filter(result) or not result.documents:
+        return
+    known = [reason for reason in REASONS if reason in result.reasons]
+    reasons = {reason: result.reasons[reason] for reason in (*known, *(set(result.reasons) - set(known)))}
+    rows = {STAYS: result.stay_documents, **reasons}
+    yield _counts("what became of the documents", "outcome", rows, result.documents)
+    buckets = {bucket: result.buckets.get(bucket, 0) for bucket in BUCKETS if result.buckets}
+    yield _counts("buckets of what stays", "bucket", buckets, result.stay_documents, bold=())
+
+
+def _counts(title: str, what: str, rows: dict[str, int], whole: int, bold: tuple[int, ...] = (0,)) -> doc.Table:
+    shares = [count / whole if whole else 0.0 for count in rows.values()]
+    columns = (
+        doc.labels(what, list(rows)),
+        doc.numbers("documents", list(rows.values()), form="count"),
+        doc.numbers("share", shares, 2, "percent"),
+        doc.Column("", [doc.Bar(share) for share in shares], 1, align="left"),
+    )
+    return doc.Table(columns, title, bold)
+
+
+def _problems(result: FilteredDocuments) -> Iterator[doc.Table]:
+    """Yield the records that could not be used."""
+    names = list(result.problems)[:_MOST_ROWS]
+    firsts = [_shortened(result.first_problems.get(name, "")) for name in names]
+    columns = (
+        doc.labels("what is wrong", names, wraps=True),
+        doc.numbers("records", [result.problems[name] for name in names], form="count"),
+        doc.labels("the first", firsts, wraps=True),
+    )
+    yield doc.Table(columns, "records that could not be used", footnotes=_more(len(result.problems)))
+
+
+def _perplexities(result: FilteredDocuments) -> Iterator[doc.Block]:
+    """Yield what the models make of all documents and of those that stay, and how perplexities are distributed."""
+    if not result.documents:
+        return
+    yield doc.Heading("Perplexity")
+    names = list(result.models)[:_MOST_ROWS]
+    parts = [(False, _ALL), (True, _WHAT_STAYS)] if _is_filter(result) else [(False, "")]
+    rows = [(name, stay, part) for name in names for stay, part in parts]
+    totals = [(result.stay_totals if stay else result.totals)[name] for name, stay, _ in rows]
+    medians = [(result.stays if stay else result.scored).median(name) for name, stay, _ in rows]
+    by_model = [doc.labels("model", [name for name, *_ in rows])] if len(result.models) > 1 else []
+    by_part = [doc.labels("", [part for *_, part in rows])] if len(parts) > 1 else []
+    columns = (
+        *by_model,
+        *by_part,
+        doc.numbers("documents", [one.documents for one in totals], form="count", drop=3),
+        doc.numbers("tokens", [one.tokens for one in totals], form="count", drop=2),
+        doc.numbers("unseen words", [one.unseen_share for one in totals], 2, "percent", drop=1),
+        doc.Column("bits/byte", [doc.Number(one.bits_per_byte, bound=one.unseen > 0) for one in totals]),
+        doc.numbers("perplexity", [one.perplexity for one in totals], 2),
+        doc.Column("median document", [_bin(median) for median in medians]),
+    )
+    yield doc.Table(columns, footnotes=_more(len(result.models)))
+    for name in names[:_MOST_CHARTS]:
+        yield from _histogram(result, name)
+
+
+def _bin(ends: tuple[float, float] | None) -> doc.Cell:
+    if ends is None or math.isinf(ends[0]):
+        return doc.Number(None if ends is None else ends[0])
+    return doc.Range(*ends, 1 if ends[1] < 1000 else 0)
+
+
+def _histogram(result: FilteredDocuments, model: str) -> Iterator[doc.ChartData]:
+    """Yield how many documents have which perplexity, before and after."""
+    extent = result.scored.extent(model)
+    if extent is None:
+        return
+    scored = result.scored.bins(model, extent=extent)
+    drawn = [(_ALL if _is_filter(result) or len(result.models) == 1 else model, scored)]
+    if _is_filter(result):
+        drawn.append((_WHAT_STAYS, result.stays.bins(model, extent=extent)))
+    limits = [one for one in result.limits if one.model == model]
+    by_group = len(limits) > 1
+    ends = () if by_group or not limits else _ends(limits[0])
+    notes = (_not_drawn(scored), "What stays depends on the group: the table of groups has the limits" if by_group else "")
+    several = f" to {model}" if len(result.models) > 1 else ""
+    yield doc.ChartData(
+        "perplexity",
+        f"Documents by perplexity{several}",
+        "perplexity",
+        "documents",
+        "",
+        tuple(doc.Series(name, bins.edges, (*map(float, bins.counts), None)) for name, bins in drawn),
+        kind="histogram",
+        log_x=True,
+        x_rules=ends,
+        x_rules_name="limits of what stays and of buckets" if limits and limits[0].cuts else "limits of what stays",
+        note=". ".join(note for note in notes if note),
+    )
+
+
+def _ends(limits: PerplexityLimits) -> tuple[float, ...]:
+    ends = (limits.low, *limits.cuts, limits.high)
+    return tuple(sorted({end for end in ends if end is not None and math.isfinite(end)}))
+
+
+def _not_drawn(bins: PerplexityBins) -> str:
+    infinite = f"{counted(bins.infinite, 'document')} with an impossible event" if bins.infinite else ""
+    unscored = f"{counted(bins.unscored, 'document')} with nothing to score" if bins.unscored else ""
+    parts = [part for part in (infinite, unscored) if part]
+    return f"Not drawn: {' and '.join(parts)}" if parts else ""
+
+
+def _groups(result: FilteredDocuments) -> Iterator[doc.Block]:
+    """Yield what stays of each group, and how the perplexities of the largest are distributed."""
+    if len(result.groups) < 2:
+        return
+    yield doc.Heading("Groups")
+    groups = sorted(result.groups, key=lambda group: (-group.bytes, group.name))[:_MOST_ROWS]
+    names = [group.name or _NO_GROUP for group in groups]
+    shares = [group.stay_documents / group.documents if group.documents else 0.0 for group in groups]
+    columns = [
+        doc.labels(result.group_field or "group", names, wraps=True),
+        doc.numbers("documents", [group.documents for group in groups], form="count"),
+    ]
+    if _is_filter(result):
+        sizes = [group.stay_bytes / group.bytes if group.bytes else 0.0 for group in groups]
+        columns += [
+            doc.numbers("stay", [group.stay_documents for group in groups], form="count", drop=2),
+            doc.numbers("share", shares, 2, "percent"),
+            doc.numbers("bytes", [group.bytes for group in groups], form="count", drop=3),
+            doc.numbers("share of bytes", sizes, 2, "percent"),
+        ]
+    else:
+        columns.append(doc.numbers("bytes", [group.bytes for group in groups], form="count"))
+    columns += _group_perplexities(result, groups)
+    yield doc.Table(tuple(columns), footnotes=_more(len(result.groups), "with fewer bytes"))
+    if _is_filter(result):
+        stay = (doc.series("stay", names, [100 * share for share in shares]),)
+        title = "Documents that stay, by group"
+        yield doc.ChartData("groups", title, "group", "share that stays", "%", stay, kind="bars")
+    for model in list(result.models)[:_MOST_COLUMNS]:
+        yield from _group_lines(result, groups, model)
+
+
+def _group_perplexities(result: FilteredDocuments, groups: Sequence[GroupCounts]) -> Iterator[doc.Column]:
+    """Yield the median of each group, and between which perplexities its documents stay, by each of the first models."""
+    known = set(result.scored.groups)
+    for model in list(result.models)[:_MOST_COLUMNS]:
+        to = f" to {model}" if len(result.models) > 1 else ""
+        medians = [result.scored.median(model, group.name) if group.name in known else None for group in groups]
+        yield doc.Column(f"median perplexity{to}", [_bin(median) for median in medians], 1)
+        limits = {one.group: one for one in result.limits if one.model == model}
+        if len(limits) > 1:
+            of_groups = [limits.get(group.name, limits.get(None)) for group in groups]
+            yield doc.Column(f"stays between{to}", [_between(one) for one in of_groups], 1)
+
+
+def _between(limits: PerplexityLimits | None) -> doc.Cell:
+    if limits is None or (limits.low is None and limits.high is None):
+        return doc.Number(None)
+    low = 1.0 if limits.low is None else limits.low
+    high = math.inf if limits.high is None else limits.high
+    return doc.Range(low, high, 1 if low < 1000 else 0)
+
+
+def _group_lines(result: FilteredDocuments, groups: Sequence[GroupCounts], model: str) -> Iterator[doc.ChartData]:
+    """Yield how the perplexities of the largest groups are distributed, each in per cent of its own documents."""
+    known = [group.name for group in groups if group.name and group.name in result.scored.groups][:_MOST_GROUPS_DRAWN]
+    extents = [extent for name in known if (extent := result.scored.extent(model, name)) is not None]
+    if len(extents) < 2:
+        return
+    common = min(first for first, _ in extents), max(last for _, last in extents)
+    lines = []
+    for name in known:
+        bins = result.scored.bins(model, name, common)
+        whole = sum(bins.counts)
+        middles = [math.sqrt(low * high) for low, high in zip(bins.edges, bins.edges[1:], strict=False)]
+        filled = [place for place, count in enumerate(bins.counts) if count]
+        if filled:
+            around = slice(max(0, filled[0] - 1), filled[-1] + 2)
+            lines.append(doc.series(name, middles[around], [100 * count / whole for count in bins.counts[around]]))
+    rest = len(result.groups) - len(known)
+    note = f"The {len(known)} largest of {len(result.groups):,} groups" if rest else ""
+    to = f", {model}" if len(result.models) > 1 else ""
+    yield doc.ChartData(
+        "perplexity-by-group", f"Perplexity by group{to}", "perplexity", "share of the group", "%", tuple(lines), log_x=True,
+        note=note,
+    )  # fmt: skip
+
+
+def _examples(result: FilteredDocuments) -> Iterator[doc.Block]:
+    """Yield documents drawn at random, by what became of them."""
+    known = [reason for reason in REASONS if result.examples.get(reason)]
+    if not known:
+        return
+    yield doc.Heading("Examples, drawn at random")
+    title = "scored" if not _is_filter(result) else STAYS
+    parts = []
+    for reason in known:
+        items = tuple((_about(result, example), _quoted(example.text)) for example in result.examples[reason])
+        parts.append(doc.Quotes(title if reason == STAYS else reason, items))
+    yield doc.Gallery(tuple(parts))
+
+
+def _about(result: FilteredDocuments, example: Example) -> str:
+    several = len(example.perplexity) > 1
+    figures = [
+        f"perplexity {number(value, 1)}{f' to {name}' if several else ''}" for name, value in example.perplexity.items()
+    ]
+    more = [f"{len(figures) - _MOST_FIGURES:,} more"] if len(figures) > _MOST_FIGURES else []
+    return ", ".join([_shortened(example.place), *figures[:_MOST_FIGURES], *more])
+
+
+def _quoted(text: str) -> str:
+    """Return the text in one paragraph, with a sign where it goes on."""
+    flat = " ".join(text.split())
+    return (flat + "…" if len(text) == EXAMPLE_CHARACTERS else flat) or "(empty)"
+
+
+def _shortened(text: str) -> str:
+    """Return a text with a sign in its middle where it is long: its ends tell the most."""
+    half = _LONGEST_PLACE // 2
+    return text if len(text) <= _LONGEST_PLACE else f"{text[:half]}…{text[-half:]}"
+
+
+def _notes(result: FilteredDocuments) -> Iterator[str]:
+    if result.stand_in:
+        one = result.stand_in == 1
+        yield (
+            f"{counted(result.stand_in, 'document')} {'was' if one else 'were'} judged by the percentiles of all documents, "
+            f"as {'its' if one else 'their'} group has none of its own."
+        )
+    impossible = sum(sums.impossible for sums in result.totals.values())
+    if impossible:
+        yield f"{counted(impossible, 'token')} had the probability 0: the perplexity of a document with one is infinite."
+    if result.documents:
+        yield (
+            "Perplexity and bits/byte: of all tokens together, so that long documents count for more; median document: half "
+            "of the documents have at most this perplexity, to an eighth of an octave."
+        )
+    if any(sums.unseen for sums in result.totals.values()):
+        yield "≥: lower bound, as unseen words are one event <unk>, cheaper to predict than they are."
+
+
+def _more(count: int, what: str = "") -> tuple[str, ...]:
+    """Return what to say of the rows that are not shown."""
+    rest = count - _MOST_ROWS
+    return (f"and {rest:,} more{f', {what}' if what else ''}: --json has them all",) if rest > 0 else ()
