@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from tests.reference.packed_tables import decode
 
 from lmgauge import Corpus, train
 from lmgauge.models.ngram.tables import NgramTables
+from lmgauge.models.segment_totals import TotalsBuffer
 from lmgauge.text.vocabulary import BOS, EOS
 
 words = st.integers(0, 7)
+events = words.filter(lambda word: word != BOS)
 lines = st.lists(st.lists(st.sampled_from("abcde"), max_size=8).map(" ".join), min_size=1, max_size=10).filter(any)
 KINDS = ["modified-kneser-ney", "witten-bell", "good-turing", "laplace", "mle"]
 
@@ -110,3 +113,30 @@ def test_long_texts_cross_blocks_of_the_kernel() -> None:
             count = len(part.logprob)
             if BOS not in ids[begin:cut].tolist() or ids[begin] == BOS:
                 assert np.array_equal(part.logprob, whole.logprob[len(whole.logprob) - count :])
+
+
+@given(
+    lines,
+    st.sampled_from(KINDS),
+    st.integers(1, 5),
+    st.lists(st.lists(events, max_size=30), max_size=5),
+)
+def test_sums_by_segment(texts: list[str], kind: str, order: int, segments: list[list[int]]) -> None:
+    tables = model_tables(texts, kind, order)
+    slow = Twin(tables)
+    buffer = TotalsBuffer(len(segments))
+    tables.sum(np.array([word for segment in segments for word in (BOS, *segment)], np.uint32), buffer.arrays)
+    high, low, events, zeros, unseen, ends = (column.tolist() for column in buffer.arrays)
+    for i, segment in enumerate(segments):
+        p = [slow.p(word, context)[0] for word, context in contexts([BOS, *segment], order)]
+        exact = Fraction((high[i] << 64) + low[i], 2**80)
+        assert float(exact) == pytest.approx(math.fsum(math.log(value) for value in p if value > 0), rel=1e-14, abs=1e-18)
+        assert (events[i], zeros[i]) == (len(segment), p.count(0.0))
+        assert (unseen[i], ends[i]) == (segment.count(0), segment.count(EOS))
+
+
+def test_sums_want_a_column_for_each_segment() -> None:
+    tables = model_tables(["a b"], "laplace", 2)
+    for ids, count in (([3, BOS], 1), ([BOS, 3], 2), ([BOS, 3, BOS], 1), ([BOS, 9], 1)):
+        with pytest.raises(ValueError, match=r"column for each segment|begins with <s>|outside the vocabulary"):
+            tables.sum(np.array(ids, np.uint32), TotalsBuffer(count).arrays)
