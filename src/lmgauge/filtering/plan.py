@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmgauge.choices import BadRecordPolicy, Format
+from lmgauge.errors import UsageError
 from lmgauge.filtering.limits import PerplexityLimits, limits_of
 from lmgauge.filtering.percentile_sample import document_keys
-from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.percentiles import BY, Percentiles
 from lmgauge.filtering.records.records import RecordFields, Records
 from lmgauge.filtering.rules import BUCKETS, FilterRules
 from lmgauge.filtering.scorer import CHOSEN, Scorer
@@ -41,7 +42,20 @@ class RecordOptions:
 
     def scored_by(self) -> dict[str, str]:
         """Return what of it changes scores, by name, as percentiles carry it."""
-        return {"field": self.field, "lines": "yes" if self.lines else "no"}
+        chosen = {} if self.by is None else {BY: self.by}
+        return {"field": self.field, "lines": "yes" if self.lines else "no", **chosen}
+
+    def check_groups(self) -> None:
+        """Refuse percentiles of perplexities of several models.
+
+        Raises:
+            UsageError: a field chooses the model, and groups are the values of another.
+        """
+        if self.by is not None and self.group_field != self.by:
+            raise UsageError(
+                f"the field {self.by!r} chooses the model, so percentiles are by that field: perplexities of several models "
+                "share no scale; leave out the other group"
+            )
 
     @property
     def group_field(self) -> str | None:
@@ -135,6 +149,8 @@ class FilterPlan:
             UsageError: a rule without its percentiles, or percentiles of other models.
         """
         self.rules.check(self.names, self.percentiles)
+        if self.rules.needs_percentiles:
+            self.options.check_groups()
         if self.percentiles is not None:
             self.percentiles.check(column_signatures(self.scorer), self.options.scored_by(), self.options.group_field)
 

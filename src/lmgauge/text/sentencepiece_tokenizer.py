@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +16,6 @@ from lmgauge.text.tokens import SENTENCEPIECE_FILE, TokenizerBase, Tokens, Token
 
 _SPACE = "\u2581"
 _SILENT = 3  # what the library says below a fatal error is in its exceptions, too
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """What is still to be set right of the tokens of a block; the arrays are changed in place.
-
-    Attributes:
-        strings: the bytes that hold the token strings, to which those of unknown text are added.
-        starts: int64 [tokens], where each string begins.
-        ends: int64 [tokens], where it ends.
-        span_ends: int64 [tokens], as `Tokens` has them.
-    """
-
-    strings: bytearray
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    span_ends: NDArray[np.int64]
 
 
 class SentencePieceTokenizer(TokenizerBase):
@@ -120,58 +102,48 @@ class SentencePieceTokenizer(TokenizerBase):
             arrays: list[NDArray[np.int32]] = self._processor.encode(texts, out_type="numpy", num_threads=1)
         counts = np.fromiter(map(len, arrays), np.int64, len(arrays))
         ids = np.concatenate(arrays).astype(np.int64) if arrays else np.zeros(0, np.int64)
-        span_ends, different = self._spell_out(ids, counts, texts)
         starts, ends = self._bounds[ids], self._bounds[ids + 1]
-        cut = _Cut(bytearray(self._strings), starts, ends, span_ends)
+        strings, spelled = self._strings, [self._spelled[number] for number in ids.tolist()]
+        unknown = np.flatnonzero(ids == self._unknown)
+        if len(unknown):
+            pieces = self._unknown_pieces(unknown, counts, texts)
+            ends[unknown] = len(strings) + np.cumsum([len(piece) for piece in pieces])
+            starts[unknown] = ends[unknown] - [len(piece) for piece in pieces]
+            strings = b"".join((strings, *pieces))
+            for row, piece in zip(unknown.tolist(), pieces, strict=True):
+                spelled[row] = _plain(piece.decode())
+        span_ends, different = _spell_out(spelled, counts, texts)
         lossy = np.zeros(len(texts), bool)
         begins = np.cumsum(counts) - counts
         for i in np.flatnonzero(different).tolist():
-            lossy[i] = self._by_offsets(texts[i], slice(int(begins[i]), int(begins[i] + counts[i])), cut)
-        return Tokens(np.frombuffer(bytes(cut.strings), np.uint8), starts, ends, counts, span_ends, lossy)
+            own = slice(int(begins[i]), int(begins[i] + counts[i]))
+            span_ends[own], lossy[i] = self._offsets(texts[i])
+        return Tokens(np.frombuffer(strings, np.uint8), starts, ends, counts, span_ends, lossy)
 
-    def _spell_out(
-        self, ids: NDArray[np.int64], counts: NDArray[np.int64], texts: list[bytes]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return span ends, int64 [tokens], as the pieces spell them, and of which segments they do not spell the text."""
-        spelled = self._spelled
-        pieces = [spelled[number] for number in ids.tolist()]
-        whole = b"".join(pieces)
-        up_to = np.zeros(len(ids) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=up_to[1:])
+    def _unknown_pieces(self, unknown: NDArray[np.int64], counts: NDArray[np.int64], texts: list[bytes]) -> list[bytes]:
+        """Return what unknown pieces are called: the text that they stand for.
+
+        Args:
+            unknown: int64 [n], which tokens they are, ascending.
+            counts: int64 [segments], tokens of each segment.
+            texts: the segments.
+        """
         last = np.cumsum(counts)
-        begins, ends = up_to[last - counts], up_to[last]
-        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
-        before = np.zeros(len(texts), np.int64)  # a space that the model sets before the text is not a byte of it
-        different = np.ones(len(texts), bool)
-        for i, (text, begin, end) in enumerate(zip(texts, begins.tolist(), ends.tolist(), strict=True)):
-            surplus = end - begin - len(text)
-            if text[:1] == b" " or text[-1:] == b" ":
-                continue  # the library says whether such a space is one of the text's or one that it sets itself
-            if surplus == 0:
-                different[i] = whole[begin:end] != text
-            elif surplus == 1 and text:
-                before[i] = whole.startswith(b" ", begin) and whole.startswith(text, begin + 1)
-                different[i] = not before[i]
-        unknown = ids == self._unknown
-        if unknown.any():
-            different[np.repeat(np.arange(len(texts)), counts)[unknown]] = True
-        span_ends = up_to[1:] - np.repeat(begins + before, counts)
-        return np.clip(span_ends, 0, np.repeat(sizes, counts)), different
+        owners = np.searchsorted(last, unknown, side="right")
+        within = unknown - (last - counts)[owners]
+        some, places = np.unique(owners, return_inverse=True)
+        with self._library_errors("the text cannot be cut"):
+            pieces: list[list[bytes]] = self._processor.encode([texts[i] for i in some], out_type=bytes, num_threads=1)
+        return [pieces[place][at] for place, at in zip(places.tolist(), within.tolist(), strict=True)]
 
-    def _by_offsets(self, text: bytes, rows: slice, cut: _Cut) -> bool:
-        """Set strings and spans of one segment as the library gives them; return whether it is lossy."""
+    def _offsets(self, text: bytes) -> tuple[NDArray[np.int64], bool]:
+        """Return where the spans of a segment end as the library says, and whether the segment is lossy."""
         with self._library_errors("the text cannot be cut"):
             mapping = self._processor.encode(text, out_type="offset_mapping")
             pieces: list[bytes] = mapping["pieces"]
             back: str = self._processor.decode([piece.decode() for piece in pieces]) if pieces else ""
         ends = np.array([end for _, end in mapping["offsets"]], np.int64)
-        cut.span_ends[rows] = np.minimum(np.maximum.accumulate(ends), len(text))
-        for row, number, piece in zip(range(rows.start, rows.stop), mapping["ids"], pieces, strict=True):
-            if number == self._unknown:
-                cut.starts[row] = len(cut.strings)
-                cut.strings.extend(piece)
-                cut.ends[row] = len(cut.strings)
-        return back.encode() != text
+        return np.minimum(np.maximum.accumulate(ends), len(text)), back.encode() != text
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Return the text that the library makes of pieces; those that stand for no text stand as they are.
@@ -212,6 +184,38 @@ class SentencePieceTokenizer(TokenizerBase):
     def fingerprint(self) -> str:
         """Six hexadecimal digits of the SHA-256 of the file."""
         return self._sha256[:6]
+
+
+def _spell_out(
+    spelled: list[bytes], counts: NDArray[np.int64], texts: list[bytes]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return span ends as the pieces spell them, and of which segments they do not spell the text.
+
+    Args:
+        spelled: the bytes of each token.
+        counts: int64 [segments], tokens of each segment.
+        texts: the segments.
+
+    Returns:
+        int64 [tokens] and bool [segments].
+    """
+    whole = b"".join(spelled)
+    up_to = np.zeros(len(spelled) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, spelled), np.int64, len(spelled)), out=up_to[1:])
+    last = np.cumsum(counts)
+    begins, ends = up_to[last - counts], up_to[last]
+    before = np.zeros(len(texts), np.int64)  # a space that the model sets before the text is not a byte of it
+    different = np.ones(len(texts), bool)
+    for i, (text, begin, end) in enumerate(zip(texts, begins.tolist(), ends.tolist(), strict=True)):
+        if text[:1] == b" " or text[-1:] == b" ":
+            continue  # the library says whether such a space is one of the text's or one that it sets itself
+        before[i] = surplus = end - begin - len(text)
+        if surplus == 0:
+            different[i] = not whole.startswith(text, begin)
+        elif surplus == 1 and text:
+            different[i] = not (whole.startswith(b" ", begin) and whole.startswith(text, begin + 1))
+    span_ends = up_to[1:] - np.repeat(begins + before, counts)
+    return np.maximum(span_ends, 0), different
 
 
 def _plain(piece: str) -> bytes:
