@@ -10,6 +10,7 @@ import json
 import lzma
 import re
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -287,7 +288,7 @@ def sentence_pieces() -> Tokenizer:
     return SentencePieceTokenizer(content.getvalue())
 
 
-TOKENIZERS = {
+TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "whitespace": lambda: make_tokenizer("whitespace"),
     "character": lambda: make_tokenizer("character"),
     "byte": lambda: make_tokenizer("byte"),
