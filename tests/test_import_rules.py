@@ -92,7 +92,7 @@ LIBRARIES: dict[str, set[str]] = {
     "distributions": {"numpy", "array_api_compat"},
     "stages": {"numpy", "ray"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
-    "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
+    "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "filtering": {"numpy", "pyarrow", "zstandard"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
@@ -108,7 +108,7 @@ LIBRARIES: dict[str, set[str]] = {
 
 EXTRAS = {
     *("fsspec", "zstandard", "icu4py", "tokenizers", "sentencepiece", "pandas", "constriction", "datasketch"),
-    *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray"),
+    *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp", "ray", "datatrove"),
     *("regex", "sacrebleu", "sklearn"),
     *("jinja2", "vl_convert", "starlette", "uvicorn"),
 }

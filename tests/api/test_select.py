@@ -191,13 +191,16 @@ def test_what_cannot_be_selected_is_refused_and_leaves_nothing(folder: Path) -> 
         pool=Corpus.from_files(pool, unit="document", format="text"),
         output=folder / "x",
     )
+    replacing = Corpus.from_files(pool, errors="replace")
+    refused(folder, "nothing in them is replaced", pool=replacing, output=folder / "x")
     refused(folder, "no document of the pool has a word", pool=Corpus.from_strings([" ", "  "]), settings=share)
     refused(folder, "takes no given text", pool=Corpus.from_strings(["a", "b"], given=["c", "d"]))
 
 
 def test_a_record_with_a_field_of_the_name_of_a_column_is_refused(folder: Path, tmp_path: Path) -> None:
-    lines = [json.dumps(json.loads(line) | {COLUMNS[2]: 1}) for line in (folder / "pool.jsonl").read_text().splitlines()]
-    (tmp_path / "pool.jsonl").write_text("\n".join(lines))
+    records = [json.loads(line) | {COLUMNS[2]: 1} for line in (folder / "pool.jsonl").read_text().splitlines()]
+    (tmp_path / "pool.jsonl").write_text("\n".join(map(json.dumps, records)))
+    pq.write_table(pa.Table.from_pylist(records), tmp_path / "pool.parquet")
     with pytest.raises(InputError, match="there is a field 'cross_entropy_difference' already"):
         select_documents(
             tmp_path / "pool.jsonl",
@@ -205,7 +208,15 @@ def test_a_record_with_a_field_of_the_name_of_a_column_is_refused(folder: Path, 
             tmp_path / "new" / "x.jsonl",
             settings=SelectionSettings(share=0.5),
         )
-    assert [path.name for path in tmp_path.iterdir()] == ["pool.jsonl"]
+    with pytest.raises(InputError, match="there is a field 'cross_entropy_difference' already"):
+        select_documents(tmp_path / "pool.parquet", folder / "target.txt", tmp_path / "new" / "x.parquet")
+    lines = (folder / "pool.jsonl").read_text().splitlines()
+    (tmp_path / "pool.jsonl").write_text("\n".join([*lines, json.dumps(records[0])]))  # only seen when it is written
+    with pytest.raises(InputError, match=r"pool.jsonl:901: there is a field 'cross_entropy_difference' already"):
+        select_documents(
+            tmp_path / "pool.jsonl", folder / "target.txt", tmp_path / "new" / "x.jsonl", settings=SelectionSettings(share=1)
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pool.jsonl", "pool.parquet"]
 
 
 def test_a_selection_shows_itself(selection: Selection) -> None:

@@ -18,7 +18,10 @@ import lmgauge
 from lmgauge.cli.main import COMMANDS
 
 API = BOOK / "reference" / "api"
-NAMESPACES = ("lmgauge", "lmgauge.tasks", "lmgauge.information", "lmgauge.distributions", "lmgauge.integrations")
+NAMESPACES = (
+    *("lmgauge", "lmgauge.tasks", "lmgauge.information", "lmgauge.distributions", "lmgauge.integrations"),
+    *(f"lmgauge.integrations.{name}" for name in ("datatrove", "hf_datasets", "ray_data")),
+)
 WITHOUT_EXAMPLE = {"__version__", "Correction", "InformationUnit"}
 """A string, and types that are lists of words."""
 

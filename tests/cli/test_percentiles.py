@@ -29,7 +29,7 @@ def test_a_table_and_a_file(folder: Path, tmp_path: Path) -> None:
     arguments = ["percentiles", "-m", folder / "wb2", folder / "in.jsonl", "--group", "lang", "--sample", "200"]
     done = ok(*arguments, "-o", tmp_path / "p.json", "--html", tmp_path / "p.html")
     rows = [line.split("\t") for line in done.stdout.splitlines() if line and not line.startswith("#")]
-    assert rows[0][:5] == ["lang", "documents", "scored", "p10", "95 %"]
+    assert rows[0][:5] == ["lang", "documents", "scored", "p10", "95 % of p10"]
     assert [row[0] for row in rows[1:]] == ["de\N{REPLACEMENT CHARACTER}[31m", "en", "all"]
     assert [row[1] for row in rows[1:]] == ["80", "320", "400"]
     assert rows[1][3] == "–"  # fewer than 100

@@ -33,7 +33,7 @@ def test_a_table_and_a_chart_for_each_model() -> None:
     tables = [block for block in document if isinstance(block, doc.Table)]
     charts = [block for block in document if isinstance(block, doc.ChartData)]
     assert [table.title for table in tables] == ["perplexity by m0", "perplexity by m1"]
-    assert [column.title for column in tables[0].columns[:5]] == ["lang", "documents", "scored", "p10", "95 %"]
+    assert [column.title for column in tables[0].columns[:5]] == ["lang", "documents", "scored", "p10", "95 % of p10"]
     assert [chart.name for chart in charts] == ["percentiles-1", "percentiles-2"]
     assert [line.name for line in charts[0].series] == ["g00", "g01", "all documents"]
     assert notes(document) == ["learnt on up to 100 documents of each group; 400 documents were read (seed 1)"]

@@ -19,11 +19,13 @@ from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, 
 from lmgauge.filtering.selection_scores import Floats, SelectionModels, document_bytes, measure_differences, train_models
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.filtering.selection_target import Target, copies_of, long_texts, split_target
+from lmgauge.numerics.independence import caveats
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
 from lmgauge.text.split import random_keys
 from lmgauge.version import __version__
 
+_MANY_UNSEEN = 0.1
 _BINS, _OUTERMOST = 50, 0.5  # of the histogram; per cent outside its edges, at either end
 
 
@@ -81,9 +83,10 @@ def select_documents(
     Example:
         >>> from lmgauge import Corpus, SelectionSettings
         >>> pool = Corpus.from_strings(["the cat sat", "buy now", "the dog sat", "buy cheap", "now buy"] * 9)
-        >>> target = Corpus.from_strings(["the cat ran", "the dog ran", "the cat sat", "the dog sat"] * 9)
-        >>> settings = SelectionSettings(order=2, smoothing="witten-bell", cuts=(0.25, 0.5, 1))
+        >>> target = Corpus.from_strings(["the cat ran", "the dog ran home", "the cat sat", "the dog sat down"] * 9)
+        >>> settings = SelectionSettings(order=2, smoothing="laplace", cuts=(0.25, 0.5, 1))
         >>> select_documents(pool, target, settings=settings)
+        <Selection: 18 of 45 documents, 198 of 405 bytes, held-out perplexity 4.316, random 5.098>
     """
     settings = settings or SelectionSettings()
     documents = _pool_of(pool)
@@ -190,7 +193,13 @@ def _try(
         return _HeldOut()
     own = Scored.of(models.in_domain, goal.held_out, threads).evaluation
     cuts = try_cuts(pool, goal.held_out, settings, models.words, temp=temp, threads=threads)
-    return _HeldOut(tuple(cuts), own.perplexity, own.events, own.oov_rate, own.independence, tuple(own.notes))
+    notes = [*caveats(own.interval)]
+    if own.oov_rate > _MANY_UNSEEN:
+        notes.append(
+            f"{own.oov_rate:.0%} of the held-out tokens are unseen words, all one event <unk>: more target text, or "
+            "--min-count 1, makes them fewer"
+        )
+    return _HeldOut(tuple(cuts), own.perplexity, own.events, own.oov_rate, own.independence, tuple(notes))
 
 
 def _choose(pool: MeasuredPool, cuts: tuple[SelectionCut, ...], settings: SelectionSettings) -> tuple[Chosen, SelectionCut]:

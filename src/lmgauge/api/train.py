@@ -59,7 +59,7 @@ def train(
         texts: a path, several, or a `Corpus`; each line is a sentence.
         order: length of the longest n-grams, in tokens, from 1.
         tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json or a SentencePiece .model.
-        normalizer: what is done to the text before it is cut into tokens: ccnet; None: nothing.
+        normalizer: what is done to the text before that: ccnet; None: nothing.
         vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible.
         min_count: words that occur less often become `<unk>`.
         vocab_size: only this many of the most frequent words stay.
@@ -70,8 +70,7 @@ def train(
         interpolate: False backs off to lower orders instead of mixing them in (good-turing always backs off).
         discount: absolute-discounting: one for all orders, or one for each, between 0 and 1; None: estimated.
         k: lidstone: the amount added to each count.
-        cutoffs: n-grams of order i that occur at most cutoffs[i - 1] times are dropped; the last value is for all higher
-            orders.
+        cutoffs: n-grams of order i that occur at most cutoffs[i - 1] times are dropped; the last is for all higher orders.
         prune: threshold of entropy pruning (relative change of perplexity).
         output: where to save the model, as `NgramModel.save` does; with `memory`, `workers` or `ray` a folder, and needed.
         memory: stay within this much, as "2G" (of 1024^3 bytes) or a number of bytes: the same model, made in parts on disk.
@@ -92,8 +91,7 @@ def train(
 
     Example:
         >>> from lmgauge import Corpus
-        >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
-        >>> model.types
+        >>> train("laplace", Corpus.from_strings(["a b", "a"]), order=2).types
         [4, 4]
     """
     if str(kind) in NEURAL_KINDS:
@@ -101,8 +99,7 @@ def train(
     settings = NgramTrainingSettings(
         kind, order=order, tokenizer=with_normalizer(tokenizer, normalizer), vocabulary=vocabulary, min_count=min_count,
         vocab_size=vocab_size, k=k, words=words, reserved=reserved, context=context, eos=eos, interpolate=interpolate,
-        cutoffs=tuple(cutoffs), prune=prune,
-        discount=discount if discount is None or isinstance(discount, (int, float)) else tuple(discount),
+        cutoffs=tuple(cutoffs), prune=prune, discount=tuple(discount) if isinstance(discount, Sequence) else discount,
     )  # fmt: skip
     corpus, resources = corpus_of(texts), TrainingResources(output, memory, temp, resume, workers, ray)
     return train_or_within(settings, corpus.without_given("training"), resources, threads=threads, progress=progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ class Groups:
             >>> groups.names, groups.codes.tolist()
             (('en', 'de', '7'), [0, 1, -1, 0, 2])
         """
-        names = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(map(_name, values), pa.string())
+        names = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else _strings(values)
         if not (pa.types.is_string(names.type) or pa.types.is_large_string(names.type)):
             names = pa.array(map(_name, names.to_pylist()), pa.string())
         if isinstance(names, pa.ChunkedArray):
@@ -70,6 +71,14 @@ class Groups:
             mask: bool [documents].
         """
         return Groups(self.names, self.codes[mask])
+
+
+def _strings(values: Iterable[object]) -> pa.Array:
+    """Return values as strings; quickly where all of them are, as they nearly always are."""
+    if isinstance(values, list):
+        with suppress(pa.ArrowException, UnicodeEncodeError):
+            return pa.array(values, pa.string())
+    return pa.array(map(_name, values), pa.string())
 
 
 def _name(value: object) -> str | None:

@@ -37,6 +37,9 @@ LEAST_DOCUMENTS = 100
 
 LEVEL = 0.95
 
+BY = "by"
+"""Name of the setting that says which field chose the model."""
+
 _TENTHS = np.array([round(10 * percent) for percent in PERCENTS])
 
 
@@ -55,6 +58,17 @@ class Percentiles(Shown):
         bad_records: records that were left out, as they have no text or no valid one.
         version: of lmgauge that learnt them.
         source: the file they were read from; empty if they were not.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> from pathlib import Path
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "in.txt").write_text("a b\\na\\nx y z\\n")
+        ...     path = lmgauge.learn_percentiles({"m": model}, f"{folder}/in.txt").save(f"{folder}/p.json")
+        ...     percentiles = Percentiles.load(path)
+        >>> percentiles.overall.documents, round(percentiles.value("m", None, 90), 3)
+        (3, 4.427)
     """
 
     signatures: Mapping[str, str]
@@ -145,6 +159,13 @@ class Percentiles(Shown):
     def percents(self) -> tuple[float, ...]:
         """The percentiles there are."""
         return PERCENTS
+
+    @property
+    def has_stand_in(self) -> bool:
+        """Whether the percentiles of all documents may stand in for those of a group: not where a field chose the model, as
+        then each group has a perplexity of another model, and these share no scale.
+        """
+        return BY not in self.settings
 
     def has_own(self, model: str, group: str | None) -> bool:
         """Return True if a group has percentiles of its own, False if those of all documents stand in for them.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 from lmgauge.choices import Format
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing
-from lmgauge.filtering.document_scores import DocumentColumns
+from lmgauge.filtering.document_scores import DocumentColumns, name_taken
 from lmgauge.filtering.layout import jobs_of
 from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.records.forms import reader_of, writer_of
-from lmgauge.filtering.records.records import RawBlock, RecordFields, RecordReader, ScoredRecords
+from lmgauge.filtering.records.records import RawBlock, RecordFields, RecordReader, Records, ScoredRecords
 from lmgauge.filtering.selection_scores import Floats, Ints, SelectionModels
 from lmgauge.progress import say_progress
 from lmgauge.remote.addresses import is_remote
@@ -64,12 +65,33 @@ def plan_outputs(pool: Corpus, output: str) -> list[FileJob]:
         raise UsageError("the selected documents can be written where the pool is files; this one is strings")
     if pool.settings.get("unit") == "document":
         raise UsageError("documents that are whole files are not written: leave out the output, or use unit line")
+    if pool.settings.get("errors") == "replace":
+        raise UsageError("records are written as they are, so nothing in them is replaced: use errors skip or fail")
     jobs, _ = jobs_of(pool.sources, output, columns=False)
     for job in jobs:
-        reader_of(job.source, RecordFields())
         writer_of(job.outputs[""], job.form, job.source)
+        _refuse_taken(reader_of(job.source, _fields(pool, job)))
     refuse_replacing({f"-o ({job.source.name})": job.outputs[""] for job in jobs}, [job.source.path for job in jobs])
     return jobs
+
+
+def _fields(pool: Corpus, job: FileJob) -> RecordFields:
+    """Return which fields of the records of a file are read, and which they must not have: lines have no fields."""
+    return RecordFields(str(pool.settings["field"]), taken=frozenset(() if job.form == "text" else COLUMNS))
+
+
+def _refuse_taken(reader: RecordReader) -> None:
+    """Refuse a file whose first records have a field of the name of one of the columns, before much work is done for it.
+
+    Raises:
+        InputError: there is such a record, or the file is not what its form says.
+    """
+    with closing(iter(reader.blocks())) as blocks:  # type: ignore[type-var]  # they are generators
+        for block in islice(blocks, 1):
+            taken = sorted(set(COLUMNS).intersection(getattr(block.content, "column_names", ())))
+            if taken:
+                raise name_taken(reader.source.name, taken[0])
+            reader.parse(block)
 
 
 @contextmanager
@@ -133,13 +155,13 @@ def write_selected(
         InputError: a file changed meanwhile, or a record has a field of the name of one of the columns.
         OutputError: a file cannot be written.
     """
-    fields, first, written = RecordFields(str(pool.settings.get("field", "text"))), 0, []
+    first, written = 0, []
     for job in jobs:
         own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]}))
         records, first = _chosen_records(own, chosen, first)
         path = job.outputs[""]
         say_progress(f"writing {path}")
-        count = _write_file(reader_of(job.source, fields), path, job.form, records, models, threads)
+        count = _write_file(reader_of(job.source, _fields(pool, job)), path, job.form, records, models, threads)
         if count != len(records.lines):
             raise InputError(f"{job.source.name}: it changed while documents were selected from it: select again")
         written.append(path)
@@ -157,6 +179,16 @@ def _chosen_records(corpus: Corpus, chosen: NDArray[np.bool_], first: int) -> tu
     return _ChosenRecords(np.concatenate(lines), np.concatenate(numbers)), first
 
 
+def _refuse_bad(records: Records, rows: NDArray[np.intp]) -> None:
+    """Refuse selected records that cannot be written as they are.
+
+    Raises:
+        InputError: there is one.
+    """
+    for row in sorted(set(rows.tolist()).intersection(records.documents.problems)):
+        raise InputError(f"{records.identifier(row)}: {records.documents.problems[row][1]}")
+
+
 def _write_file(
     reader: RecordReader, path: str, form: Format, chosen: _ChosenRecords, models: SelectionModels, threads: int | None
 ) -> int:
@@ -165,6 +197,7 @@ def _write_file(
     def scored(block: RawBlock) -> tuple[ScoredRecords, NDArray[np.intp]]:
         records = reader.parse(block)
         rows, numbers = chosen.rows(records.numbers)
+        _refuse_bad(records, rows)
         in_domain, pool = np.full((2, len(records)), np.nan)
         usable = np.isin(records.documents.rows, rows)
         if usable.any():

@@ -127,11 +127,11 @@ class Selection(Shown):
 
     Example:
         >>> import lmgauge
-        >>> pool = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "buy now", "buy cheap", "now buy"] * 4)
-        >>> target = lmgauge.Corpus.from_strings(["the cat ran", "the dog ran", "the cat sat"] * 4)
-        >>> settings = lmgauge.SelectionSettings(share=0.5, smoothing="witten-bell", order=2)
+        >>> pool = lmgauge.Corpus.from_strings(["the cat sat", "buy now", "the dog sat", "buy cheap", "now buy"] * 9)
+        >>> target = lmgauge.Corpus.from_strings(["the cat ran", "the dog ran home", "the cat sat", "the dog sat down"] * 9)
+        >>> settings = lmgauge.SelectionSettings(share=0.5, smoothing="laplace", order=2)
         >>> lmgauge.select_documents(pool, target, settings=settings)
-        <Selection: 8 of 20 documents, 88 of 168 bytes, difference at most -0.6 bits per token>
+        <Selection: 18 of 45 documents, 198 of 405 bytes, difference at most -0.1078 bits per token>
     """
 
     chosen: SelectionCut

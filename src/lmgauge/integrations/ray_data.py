@@ -113,8 +113,10 @@ class Filter:
             InputError: a column is missing, or a name of the new ones is taken.
             UsageError: it is not an Arrow table.
         """
+        import pyarrow as pa
+
         scored, reasons = self._filter.judge_table(_checked(batch))
-        return scored.filter([reason is None for reason in reasons])
+        return scored.filter(pa.array([reason is None for reason in reasons], pa.bool_()))
 
 
 def _checked(batch: object) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lmgauge.numerics.independence import FEW_UNITS
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import change, counted, in_words, number, p_equals, percent
 
@@ -64,8 +65,14 @@ def _how(selection: Selection) -> str:
     chosen, best, alike = selection.chosen, selection.best, selection.smallest_alike
     if best is not None and chosen is not best:
         return f", which is surely no more than {percent(selection.tolerance)} above the lowest, at {percent(best.share)}"
-    smaller = alike is not None and best is not None and alike.share < best.share
+    smaller = alike is not None and best is not None and alike.share < best.share and _tells(chosen)
     return ", the lowest" + (f"; {percent(alike.share)} is not significantly worse" if smaller and alike else "")
+
+
+def _tells(cut: SelectionCut) -> bool:
+    """Return True if there is held-out text enough for "not significantly worse" to say something."""
+    interval = None if cut.selected is None else cut.selected.interval
+    return interval is not None and interval.units >= FEW_UNITS
 
 
 def _worth(chosen: SelectionCut) -> Iterator[doc.Verdict]:
@@ -105,19 +112,19 @@ def _tried(selection: Selection) -> Iterator[doc.Table]:
     cuts = selection.cuts
     columns = [
         doc.numbers("share", [cut.share for cut in cuts], 2, "percent"),
-        doc.numbers("documents", [cut.documents for cut in cuts], form="count", drop=5),
+        doc.numbers("documents", [cut.documents for cut in cuts], form="count", drop=4),
         doc.numbers("bytes", [cut.bytes for cut in cuts], form="count", drop=3),
-        doc.numbers("difference ≤", [cut.threshold for cut in cuts], 4, drop=4, unit="bits per token"),
+        doc.numbers("difference ≤", [cut.threshold for cut in cuts], 4, drop=5, unit="bits per token"),
     ]
     if selection.held_out_events:
         selected, random = [cut.selected for cut in cuts], [cut.random for cut in cuts]
         columns += [
             doc.numbers("perplexity", _perplexities(selected), 2, "fixed"),
-            doc.Column("95 % interval", [doc.between(model.interval if model else None, 2) for model in selected], 2),
+            doc.Column("95 % interval", [doc.between(model.interval if model else None, 2) for model in selected], 6),
             doc.numbers("to the best", _ratios(selected), 2, "change"),
-            doc.numbers("p (Holm)", [cut.p_value_holm for cut in cuts], form="p", drop=6),
+            doc.numbers("p (Holm)", [cut.p_value_holm for cut in cuts], form="p", drop=1),
             doc.numbers("random", _perplexities(random), 2, "fixed"),
-            doc.numbers("to random", _ratios(random), 2, "change", drop=1),
+            doc.numbers("to random", _ratios(random), 2, "change", drop=2),
         ]
     footnotes = ("Random: a model trained on as many bytes of random documents.",) if selection.held_out_events else ()
     row = next(i for i, cut in enumerate(cuts) if cut is selection.chosen)

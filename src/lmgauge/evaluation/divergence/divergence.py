@@ -24,17 +24,16 @@ from lmgauge.evaluation.divergence.figures import figures_of, worst_tokens
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.divergence.slices import KlSlices
+from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.numerics.independence import caveats, in_signature, in_words
-from lmgauge.signature import Signature
+from lmgauge.signature import Signature, text_parts
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.origin import normalizer_of
-    from lmgauge.signature import text_parts
-from lmgauge.models.protocol import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
 
 Progress = Callable[[int, int | None], None]
 Watch = Callable[[int, PairRows], None]
