@@ -24,7 +24,7 @@ def write(path: str | Path, documents: int = 600, seed: int = 7) -> None:
     """
     rng = random.Random(seed)
     prose = [line for line in Path("train.txt").read_text(encoding="utf-8").split("\n") if len(line) > 200]
-    others = {name: Path(f"{name}.txt").read_text(encoding="utf-8").split("\n")[:-1] for name in ("de", "tr")}
+    others = {name: Path(f"{name}.txt").read_text(encoding="utf-8").split("\n")[:45] for name in ("de", "tr")}
     lines = []
     for number in range(documents):
         kind = rng.random()

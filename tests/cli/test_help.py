@@ -90,9 +90,9 @@ def test_every_option_is_on_the_help_page(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("eval", ["Options", "Output", "Text", "Neural models"]),
+        ("eval", ["Options", "Output", "Text", "ARPA and KenLM files", "Neural models"]),
         ("compare", ["Options", "Statistics", "Output"]),
-        ("diagnose", ["Options", "Statistics", "Output", "Neural models"]),
+        ("diagnose", ["Options", "Statistics", "Output", "ARPA and KenLM files", "Neural models"]),
     ],
 )
 def test_options_stand_under_headings(name: str, expected: list[str]) -> None:

@@ -158,10 +158,8 @@ def test_a_model_for_each_language(model_path: str) -> None:
     from lmgauge.integrations.datatrove import PerplexityFilter
 
     scorer = lmgauge.Scorer({"en": model_path}, by="lang")
-    documents = [
-        Document("the cat", id="1", metadata={"lang": "en"}),
-        Document("die Katze", id="2", metadata={"lang": "de"}),
-    ]
+    texts = {"en": "the cat", "de": "die Katze"}
+    documents = [Document(text, id=language, metadata={"lang": language}) for language, text in texts.items()]
     assert PerplexityFilter(scorer).filter_batch(documents) == [True, (False, "no_model")]
     assert documents[0].metadata["lm_tokens"] == 3
     assert documents[1].metadata["score_problem"] == "no model: lang is 'de'"

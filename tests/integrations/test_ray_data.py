@@ -105,7 +105,7 @@ def test_wrong_models_are_refused_where_they_are(model_path: str) -> None:
     with pytest.raises(UsageError, match="give its path"):
         ray_data.Scorer(lmgauge.load_model(model_path))
     for step in (ray_data.Scorer, ray_data.Filter):
-        with pytest.raises(ModelFileError, match="no such model.* This is on the machine .*, in the folder "):
+        with pytest.raises(ModelFileError, match=r"no such model.* This is on the machine .*, in the folder "):
             step(f"{model_path}/missing")
     with pytest.raises(UsageError, match="Ray hands over batches as dict"):
         ray_data.Filter(model_path)({"text": ["a"]})

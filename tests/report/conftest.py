@@ -20,11 +20,17 @@ from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
+from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
 from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.limits import PerplexityLimits
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
+from lmgauge.filtering.plan import PlanSummary
+from lmgauge.filtering.rules import DocumentFigures, FilterRules, judge
 from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
+from lmgauge.filtering.tally import Example, Tally
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.scored_text import ScoredTexts
+from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import (
     alignments,
@@ -38,6 +44,7 @@ from lmgauge.report import (
     diagnosis,
     divergence,
     evaluations,
+    filtering,
     info,
     membership,
     mixture,
@@ -131,8 +138,35 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
         "percentiles": learnt_percentiles(),
+        "filtering": filtered(),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }
+
+
+def filtered(groups: int = 2, models: int = 1) -> lmgauge.FilteredDocuments:
+    """Documents that were filtered, with names and texts that try to drive a terminal."""
+    names = tuple([HOSTILE, LONG, *(f"m{i}" for i in range(models))][:models])
+    group_names = [HOSTILE, LONG, *(f"g{i}" for i in range(groups))][:groups]
+    tally = Tally(list(names))
+    groups_of_all = Groups.of([*group_names, None] * 4)
+    size = len(groups_of_all)
+    perplexity = np.repeat(np.geomspace(2.0, 1e6, size)[:, None], models, axis=1)
+    perplexity[-1] = np.inf
+    figures = DocumentFigures(names, np.full(size, 50), perplexity, np.full((size, models), 9), np.zeros((size, models)))
+    judgement = judge(FilterRules(max_perplexity=100, min_bytes=10), figures)
+    tally.count(figures, judgement, groups_of_all, np.ones(size, bool))
+    totals = SegmentTotals(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
+    scores = DocumentScores(figures.bytes, {name: DocumentSums(totals) for name in names}, {})
+    tally.add_totals(scores, np.ones(size, bool), judgement.reasons == 0)
+    tally.count_problem("no text", f"{HOSTILE}: {LONG}")
+    for key, reason in enumerate(("stays", "perplexity above")):
+        texts = (HOSTILE, LONG, "", "\u05d0\u202e\u05d1 <script>alert(1)</script>", "x" * 400)
+        tally.draw(reason, [Example(key, HOSTILE * 30, text, dict.fromkeys(names, 9.5)) for text in texts])
+    limits = tuple(PerplexityLimits(name, group, 2.0, None, (9.0,)) for name in names for group in (*group_names, None))
+    tally.stand_in = 4
+    signatures = dict.fromkeys(names, f"doc|model:{LONG}")
+    summary = PlanSummary(names, signatures, (HOSTILE, LONG), limits, HOSTILE)
+    return lmgauge.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
 
 
 def learnt_percentiles() -> lmgauge.Percentiles:
@@ -274,6 +308,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
     "words": lambda it: words.blocks(it["words"]),
     "percentiles": lambda it: percentiles.blocks(it["percentiles"]),
+    "filtering": lambda it: filtering.blocks(it["filtering"]),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
     ),
@@ -322,6 +357,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
         it["words"],
         it["percentiles"],
+        it["filtering"],
         it["pruned"],
         it["static"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),

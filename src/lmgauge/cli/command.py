@@ -10,7 +10,7 @@
 `settings` takes any frozen dataclass whose fields are called as the options are, so that a decision is made once, here, and
 travels as one object: no command has `**options: Any`. Options that several commands share are in `lmgauge.cli.options`
 (`reading_settings`, `scoring_settings`, `seed_option` ...). The headings in use are Options, Text, Errors, Model, Neural
-models, Statistics and Output; `--help` shows them in the order in which the decorators stand.
+models, ARPA and KenLM files, Statistics and Output; `--help` shows them in the order in which the decorators stand.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class CorpusTotals:
         """
         counts = {one.name: stored[one.name] for one in fields(cls)}
         for name, count in counts.items():
-            if type(count) is not int or count < 0:
+            if type(count) is not int or not 0 <= count < 1 << (160 if name == "cost" else 64):
                 raise ValueError(f"{name} is {count!r}")
         return cls(**counts)
 

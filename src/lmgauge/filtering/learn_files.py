@@ -14,7 +14,7 @@ from lmgauge.errors import InputError
 from lmgauge.filtering.filter_file import figures_of, groups_of, score_records
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.percentile_sample import Floats, Keys, PercentileSample, SampleSettings
-from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.percentiles import LEAST_DOCUMENTS, Percentiles
 from lmgauge.filtering.plan import FilterPlan, column_signatures, keys_of
 from lmgauge.filtering.records.forms import reader_of
 from lmgauge.filtering.records.records import RawBlock
@@ -60,12 +60,15 @@ def learn_files(
 
     Raises:
         InputError: a file cannot be read; a record is bad, and errors are to "fail"; or no document has a perplexity.
-        UsageError: the field of groups has more values than there can be groups.
+        UsageError: the field of groups has more values than there can be groups, or is not the one that chooses the model.
     """
+    plan.options.check_groups()
     settings = _Settings(plan, sample, sources, threads)
     engine.run(Stage("learn", len(sources), _work, settings, _needs, _makes, title="sampling documents"))
+    # With a model for each group, none has another's percentiles to stand in for its own.
+    least = LEAST_DOCUMENTS if plan.options.by is None else 1
     parts = (_collected(engine, number, sample) for number in range(len(sources)))
-    return Percentiles.learn(reduce(_merged, parts), column_signatures(plan.scorer), plan.options.scored_by())
+    return Percentiles.learn(reduce(_merged, parts), column_signatures(plan.scorer), plan.options.scored_by(), least)
 
 
 def sample_file(

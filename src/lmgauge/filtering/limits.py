@@ -60,7 +60,7 @@ def limits_of(
     found = []
     for model in rules.counting(models):
         groups = [] if used is None else [name for name in used.groups if used.has_own(model, name)]
-        for group in (*groups, None):
+        for group in (*groups, *([None] if used is None or used.has_stand_in else [])):
             low, high, cuts = _ends(rules, used, model, group)
             if low is not None or high is not None or cuts:
                 found.append(PerplexityLimits(model, group, low, high, cuts))

@@ -37,6 +37,9 @@ LEAST_DOCUMENTS = 100
 
 LEVEL = 0.95
 
+BY = "by"
+"""Name of the setting that says which field chose the model."""
+
 _TENTHS = np.array([round(10 * percent) for percent in PERCENTS])
 
 
@@ -156,6 +159,13 @@ class Percentiles(Shown):
     def percents(self) -> tuple[float, ...]:
         """The percentiles there are."""
         return PERCENTS
+
+    @property
+    def has_stand_in(self) -> bool:
+        """Whether the percentiles of all documents may stand in for those of a group: not where a field chose the model, as
+        then each group has a perplexity of another model, and these share no scale.
+        """
+        return BY not in self.settings
 
     def has_own(self, model: str, group: str | None) -> bool:
         """Return True if a group has percentiles of its own, False if those of all documents stand in for them.

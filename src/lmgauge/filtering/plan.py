@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmgauge.choices import BadRecordPolicy, Format
+from lmgauge.errors import UsageError
 from lmgauge.filtering.limits import PerplexityLimits, limits_of
 from lmgauge.filtering.percentile_sample import document_keys
-from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.percentiles import BY, Percentiles
 from lmgauge.filtering.records.records import RecordFields, Records
 from lmgauge.filtering.rules import BUCKETS, FilterRules
 from lmgauge.filtering.scorer import CHOSEN, Scorer
@@ -41,7 +42,20 @@ class RecordOptions:
 
     def scored_by(self) -> dict[str, str]:
         """Return what of it changes scores, by name, as percentiles carry it."""
-        return {"field": self.field, "lines": "yes" if self.lines else "no"}
+        chosen = {} if self.by is None else {BY: self.by}
+        return {"field": self.field, "lines": "yes" if self.lines else "no", **chosen}
+
+    def check_groups(self) -> None:
+        """Refuse percentiles of perplexities of several models.
+
+        Raises:
+            UsageError: a field chooses the model, and groups are the values of another.
+        """
+        if self.by is not None and self.group_field != self.by:
+            raise UsageError(
+                f"the field {self.by!r} chooses the model, so percentiles are by that field: perplexities of several models "
+                "share no scale; leave out the other group"
+            )
 
     @property
     def group_field(self) -> str | None:
@@ -59,6 +73,7 @@ class PlanSummary:
         rules: what stays, in words.
         limits: of the perplexities of what stays.
         group_field: the field of the groups; None without groups.
+        by: the field that chooses the model; None where every model scores all documents.
     """
 
     models: tuple[str, ...]
@@ -66,6 +81,7 @@ class PlanSummary:
     rules: tuple[str, ...]
     limits: tuple[PerplexityLimits, ...] = ()
     group_field: str | None = None
+    by: str | None = None
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> PlanSummary:
@@ -80,8 +96,8 @@ class PlanSummary:
         signatures = {str(name): str(line) for name, line in stored["signatures"].items()}
         models, rules = (tuple(map(str, stored[name])) for name in ("models", "rules"))
         limits = tuple(map(PerplexityLimits.from_dict, stored["limits"]))
-        group = stored["group_field"]
-        return cls(models, signatures, rules, limits, None if group is None else str(group))
+        group, by = (None if stored[name] is None else str(stored[name]) for name in ("group_field", "by"))
+        return cls(models, signatures, rules, limits, group, by)
 
 
 @dataclass(frozen=True)
@@ -135,6 +151,8 @@ class FilterPlan:
             UsageError: a rule without its percentiles, or percentiles of other models.
         """
         self.rules.check(self.names, self.percentiles)
+        if self.rules.needs_percentiles:
+            self.options.check_groups()
         if self.percentiles is not None:
             self.percentiles.check(column_signatures(self.scorer), self.options.scored_by(), self.options.group_field)
 
@@ -142,7 +160,8 @@ class FilterPlan:
         """Return what a result says of the decisions."""
         rules = tuple(self.rules.describe(self.names, self.percentiles))
         limits = limits_of(self.rules, self.names, self.percentiles)
-        return PlanSummary(tuple(self.names), column_signatures(self.scorer), rules, limits, self.options.group_field)
+        fields = self.options.group_field, self.options.by
+        return PlanSummary(tuple(self.names), column_signatures(self.scorer), rules, limits, *fields)
 
     def described(self) -> dict[str, Any]:
         """Return all that the output depends on, as plain values."""

@@ -30,6 +30,7 @@ REASONS = (
     "unseen words",
     "perplexity below",
     "perplexity above",
+    "no percentiles",
     "percentile below",
     "percentile above",
 )
@@ -283,9 +284,11 @@ class _Bounds(NamedTuple):
             for row, name in enumerate(names):
                 for column, model in enumerate(models):
                     for end, percent in enumerate((low, high, *cuts)):
-                        if percent is not None and (end, percent) not in ((0, 0.0), (1, 100.0)):
+                        if not percentiles.has_stand_in and not percentiles.has_own(model, name):
+                            table[end, row, column] = np.nan
+                        elif percent is not None and (end, percent) not in ((0, 0.0), (1, 100.0)):
                             table[end, row, column] = percentiles.value(model, name, percent)
-            if percentiles.groups:
+            if percentiles.groups and percentiles.has_stand_in:
                 stand_in = np.array([not all(percentiles.has_own(model, name) for model in models) for name in names])
         low_ends, high_ends, head, middle = table[:, groups.codes]
         return cls(low_ends, high_ends, head, middle, stand_in[groups.codes])
@@ -310,6 +313,8 @@ def _tests(
         yield "perplexity below", _any(perplexity < rules.min_perplexity)
     if rules.max_perplexity is not None:
         yield "perplexity above", _any(perplexity > rules.max_perplexity)
+    if rules.needs_percentiles:
+        yield "no percentiles", _any(np.isnan(bounds.low))
     if rules.keep is not None:
         yield "percentile below", _any(perplexity <= bounds.low)
         yield "percentile above", _any(perplexity > bounds.high)
@@ -347,7 +352,7 @@ def _percentile_lines(rules: FilterRules, models: list[str], percentiles: Percen
             rest if name is None else f"{percentiles.sample.group} {name!r}",
             len(models) > 1,
         )
-        for name in [*groups, None]
+        for name in [*groups, *([None] if percentiles.has_stand_in else [])]
         for model in models
     ]
     yield from lines[:_MOST_LINES]

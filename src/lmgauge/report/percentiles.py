@@ -40,7 +40,7 @@ def _largest(percentiles: Percentiles, most: int) -> list[str]:
 
 
 def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
-    rows: list[str | None] = [*names, None]
+    rows: list[str | None] = [*names, *([None] if percentiles.has_stand_in else [])]
     groups = [percentiles.overall if name is None else percentiles.groups[name] for name in rows]
     own = [name is None or percentiles.has_own(model, name) for name in rows]
     columns = [
@@ -53,16 +53,21 @@ def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
         values = [percentiles.value(model, name, percent) if has else None for name, has in zip(rows, own, strict=True)]
         columns.append(doc.numbers(f"p{percent:g}", values, 1))
         if is_sampled:
-            ends = [_interval(percentiles, model, name, percent) for name in rows]
-            cells = [doc.between(pair if has else None, 1) for pair, has in zip(ends, own, strict=True)]
+            cells = [_interval(percentiles, model, name, percent) for name in rows]
             columns.append(doc.Column(f"95 % of p{percent:g}", cells, drop))
     title = f"perplexity by {model}" if len(percentiles.signatures) > 1 else "perplexity"
-    return doc.Table(tuple(columns), title, bold=(len(rows) - 1,))
+    return doc.Table(tuple(columns), title, bold=(len(rows) - 1,) if percentiles.has_stand_in else ())
 
 
-def _interval(percentiles: Percentiles, model: str, group: str | None, percent: float) -> tuple[float, float] | None:
+def _interval(percentiles: Percentiles, model: str, group: str | None, percent: float) -> doc.Cell:
+    """Return the interval of a percentile; a dash where a group has no percentiles of its own."""
+    of_group = percentiles.overall if group is None else percentiles.groups[group]
+    if group is not None and not percentiles.has_own(model, group):
+        return doc.Number(None)
+    if of_group.sampled == of_group.documents:
+        return "exact"
     low, high = percentiles.interval(model, group, percent)
-    return None if low is None or high is None else (low, high)
+    return doc.Number(None) if low is None or high is None else doc.between((low, high), 1)
 
 
 def _notes(percentiles: Percentiles) -> Iterator[str]:
@@ -75,17 +80,17 @@ def _notes(percentiles: Percentiles) -> Iterator[str]:
     for name, model in overall.models.items():
         if missing := overall.sampled - model.scored:
             yield f"{missing:,} of {overall.sampled:,} sampled documents have no perplexity by {name}"
+    judges = "judges them by the percentiles of all" if percentiles.has_stand_in else "drops them: no model is for them"
     small = [name for name in percentiles.groups if not all(percentiles.has_own(model, name) for model in overall.models)]
     if small:
         count = sum(percentiles.groups[name].documents for name in small)
         these = "1 group has" if len(small) == 1 else f"{len(small):,} groups have"
         yield (
-            f"{these} fewer than {percentiles.least:,} documents with a perplexity ({count:,} documents): "
-            "a filter judges them by the percentiles of all"
+            f"{these} fewer than {percentiles.least:,} documents with a perplexity ({count:,} documents): a filter {judges}"
         )
     loose = overall.documents - sum(group.documents for group in percentiles.groups.values())
     if sample.group is not None and loose:
-        yield f"{loose:,} documents have no {sample.group}: a filter judges them by the percentiles of all"
+        yield f"{loose:,} documents have no {sample.group}: a filter {judges}"
     hidden = len(percentiles.groups) - _MOST_ROWS
     if hidden > 0:
         yield f"the {_MOST_ROWS} largest groups are shown; the file has {hidden:,} more"
@@ -94,6 +99,7 @@ def _notes(percentiles: Percentiles) -> Iterator[str]:
 def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
     """Return the percentiles of the largest groups as lines with bands."""
     groups: list[str | None] = [name for name in _largest(percentiles, _MOST_LINES) if percentiles.has_own(model, name)]
+    rest = [None] if percentiles.has_stand_in else []
     several = len(percentiles.signatures) > 1
     return doc.ChartData(
         f"percentiles-{[*percentiles.signatures].index(model) + 1}" if several else "percentiles",
@@ -101,10 +107,10 @@ def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
         "documents up to this perplexity",
         "perplexity",
         "",
-        tuple(_line(percentiles, model, name) for name in [*groups, None]),
+        tuple(_line(percentiles, model, name) for name in [*groups, *rest]),
         x_unit="%",
         log_y=True,
-        note="the largest groups, and all documents" if len(groups) < len(percentiles.groups) else "",
+        note=f"the largest groups{', and all documents' * len(rest)}" if len(groups) < len(percentiles.groups) else "",
     )
 
 
