@@ -160,7 +160,7 @@ class PerplexityHistogram:
             >>> histogram = PerplexityHistogram(["en"])
             >>> histogram.add(Groups.none(3), np.array([[1.0], [4.0], [5.0]]))
             >>> histogram.median("en")
-            (4.0, 4.362030930661063)
+            (4.0, 4.362030930661031)
         """
         ranks = np.cumsum(self.counts(model, group)[: _BINS + 1])
         if not ranks[-1]:
