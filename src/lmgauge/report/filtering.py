@@ -256,10 +256,8 @@ def _group_lines(result: FilteredDocuments, groups: Sequence[GroupCounts], model
         bins = result.scored.bins(model, name, common)
         whole = sum(bins.counts)
         middles = [math.sqrt(low * high) for low, high in zip(bins.edges, bins.edges[1:], strict=False)]
-        filled = [place for place, count in enumerate(bins.counts) if count]
-        if filled:
-            around = slice(max(0, filled[0] - 1), filled[-1] + 2)
-            lines.append(doc.series(name, middles[around], [100 * count / whole for count in bins.counts[around]]))
+        if whole:
+            lines.append(doc.series(name, middles, [100 * count / whole for count in bins.counts]))
     rest = len(result.groups) - len(known)
     note = f"The {len(known)} largest of {len(result.groups):,} groups" if rest else ""
     to = f", {model}" if len(result.models) > 1 else ""
