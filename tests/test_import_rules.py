@@ -58,7 +58,9 @@ ALLOWED: dict[str, set[str]] = {
     "filtering": FOR_ALL | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
-    "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
+    "report": FOR_ALL
+    | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"}
+    | {"lmgauge.filtering"},
     "api": FOR_ALL | EVERY_ROOM,
     "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "cluster": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
@@ -94,7 +96,7 @@ LIBRARIES: dict[str, set[str]] = {
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
-    "filtering": {"numpy", "pyarrow", "zstandard"},
+    "filtering": {"numpy", "pandas", "pyarrow", "zstandard"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},

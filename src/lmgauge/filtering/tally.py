@@ -216,7 +216,7 @@ def example_text(text: bytes) -> str:
 
 def _count(value: object) -> int:
     if type(value) is not int or not 0 <= value < 1 << 64:
-        raise ValueError("there is something that is no count")
+        raise ValueError("something is not a count")
     return value
 
 
@@ -229,5 +229,5 @@ def _one_of(known: Iterable[str], name: str) -> str:
 def _example(stored: Mapping[str, Any]) -> Example:
     perplexity = {str(name): None if value is None else float(value) for name, value in stored["perplexity"].items()}
     if any(value is not None and not value >= 0 for value in perplexity.values()):
-        raise ValueError("there is a perplexity that is no number")
+        raise ValueError("a perplexity is not a number")
     return Example(_count(stored["key"]), str(stored["place"]), str(stored["text"]), perplexity)
