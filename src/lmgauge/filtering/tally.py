@@ -20,8 +20,7 @@ from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures
 STAYS = REASONS[0]
 EXAMPLES = 5
 """How many examples there are of what stays, and of what is dropped for each reason."""
-EXAMPLE_CHARACTERS = 400
-"""How much of a text an example has, at most."""
+_EXAMPLE_CHARACTERS = 400
 _COUNTS = ("documents", "bytes", "stay_documents", "stay_bytes")
 _TOTALS = ("totals", "stay_totals")
 
@@ -206,12 +205,13 @@ class Tally:
 
 
 def example_text(text: bytes) -> str:
-    """Return how a text begins.
+    """Return how a text begins, with a sign at the end where it goes on.
 
     Args:
         text: UTF-8.
     """
-    return text[: 4 * EXAMPLE_CHARACTERS].decode("utf-8", "ignore")[:EXAMPLE_CHARACTERS]
+    begin = text[: 4 * _EXAMPLE_CHARACTERS + 4].decode("utf-8", "ignore")
+    return begin if len(begin) <= _EXAMPLE_CHARACTERS else f"{begin[:_EXAMPLE_CHARACTERS]}…"
 
 
 def _count(value: object) -> int:
