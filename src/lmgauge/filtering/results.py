@@ -55,6 +55,7 @@ class FilteredDocuments(Shown):
         rules: what stays, in words.
         limits: between which perplexities documents stay, by model and group.
         group_field: the field of the groups; None without groups.
+        by: the field that chooses the model; None where every model scores all documents.
         signatures: of the models, by the name of their columns.
         models: the names of the models.
         examples: documents drawn at random, by what became of them ("stays", or the reason).
@@ -89,6 +90,7 @@ class FilteredDocuments(Shown):
     rules: tuple[str, ...]
     limits: tuple[PerplexityLimits, ...]
     group_field: str | None
+    by: str | None
     signatures: Mapping[str, str]
     models: tuple[str, ...]
     examples: Mapping[str, Sequence[Example]]
@@ -130,6 +132,7 @@ class FilteredDocuments(Shown):
             rules=summary.rules,
             limits=summary.limits,
             group_field=summary.group_field,
+            by=summary.by,
             signatures=summary.signatures,
             models=summary.models,
             examples=total.examples,

@@ -22,7 +22,7 @@ from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, Percentile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DatasetFilter", "DatasetScorer", "filter", "scorer"]
+__all__ = ["filter", "scorer"]
 
 Batch = Mapping[str, Sequence[Any]]
 

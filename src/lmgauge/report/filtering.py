@@ -135,10 +135,15 @@ def _perplexities(result: FilteredDocuments) -> Iterator[doc.Block]:
         doc.numbers("tokens", [one.tokens for one in totals], form="count", drop=2),
         doc.numbers("unseen words", [one.unseen_share for one in totals], 2, "percent", drop=1),
         doc.Column("bits/byte", [doc.Number(one.bits_per_byte, bound=one.unseen > 0) for one in totals]),
-        doc.numbers("perplexity", [one.perplexity for one in totals], 2),
-        doc.Column("median document", [_bin(median) for median in medians]),
+        *(() if result.by else (doc.numbers("perplexity", [one.perplexity for one in totals], 2),)),
+        *(() if result.by else (doc.Column("median document", [_bin(median) for median in medians]),)),
     )
     yield doc.Table(columns, footnotes=_more(len(result.models)))
+    if result.by:
+        yield from doc.notes(
+            [f"each {result.by} has a model of its own: their perplexities share no scale, bits per byte do"]
+        )
+        return
     for name in names[:_MOST_CHARTS]:
         yield from _histogram(result, name)
 
