@@ -180,12 +180,12 @@ def test_what_cannot_be_selected_is_refused_and_leaves_nothing(folder: Path) -> 
     share, pool = SelectionSettings(share=0.5), folder / "pool.jsonl"
     assert_refused(folder, "would replace", output=pool)
     assert_refused(folder, "held-out text is for trying shares", held_out=folder / "target.txt", settings=share)
-    refused(
+    assert_refused(
         folder, "give a higher --max-difference", output=folder / "x" / "y", settings=SelectionSettings(max_difference=-99.0)
     )
     assert_refused(folder, "this one is strings", pool=Corpus.from_strings(["a b", "c d"]), output=folder / "x")
     assert_refused(folder, "the pool is read several times", pool=Corpus.from_strings(iter(["a b", "c d"])))
-    refused(
+    assert_refused(
         folder,
         "whole files are not written",
         pool=Corpus.from_files(pool, unit="document", format="text"),
