@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any, Unpack
 
-from lmgauge.api.filter import RuleKeywords
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.filtering.document_scores import FIGURES, DocumentScores
 from lmgauge.filtering.documents import Documents, label_of
+from lmgauge.filtering.options import RuleKeywords
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer

@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from lmgauge.api.filter import RuleKeywords
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Documents, label_of
+from lmgauge.filtering.options import RuleKeywords
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer

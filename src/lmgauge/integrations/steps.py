@@ -12,8 +12,9 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.filter_file import figures_of
 from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.options import RecordOptions
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.plan import FilterPlan, RecordOptions
+from lmgauge.filtering.plan import FilterPlan
 from lmgauge.filtering.rules import BUCKETS, REASONS, FilterRules, judge
 from lmgauge.filtering.scorer import Model, Scorer
 
