@@ -30,6 +30,10 @@ class RecordOptions:
         id: the field that names a record, in rejects and examples.
         format: of all files; None to go by their names.
         errors: "reject" bad records, which are counted and kept aside, or "fail".
+
+    Example:
+        >>> RecordOptions(field="body", by="lang").group_field
+        'lang'
     """
 
     field: str = "text"
