@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.errors import UsageError
-from lmgauge.memory import bytes_in_memory, free_memory, parse_size, resident_bytes, size_in_words
+from lmgauge.memory import ask_for_huge_pages, bytes_in_memory, free_memory, parse_size, resident_bytes, size_in_words
 
 GB = 1 << 30
 
@@ -173,3 +173,11 @@ def test_of_a_file_that_is_not_there_nothing_is_known(tmp_path: Path) -> None:
     assert bytes_in_memory(tmp_path) is None
     (tmp_path / "empty").touch()
     assert bytes_in_memory(tmp_path) in (0, None)
+
+
+def test_a_system_without_huge_pages_is_asked_in_vain() -> None:
+    class Refusing:
+        def madvise(self, option: int) -> None:
+            raise OSError(22, "Invalid argument")
+
+    ask_for_huge_pages(Refusing())  # type: ignore[arg-type]

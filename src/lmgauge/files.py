@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -111,6 +111,18 @@ def _holds(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool
     if not (os.path.isdir(folder) and os.path.exists(path)):
         return False
     return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
+
+
+def naming(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
+    """Let errors of the operating system in a block name the file that the block writes to, where several are open.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        OutputError: in place of the error.
+    """
+    return _explained(Path(path), [])
 
 
 @contextmanager

@@ -135,6 +135,31 @@ def is_larger_than_free(path: Path, size: int) -> bool:
     return True
 
 
+def ask_for_huge_pages(mapped: mmap.mmap) -> None:
+    """Ask for a mapped file to come into memory in huge pages, where the system has them for files.
+
+    Lookups all over a file of 4-kB pages spend a third of their time on finding out where its pages are: measured with 0.2
+    and 1.4 GB of tables on Linux 6.18. Pages that are in memory already stay as they are. For files that fit into memory
+    only: each page that is missed brings two megabytes.
+
+    Args:
+        mapped: the file.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryFile() as file:
+        ...     _ = file.write(b"the cat")
+        ...     file.flush()
+        ...     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        ...         ask_for_huge_pages(mapped)
+        ...         mapped[:]
+        b'the cat'
+    """
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+
+
 def bytes_in_memory(path: Path) -> int | None:
     """Return how many bytes of a file, or of all files in a folder, are in memory now; None where the system does not say.
 

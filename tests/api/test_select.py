@@ -169,7 +169,7 @@ def test_models_beyond_memory_are_trained_on_disk(
     assert list(tmp_path.iterdir()) == []
 
 
-def refused(folder: Path, message: str, pool: Any = None, **options: Any) -> None:
+def assert_refused(folder: Path, message: str, pool: Any = None, **options: Any) -> None:
     before = sorted(folder.iterdir())
     with pytest.raises((InputError, UsageError), match=message):
         select_documents(folder / "pool.jsonl" if pool is None else pool, folder / "target.txt", **options)
@@ -178,23 +178,23 @@ def refused(folder: Path, message: str, pool: Any = None, **options: Any) -> Non
 
 def test_what_cannot_be_selected_is_refused_and_leaves_nothing(folder: Path) -> None:
     share, pool = SelectionSettings(share=0.5), folder / "pool.jsonl"
-    refused(folder, "would replace", output=pool)
-    refused(folder, "held-out text is for trying shares", held_out=folder / "target.txt", settings=share)
-    refused(
+    assert_refused(folder, "would replace", output=pool)
+    assert_refused(folder, "held-out text is for trying shares", held_out=folder / "target.txt", settings=share)
+    assert_refused(
         folder, "give a higher --max-difference", output=folder / "x" / "y", settings=SelectionSettings(max_difference=-99.0)
     )
-    refused(folder, "this one is strings", pool=Corpus.from_strings(["a b", "c d"]), output=folder / "x")
-    refused(folder, "the pool is read several times", pool=Corpus.from_strings(iter(["a b", "c d"])))
-    refused(
+    assert_refused(folder, "this one is strings", pool=Corpus.from_strings(["a b", "c d"]), output=folder / "x")
+    assert_refused(folder, "the pool is read several times", pool=Corpus.from_strings(iter(["a b", "c d"])))
+    assert_refused(
         folder,
         "whole files are not written",
         pool=Corpus.from_files(pool, unit="document", format="text"),
         output=folder / "x",
     )
     replacing = Corpus.from_files(pool, errors="replace")
-    refused(folder, "nothing in them is replaced", pool=replacing, output=folder / "x")
-    refused(folder, "no document of the pool has a word", pool=Corpus.from_strings([" ", "  "]), settings=share)
-    refused(folder, "takes no given text", pool=Corpus.from_strings(["a", "b"], given=["c", "d"]))
+    assert_refused(folder, "nothing in them is replaced", pool=replacing, output=folder / "x")
+    assert_refused(folder, "no document of the pool has a word", pool=Corpus.from_strings([" ", "  "]), settings=share)
+    assert_refused(folder, "takes no given text", pool=Corpus.from_strings(["a", "b"], given=["c", "d"]))
 
 
 def test_a_record_with_a_field_of_the_name_of_a_column_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.FilteredDocuments:
         tally.draw(reason, [Example(key, HOSTILE * 30, text, dict.fromkeys(names, 9.5)) for text in texts])
     limits = tuple(PerplexityLimits(name, group, 2.0, None, (9.0,)) for name in names for group in (*group_names, None))
     tally.stand_in = 4
-    signatures = dict.fromkeys(names, f"doc|model:{LONG}")
+    signatures = dict.fromkeys(names, "doc|v:1")
     summary = PlanSummary(names, signatures, (HOSTILE, LONG), limits, HOSTILE)
     return lmgauge.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
 

@@ -42,6 +42,17 @@ class FilterWork:
         workers: processes, each with a file at a time; None for this one alone.
         ray: address of a cluster of Ray, or `local`, whose tasks take a file each.
         shard: number of a share of the files, from 0, and how many shares there are; None for all files.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> from pathlib import Path
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("one", "two"):
+        ...         _ = Path(folder, f"{name}.txt").write_text("a b\\nx y z\\n")
+        ...     inputs, half = f"{folder}/*.txt", FilterWork(threads=1, shard=(0, 2))
+        ...     lmgauge.filter_documents({"m": model}, inputs, f"{folder}/out/", max_perplexity=3, work=half).files
+        1
     """
 
     threads: int | None = None

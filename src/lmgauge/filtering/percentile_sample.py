@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 SAMPLE_SIZE = 20_000
 MOST_GROUPS = 1_000
 _LAST_KEY = np.uint64(2**64 - 1)
-_PENDING = 65_536  # documents that may wait until those are left out that have no place any more
+_PENDING = 1_024  # documents that may wait until those are left out that have no place any more
 
 
 def document_keys(label: str, first: int, count: int, seed: int) -> Keys:

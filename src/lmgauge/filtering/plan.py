@@ -30,6 +30,10 @@ class RecordOptions:
         id: the field that names a record, in rejects and examples.
         format: of all files; None to go by their names.
         errors: "reject" bad records, which are counted and kept aside, or "fail".
+
+    Example:
+        >>> RecordOptions(field="body", by="lang").group_field
+        'lang'
     """
 
     field: str = "text"
@@ -73,6 +77,7 @@ class PlanSummary:
         rules: what stays, in words.
         limits: of the perplexities of what stays.
         group_field: the field of the groups; None without groups.
+        by: the field that chooses the model; None where every model scores all documents.
     """
 
     models: tuple[str, ...]
@@ -80,6 +85,7 @@ class PlanSummary:
     rules: tuple[str, ...]
     limits: tuple[PerplexityLimits, ...] = ()
     group_field: str | None = None
+    by: str | None = None
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> PlanSummary:
@@ -94,8 +100,8 @@ class PlanSummary:
         signatures = {str(name): str(line) for name, line in stored["signatures"].items()}
         models, rules = (tuple(map(str, stored[name])) for name in ("models", "rules"))
         limits = tuple(map(PerplexityLimits.from_dict, stored["limits"]))
-        group = stored["group_field"]
-        return cls(models, signatures, rules, limits, None if group is None else str(group))
+        group, by = (None if stored[name] is None else str(stored[name]) for name in ("group_field", "by"))
+        return cls(models, signatures, rules, limits, group, by)
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,8 @@ class FilterPlan:
         """Return what a result says of the decisions."""
         rules = tuple(self.rules.describe(self.names, self.percentiles))
         limits = limits_of(self.rules, self.names, self.percentiles)
-        return PlanSummary(tuple(self.names), column_signatures(self.scorer), rules, limits, self.options.group_field)
+        fields = self.options.group_field, self.options.by
+        return PlanSummary(tuple(self.names), column_signatures(self.scorer), rules, limits, *fields)
 
     def described(self) -> dict[str, Any]:
         """Return all that the output depends on, as plain values."""

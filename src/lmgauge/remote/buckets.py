@@ -83,12 +83,12 @@ class BucketStore:
         return FileState(None if size is None else int(size), version.strip('"'))
 
     def exists(self) -> bool:
-        """Return True if the file is there."""
+        """Return True if the file is there; a store has no folders, so a name that others begin with is not one."""
         try:
-            self._asked(lambda: self._files.info(self._path))
+            info = self._asked(lambda: self._files.info(self._path))
         except NotThereError:
             return False
-        return True
+        return bool(info.get("type") != "directory")
 
     def matches(self) -> list[str]:
         """Return the addresses of the files that match the address as a pattern, sorted."""

@@ -53,16 +53,21 @@ def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
         values = [percentiles.value(model, name, percent) if has else None for name, has in zip(rows, own, strict=True)]
         columns.append(doc.numbers(f"p{percent:g}", values, 1))
         if is_sampled:
-            ends = [_interval(percentiles, model, name, percent) for name in rows]
-            cells = [doc.between(pair if has else None, 1) for pair, has in zip(ends, own, strict=True)]
+            cells = [_interval(percentiles, model, name, percent) for name in rows]
             columns.append(doc.Column(f"95 % of p{percent:g}", cells, drop))
     title = f"perplexity by {model}" if len(percentiles.signatures) > 1 else "perplexity"
     return doc.Table(tuple(columns), title, bold=(len(rows) - 1,) if percentiles.has_stand_in else ())
 
 
-def _interval(percentiles: Percentiles, model: str, group: str | None, percent: float) -> tuple[float, float] | None:
+def _interval(percentiles: Percentiles, model: str, group: str | None, percent: float) -> doc.Cell:
+    """Return the interval of a percentile; a dash where a group has no percentiles of its own."""
+    of_group = percentiles.overall if group is None else percentiles.groups[group]
+    if group is not None and not percentiles.has_own(model, group):
+        return doc.Number(None)
+    if of_group.sampled == of_group.documents:
+        return "exact"
     low, high = percentiles.interval(model, group, percent)
-    return None if low is None or high is None else (low, high)
+    return doc.Number(None) if low is None or high is None else doc.between((low, high), 1)
 
 
 def _notes(percentiles: Percentiles) -> Iterator[str]:

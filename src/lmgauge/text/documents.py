@@ -285,9 +285,7 @@ class Corpus:
             [b'the cat', b'down']
         """
         if self.is_joined or self.boundary is not None or self._one_shot is not None or self._chosen is not None:
-            raise UsageError(
-                "segments of this text cannot be chosen: it is joined, has given text, or can be read only once"
-            )
+            raise UsageError("of a text that is joined, has given text or can be read only once no segments can be chosen")
         other = self.in_blocks(self.block_bytes)
         other._chosen = segments
         return other

@@ -44,6 +44,7 @@ def evict(mapped: mmap.mmap, file: Path) -> None:
     """Drop a mapped file from memory; afterwards single pages come back, without those beside them."""
     mapped.madvise(mmap.MADV_DONTNEED)
     mapped.madvise(mmap.MADV_RANDOM)
+    mapped.madvise(mmap.MADV_NOHUGEPAGE)  # which is asked for only where the file fits into memory
     descriptor = os.open(file, os.O_RDWR)
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

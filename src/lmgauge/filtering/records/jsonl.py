@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.files import naming
 from lmgauge.filtering.document_scores import name_taken
 from lmgauge.filtering.documents import NO_TEXT, Documents, label_of
 from lmgauge.filtering.records.lines import whole_lines
@@ -114,7 +115,8 @@ class JsonlWriter:
         for row, members in zip(rows.tolist(), columns, strict=True):
             labels = "".join(f", {json.dumps(name)}: {json.dumps(values[row])}" for name, values in scored.labels.items())
             parts += _open_object(scored.records, row), members.encode(), labels.encode(), b"}\n"
-        return self._file.write(b"".join(parts))
+        with naming(self._path):
+            return self._file.write(b"".join(parts))
 
 
 def _open_object(records: Records, row: int) -> bytes:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.files import naming
 from lmgauge.filtering.documents import Documents
 from lmgauge.filtering.records.packing import writing_packed
 from lmgauge.filtering.records.records import BLOCK_BYTES, RawBlock, RecordFields, Records, ScoredRecords
@@ -72,7 +73,8 @@ class LineWriter:
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
         """Write lines; see `RecordWriter`."""
         lines = scored.records.raw
-        return self._file.write(b"".join(lines[row] + b"\n" for row in rows.tolist()))
+        with naming(self._path):
+            return self._file.write(b"".join(lines[row] + b"\n" for row in rows.tolist()))
 
 
 def whole_lines(source: Source) -> Iterator[RawBlock]:

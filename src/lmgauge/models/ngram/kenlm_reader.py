@@ -15,7 +15,7 @@ from lmgauge._kernels import _native
 from lmgauge.choices import ARPA_ENDINGS, KENLM_MAGIC
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing
-from lmgauge.memory import is_larger_than_free
+from lmgauge.memory import ask_for_huge_pages, is_larger_than_free
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.kenlm_tables import KINDS, KenlmTables
 from lmgauge.models.ngram.model import NgramModel
@@ -144,7 +144,8 @@ def read_kenlm(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") -
             mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
         raise ModelFileError(f"{path}: cannot be read: {error}") from error
-    is_larger_than_free(path, len(mapped))
+    if not is_larger_than_free(path, len(mapped)):
+        ask_for_huge_pages(mapped)
     data = np.frombuffer(mapped, np.uint8)
     try:
         kind, counts, has_words, (begin, end), *_ = _native.kenlm_layout(data)

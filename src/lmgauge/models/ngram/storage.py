@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import LmgaugeError, ModelFileError, NotEnoughMemoryError
 from lmgauge.files import writing_directory
-from lmgauge.memory import is_larger_than_free, size_in_words
+from lmgauge.memory import ask_for_huge_pages, is_larger_than_free, size_in_words
 from lmgauge.models.ngram.config import check_config
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
@@ -185,6 +185,8 @@ def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
     file = path / "model.safetensors"
     mapped, state = _map(file, str(config["sha256"]))
     larger, began = is_larger_than_free(path, len(mapped)), time.monotonic()
+    if not larger:
+        ask_for_huge_pages(mapped)
     trusted = just_written or state.is_known()
     if not trusted:
         _check_header(file)
