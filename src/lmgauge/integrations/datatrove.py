@@ -109,7 +109,8 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         """
         group = self.documents.group_field
         scores = _scored(self.documents.scorer, batch)
-        verdicts = self.documents.judge(scores, None if group is None else [doc.metadata.get(group) for doc in batch])
+        labels = None if group is None else [label_of(doc.metadata.get(group)) for doc in batch]
+        verdicts = self.documents.judge(scores, labels)
         for doc, figures, problem in zip(batch, _figures(scores), scores.problem_texts(), strict=True):
             doc.metadata |= {**figures, PROBLEM_COLUMN: problem}
         if verdicts.buckets is not None:

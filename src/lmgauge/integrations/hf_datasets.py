@@ -158,8 +158,8 @@ class DatasetFilter(_OfKnownModels):
         self._check(self._filter.scorer)
         if isinstance(batch, Mapping):
             group = self._filter.group_field
-            values = None if group is None else _column(batch, group)
-            return [reason is None for reason in self._filter.judge(_scored(self._filter.scorer, batch), values).reasons]
+            labels = None if group is None else list(map(label_of, _column(batch, group)))
+            return [reason is None for reason in self._filter.judge(_scored(self._filter.scorer, batch), labels).reasons]
         return [reason is None for reason in self._filter.judge_table(_checked(batch))[1]]
 
 
