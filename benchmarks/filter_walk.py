@@ -88,12 +88,14 @@ def _copy(folder: Path, number: int) -> None:
 
     earlier = number % DIFFERENT
     if number % 2:
-        with pq.ParquetFile(folder / f"part-{earlier:04d}.parquet") as file:
-            with pq.ParquetWriter(folder / f"part-{number:04d}.parquet", file.schema_arrow, compression="zstd") as writer:
-                for group in range(file.num_row_groups):
-                    table = file.read_row_group(group)
-                    ids = pc.replace_substring(table["id"], f"{earlier}-", f"{number}-", max_replacements=1)
-                    writer.write_table(table.set_column(0, "id", ids))
+        with (
+            pq.ParquetFile(folder / f"part-{earlier:04d}.parquet") as file,
+            pq.ParquetWriter(folder / f"part-{number:04d}.parquet", file.schema_arrow, compression="zstd") as writer,
+        ):
+            for group in range(file.num_row_groups):
+                table = file.read_row_group(group)
+                ids = pc.replace_substring(table["id"], f"{earlier}-", f"{number}-", max_replacements=1)
+                writer.write_table(table.set_column(0, "id", ids))
         return
     with (
         open(folder / f"part-{earlier:04d}.jsonl.zst", "rb") as source,
