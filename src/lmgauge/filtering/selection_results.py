@@ -155,7 +155,7 @@ class Selection(Shown):
     def best(self) -> SelectionCut | None:
         """The share with the lowest perplexity on the held-out text; None where no share was tried."""
         tried = [cut for cut in self.cuts if cut.selected is not None]
-        return min(tried, key=_perplexity, default=None)
+        return min(tried, key=perplexity_of, default=None)
 
     @property
     def smallest_alike(self) -> SelectionCut | None:
@@ -202,7 +202,16 @@ class Selection(Shown):
         return f"{brief}, held-out perplexity {chosen.selected.perplexity:.4g}{versus}"
 
 
-def _perplexity(cut: SelectionCut) -> float:
+def perplexity_of(cut: SelectionCut) -> float:
+    """Return the perplexity of a share that was tried.
+
+    Args:
+        cut: the share.
+
+    Example:
+        >>> perplexity_of(SelectionCut(0.25, 5, 50, -0.5, MeasuredModel(101.0)))
+        101.0
+    """
     assert cut.selected is not None
     return cut.selected.perplexity
 
@@ -222,7 +231,7 @@ def choose_cut(cuts: Sequence[SelectionCut], tolerance: float) -> SelectionCut:
         >>> choose_cut([small, best], 0.0).share, choose_cut([small, best], 0.03).share
         (0.5, 0.25)
     """
-    best = min(cuts, key=_perplexity)
+    best = min(cuts, key=perplexity_of)
     for cut in cuts if tolerance else ():
         assert cut.selected is not None
         interval = cut.selected.ratio_interval
