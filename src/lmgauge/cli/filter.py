@@ -56,7 +56,7 @@ def reading_records(*more: Callable[[Any], Any]) -> Decorator:
         click.option(
             "--lines",
             is_flag=True,
-            help="Each line of a document is a sentence of its own, as in CCNet; else a document is one segment.",
+            help="Each line of a document is a sentence of its own; else a document is one segment, as in CCNet.",
         ),
         click.option("--by", metavar="NAME", help="Field whose value chooses the model, such as the language."),
         click.option("--group", metavar="NAME", help="Field that parts documents into groups; that of --by if not given."),
