@@ -14,6 +14,7 @@ from lmgauge.api.selection_search import MeasuredPool, Scored, try_cuts
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.selection_cuts import Chosen, below, first_share, most_alike_first
+from lmgauge.filtering.selection_examples import draw_examples
 from lmgauge.filtering.selection_files import making_folders, plan_outputs, write_selected
 from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, SelectionCut, choose_cut, perplexity_of
 from lmgauge.filtering.selection_scores import Floats, SelectionModels, document_bytes, measure_differences, train_models
@@ -130,6 +131,7 @@ def _select(
         independence=tried.independence,
         outputs=tuple(written),
         histogram=_histogram(differences),
+        examples=draw_examples(pool, differences, chosen_documents),
         notes=(*notes, *tried.notes, *(f"pool: {note}" for note in pool.report.notes())),
         signature=_signature(settings, models, goal, pool),
     )
