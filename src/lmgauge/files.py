@@ -18,6 +18,7 @@ from lmgauge.remote.addresses import is_remote, shown_name
 from lmgauge.remote.stores import store_of
 
 STANDARD_STREAM = "-"
+_ADDRESS = re.compile(r"^(s3a?|gc?s|hf|https?|az|abfss?|adl|memory|file):/+(?=.)")
 
 try:
     import fcntl
@@ -211,7 +212,7 @@ def refuse_other_folder(path: str | os.PathLike[str], *, is_ours: Callable[[Path
 
     Raises:
         InputError: something else is in the way.
-        OutputError: the path is a link that leads nowhere.
+        OutputError: the path is a link that leads nowhere, or an address.
     """
     target = _destination(Path(path))
     if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
@@ -222,8 +223,11 @@ def _destination(named: Path) -> Path:
     """Return where a path leads: a link is followed, so that what is written does not take the link's own place.
 
     Raises:
-        OutputError: the link leads nowhere.
+        OutputError: the link leads nowhere, or the path is an address.
     """
+    address, several = _ADDRESS.subn(r"\1://", named.as_posix())  # as a path it has lost a slash
+    if several:
+        raise OutputError(f"{shown_name(address)}: this is written to local paths only")
     if not named.is_symlink():
         return named
     if not named.exists():

@@ -143,6 +143,14 @@ def test_held_out_texts_in_the_pool_are_never_selected(folder: Path) -> None:
     )
 
 
+def test_a_best_share_at_the_end_of_those_tried_says_so(folder: Path, selection: Selection) -> None:
+    target = Corpus.from_files(folder / "target.txt", document="heading")
+    at_the_end = SelectionSettings(order=2, cuts=(selection.chosen.share, 1))
+    result = select_documents(folder / "pool.jsonl", target, settings=at_the_end)
+    assert result.notes[-1] == "the smallest share that was tried is the best one; smaller ones may be better still (--cuts)"
+    assert result.notes[-1] not in selection.notes
+
+
 def test_a_tolerance_takes_a_smaller_share(folder: Path, selection: Selection) -> None:
     settings = SelectionSettings(order=2, cuts=QUICK.cuts, tolerance=5.0)
     target = Corpus.from_files(folder / "target.txt", document="heading")
