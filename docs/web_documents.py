@@ -15,7 +15,7 @@ _JUNK = (
 
 
 def write(path: str | Path, documents: int = 600, seed: int = 7) -> None:
-    """Write documents as JSONL: prose, other languages, junk, words in no order, and a few records that are none.
+    """Write documents as JSONL: prose, other languages, junk, words in no order, and a few records without a usable text.
 
     Args:
         path: of the file.

@@ -58,7 +58,9 @@ ALLOWED: dict[str, set[str]] = {
     "filtering": FOR_ALL | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
-    "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
+    "report": FOR_ALL
+    | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"}
+    | {"lmgauge.filtering"},
     "api": FOR_ALL | EVERY_ROOM,
     "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "cluster": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},

@@ -143,6 +143,14 @@ def test_held_out_texts_in_the_pool_are_never_selected(folder: Path) -> None:
     )
 
 
+def test_a_best_share_at_the_end_of_those_tried_says_so(folder: Path, selection: Selection) -> None:
+    target = Corpus.from_files(folder / "target.txt", document="heading")
+    at_the_end = SelectionSettings(order=2, cuts=(selection.chosen.share, 1))
+    result = select_documents(folder / "pool.jsonl", target, settings=at_the_end)
+    assert result.notes[-1] == "the smallest share that was tried is the best one; smaller ones may be better still (--cuts)"
+    assert result.notes[-1] not in selection.notes
+
+
 def test_a_tolerance_takes_a_smaller_share(folder: Path, selection: Selection) -> None:
     settings = SelectionSettings(order=2, cuts=QUICK.cuts, tolerance=5.0)
     target = Corpus.from_files(folder / "target.txt", document="heading")
@@ -169,7 +177,7 @@ def test_models_beyond_memory_are_trained_on_disk(
     assert list(tmp_path.iterdir()) == []
 
 
-def refused(folder: Path, message: str, pool: Any = None, **options: Any) -> None:
+def assert_refused(folder: Path, message: str, pool: Any = None, **options: Any) -> None:
     before = sorted(folder.iterdir())
     with pytest.raises((InputError, UsageError), match=message):
         select_documents(folder / "pool.jsonl" if pool is None else pool, folder / "target.txt", **options)
@@ -178,23 +186,23 @@ def refused(folder: Path, message: str, pool: Any = None, **options: Any) -> Non
 
 def test_what_cannot_be_selected_is_refused_and_leaves_nothing(folder: Path) -> None:
     share, pool = SelectionSettings(share=0.5), folder / "pool.jsonl"
-    refused(folder, "would replace", output=pool)
-    refused(folder, "held-out text is for trying shares", held_out=folder / "target.txt", settings=share)
-    refused(
+    assert_refused(folder, "would replace", output=pool)
+    assert_refused(folder, "held-out text is for trying shares", held_out=folder / "target.txt", settings=share)
+    assert_refused(
         folder, "give a higher --max-difference", output=folder / "x" / "y", settings=SelectionSettings(max_difference=-99.0)
     )
-    refused(folder, "this one is strings", pool=Corpus.from_strings(["a b", "c d"]), output=folder / "x")
-    refused(folder, "the pool is read several times", pool=Corpus.from_strings(iter(["a b", "c d"])))
-    refused(
+    assert_refused(folder, "this one is strings", pool=Corpus.from_strings(["a b", "c d"]), output=folder / "x")
+    assert_refused(folder, "the pool is read several times", pool=Corpus.from_strings(iter(["a b", "c d"])))
+    assert_refused(
         folder,
         "whole files are not written",
         pool=Corpus.from_files(pool, unit="document", format="text"),
         output=folder / "x",
     )
     replacing = Corpus.from_files(pool, errors="replace")
-    refused(folder, "nothing in them is replaced", pool=replacing, output=folder / "x")
-    refused(folder, "no document of the pool has a word", pool=Corpus.from_strings([" ", "  "]), settings=share)
-    refused(folder, "takes no given text", pool=Corpus.from_strings(["a", "b"], given=["c", "d"]))
+    assert_refused(folder, "nothing in them is replaced", pool=replacing, output=folder / "x")
+    assert_refused(folder, "no document of the pool has a word", pool=Corpus.from_strings([" ", "  "]), settings=share)
+    assert_refused(folder, "takes no given text", pool=Corpus.from_strings(["a", "b"], given=["c", "d"]))
 
 
 def test_a_record_with_a_field_of_the_name_of_a_column_is_refused(folder: Path, tmp_path: Path) -> None:

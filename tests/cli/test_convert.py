@@ -61,3 +61,26 @@ def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
     )
     (tmp_path / "short.binary").write_bytes((folder / "probing.binary").read_bytes()[:5000])
     assert "shorter than its header says" in refused("eval", "-m", tmp_path / "short.binary", folder / "test.txt")
+
+
+def test_a_normalizer_goes_with_files_and_stays_in_folders(folder: Path, tmp_path: Path) -> None:
+    """A file does not say how its text was made; the folder that it is converted into does."""
+    text = folder / "test.txt"
+    ok("train", "witten-bell", folder / "train.txt", "--normalizer", "ccnet", "-o", tmp_path / "simple")
+    ok("convert", tmp_path / "simple", tmp_path / "simple.arpa")
+    ok("convert", tmp_path / "simple.arpa", tmp_path / "again", "--normalizer", "ccnet")
+    options = ("--tokenizer", "whitespace", "--normalizer", "ccnet")
+    printed = [
+        ok("eval", "-m", tmp_path / name, text, *chosen).stdout
+        for name, chosen in (("simple", ()), ("again", ()), ("simple.arpa", options))
+    ]
+    assert all("|norm:ccnet|" in page for page in printed)
+    assert "norm:" not in ok("eval", "-m", tmp_path / "simple.arpa", text).stdout
+    exact, *others = (lmgauge.evaluate(tmp_path / name, text).perplexity for name in ("simple", "again"))
+    assert others == pytest.approx([exact], rel=1e-6)
+    assert "--normalizer is for ARPA files and KenLM's binaries" in refused(
+        "eval", "-m", tmp_path / "simple", text, "--normalizer", "ccnet"
+    )
+    assert "does not take it" in refused(
+        "train", "lstm", folder / "train.txt", "--normalizer", "ccnet", "-o", tmp_path / "x"
+    )

@@ -37,9 +37,7 @@ POOL = [
 
 def trained(settings: SelectionSettings, texts: list[str] = POOL) -> tuple[SelectionModels, Corpus]:
     pool = Corpus.from_strings(texts)
-    sizes = document_bytes(pool)
-    keys = random_keys(len(sizes), settings.seed)
-    return train_models(settings, Corpus.from_strings(IN_DOMAIN), pool, sizes, keys), pool
+    return train_models(settings, Corpus.from_strings(IN_DOMAIN), pool, document_bytes(pool)), pool
 
 
 @pytest.mark.parametrize("smoothing", ["witten-bell", "modified-kneser-ney", "laplace"])
@@ -94,14 +92,24 @@ def test_reserved_words_of_the_pool_stop_nothing() -> None:
 
 
 def test_samples_are_disjoint_and_at_most_half_of_the_pool() -> None:
-    sizes = np.array([10, 0, 10, 10, 10, 10])
-    samples = draw_samples(sizes, random_keys(6, seed=3), wanted=1000)
+    sizes = np.array([10, 0, 10, 10, 10, 10], np.uint32)
+    samples = draw_samples(sizes, seed=3, wanted=1000)
     assert np.bincount(samples, sizes).tolist()[1:] == [20, 20]
     assert samples[1] == 0
-    small = draw_samples(sizes, random_keys(6, seed=3), wanted=10)
+    small = draw_samples(sizes, seed=3, wanted=10)
     assert np.bincount(small, sizes).tolist() == [30, 10, 10]
-    two = draw_samples(np.array([1, 9]), random_keys(2, seed=3), wanted=4)
+    two = draw_samples(np.array([1, 9], np.uint32), seed=3, wanted=4)
     assert sorted(two.tolist()) == [1, 2]
+
+
+def test_samples_of_a_large_pool_are_the_documents_with_the_lowest_keys() -> None:
+    sizes = (random_keys(5000, seed=9) % np.uint64(90) + np.uint64(10)).astype(np.uint32)
+    samples = draw_samples(sizes, seed=3, wanted=3000)
+    order = np.argsort(random_keys(5000, seed=3), kind="stable")
+    first, second = (np.count_nonzero(samples == part) for part in (1, 2))
+    assert set(np.flatnonzero(samples == 1)) == set(order[:first])
+    assert set(np.flatnonzero(samples)) == set(order[: first + second])
+    assert all(2900 < sizes[samples == part].sum() <= 3000 for part in (1, 2))
 
 
 def test_a_pool_of_one_document_is_refused() -> None:
@@ -111,9 +119,8 @@ def test_a_pool_of_one_document_is_refused() -> None:
 
 def test_a_target_without_frequent_words_is_refused() -> None:
     pool = Corpus.from_strings(POOL)
-    sizes = document_bytes(pool)
     with pytest.raises(InputError, match=r"no word occurs 2 times .* a lower --min-count"):
-        train_models(SelectionSettings(), Corpus.from_strings(["a b c"]), pool, sizes, random_keys(len(sizes), 1))
+        train_models(SelectionSettings(), Corpus.from_strings(["a b c"]), pool, document_bytes(pool))
 
 
 @pytest.mark.parametrize(

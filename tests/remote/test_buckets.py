@@ -83,6 +83,8 @@ def test_patterns_and_folders(bucket: Any) -> None:
     assert places.expand("s3://texts/in/part?.txt") == ["s3://texts/in/part?.txt"]
     assert places.list_files("s3://texts/in") == places.list_files("s3://texts/in/") == ["a.txt", "b.txt", "part?.txt"]
     assert places.list_files("s3://texts/nothing") == []
+    assert not places.exists("s3://texts/in")
+    assert not places.exists("s3://texts/in/")
     with pytest.raises(InputError, match=r"^s3://texts/in/x\*: no file matches this pattern$"):
         places.expand("s3://texts/in/x*")
     states = places.file_states(["s3://texts/in/a.txt", "s3://texts/in/b.txt"])
@@ -179,6 +181,8 @@ def test_a_few_failures_are_passed_over(faults: list[Exception]) -> None:
             OSError(5, "PermanentRedirect: use another endpoint"),
             "FILE: the bucket is in another region: set AWS_DEFAULT_REGION",
         ),
+        (HttpError(301, "Moved Permanently"), "FILE: the bucket is in another region: set AWS_DEFAULT_REGION"),
+        (HttpError(400, "Bad Request"), "FILE: the store refuses the request (Bad Request); is the region right"),
         (RuntimeError("what\nis this"), "FILE: RuntimeError: what"),
     ],
 )

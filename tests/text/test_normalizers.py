@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from tests.reference.normalizers import PUNCTUATION, ccnet
 
 from lmgauge.choices import NormalizerName
@@ -37,11 +36,12 @@ def normalized(*strings: str) -> list[str]:
     return strings_of(normalize(segments_of(*strings), "ccnet").segments)
 
 
-def every_end(result: NormalizedSegments) -> list[NDArray[np.int64]]:
-    """Return for each segment where each byte of it ends in the source."""
-    counts = result.segments.ends - result.segments.starts
-    ends = np.concatenate([np.arange(1, count + 1) for count in counts.tolist()])
-    return np.split(result.source_ends(ends, counts), np.cumsum(counts)[:-1])
+def every_end(result: NormalizedSegments) -> list[list[tuple[int, int]]]:
+    """Return for each segment where its characters end, in bytes, and where these ends are in the source."""
+    lists = [np.cumsum([len(letter.encode()) for letter in text]).tolist() for text in strings_of(result.segments)]
+    counts = np.array([len(ends) for ends in lists], np.int64)
+    sources = iter(result.source_ends(np.array([end for ends in lists for end in ends], np.int64), counts).tolist())
+    return [[(end, next(sources)) for end in ends] for ends in lists]
 
 
 def test_the_rules() -> None:
@@ -72,12 +72,10 @@ def test_normalized_as_by_the_twin(strings: list[str]) -> None:
 def test_the_way_back_ends_at_characters_and_never_goes_back(strings: list[str]) -> None:
     segments = segments_of(*strings)
     result = normalize(segments, "ccnet")
-    if not len(result.segments.data):
-        return
-    for i, ends in enumerate(every_end(result)):
-        text = segments.text(i)
-        assert (np.diff(ends) >= 0).all()
-        for end in set(ends.tolist()):
+    for i, pairs in enumerate(every_end(result)):
+        text, ends = segments.text(i), [end for _, end in pairs]
+        assert ends == sorted(ends)
+        for end in set(ends):
             assert 0 < end <= len(text)
             text[:end].decode()
 
@@ -87,8 +85,8 @@ def test_the_way_back_of_letters_is_letter_by_letter() -> None:
     text = "  Ünd «Über» — 1984…\u0301 한글．ẪX"
     result = normalize(segments_of(text), "ccnet")
     whole = strings_of(result.segments)[0].encode()
-    (ends,) = every_end(result)
-    for i, end in enumerate(ends.tolist(), 1):
+    (pairs,) = every_end(result)
+    for i, end in pairs:
         beginning = ccnet("." + text.encode()[:end].decode().lstrip() + ".")[1:-1].encode()
         assert whole.startswith(beginning)
         assert len(beginning) >= i
@@ -101,7 +99,10 @@ def test_what_lies_between_segments_is_not_looked_at() -> None:
     segments = Segments(data, np.array([2, 6, 9], np.int64), np.array([5, 8, 12], np.int64), "x")
     result = normalize(segments, "ccnet")
     assert strings_of(result.segments) == ["abc", "e", "de"]
-    assert [ends.tolist() for ends in every_end(result)] == [[1, 2, 3], [2], [1, 3]]
+    assert [[end for _, end in pairs] for pairs in every_end(result)] == [[1, 2, 3], [2], [1, 3]]
+    bytes_of = normalize(segments_of("a猫É"), "ccnet")
+    every_byte = bytes_of.source_ends(np.arange(1, 6), np.array([5]))
+    assert every_byte.tolist() == [1, 2, 3, 4, 6]  # within a character that stays, the way back goes byte by byte
 
 
 def test_no_segments_at_all() -> None:

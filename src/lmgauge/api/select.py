@@ -14,15 +14,15 @@ from lmgauge.api.selection_search import MeasuredPool, Scored, try_cuts
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.selection_cuts import Chosen, below, first_share, most_alike_first
+from lmgauge.filtering.selection_examples import draw_examples
 from lmgauge.filtering.selection_files import making_folders, plan_outputs, write_selected
-from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, SelectionCut, choose_cut
+from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, SelectionCut, choose_cut, perplexity_of
 from lmgauge.filtering.selection_scores import Floats, SelectionModels, document_bytes, measure_differences, train_models
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.filtering.selection_target import Target, copies_of, long_texts, split_target
 from lmgauge.numerics.independence import caveats
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
-from lmgauge.text.split import random_keys
 from lmgauge.version import __version__
 
 _MANY_UNSEEN = 0.1
@@ -60,8 +60,8 @@ def select_documents(
     trained on as much text chosen at random.
 
     Args:
-        pool: files: a path, several, or a `Corpus`; each line or record is a document. They are read several times, and 16
-            bytes a document are held in memory.
+        pool: files: a path, several, or a `Corpus`; each line or record is a document. They are read several times, and some
+            20 bytes of memory are held for each document (45 while they are sorted).
         target: text to be like: a path, several, or a `Corpus`. It is read several times.
         output: where to write the selected documents, in the form they have: a file for a pool of one file; a folder (there,
             or with a slash at its end) with a file for each of several. Every field of a record stays, and
@@ -106,14 +106,13 @@ def _select(
     threads: int | None,
 ) -> Selection:
     sizes = document_bytes(pool)
-    keys = random_keys(len(sizes), settings.seed)
-    models = train_models(settings, goal.in_domain, pool, sizes, keys, threads=threads)
+    models = train_models(settings, goal.in_domain, pool, sizes, threads=threads)
     differences = measure_differences(models, pool, threads=threads)
     without_words = int(np.count_nonzero(np.isnan(differences)))
     notes = _leave_out_copies(differences, goal, pool)
     if np.isnan(differences).all():
         raise InputError("no document of the pool has a word: there is nothing to select")
-    measured = MeasuredPool(pool, sizes, differences, keys)
+    measured = MeasuredPool(pool, sizes, differences)
     tried = _try(measured, goal, settings, models, temp, threads)
     chosen_documents, chosen = _choose(measured, tried.cuts, settings)
     written = write_selected(jobs, pool, chosen_documents, models, threads=threads)
@@ -122,7 +121,7 @@ def _select(
         cuts=tried.cuts or (chosen,),
         tolerance=settings.tolerance,
         documents=len(sizes),
-        bytes=int(sizes.sum()),
+        bytes=int(sizes.sum(dtype=np.int64)),
         without_words=without_words,
         in_domain_bytes=goal.in_domain.report.bytes,
         in_domain_perplexity=tried.in_domain_perplexity,
@@ -132,6 +131,7 @@ def _select(
         independence=tried.independence,
         outputs=tuple(written),
         histogram=_histogram(differences),
+        examples=draw_examples(pool, differences, chosen_documents),
         notes=(*notes, *tried.notes, *(f"pool: {note}" for note in pool.report.notes())),
         signature=_signature(settings, models, goal, pool),
     )
@@ -199,6 +199,8 @@ def _try(
             f"{own.oov_rate:.0%} of the held-out tokens are unseen words, all one event <unk>: more target text, or "
             "--min-count 1, makes them fewer"
         )
+    if len(cuts) > 1 and min(cuts, key=perplexity_of) is cuts[0]:
+        notes.append("the smallest share that was tried is the best one; smaller ones may be better still (--cuts)")
     return _HeldOut(tuple(cuts), own.perplexity, own.events, own.oov_rate, own.independence, tuple(notes))
 
 
@@ -222,9 +224,9 @@ def _choose(pool: MeasuredPool, cuts: tuple[SelectionCut, ...], settings: Select
 
 def _histogram(differences: Floats) -> DifferenceHistogram:
     known = differences[~np.isnan(differences)]
-    low, high = np.percentile(known, (_OUTERMOST, 100 - _OUTERMOST)).tolist()
+    low, high = np.percentile(known, (_OUTERMOST, 100 - _OUTERMOST), overwrite_input=True).tolist()
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
-    counts, _ = np.histogram(np.clip(known, edges[0], edges[-1]), edges)
+    counts, _ = np.histogram(np.clip(known, edges[0], edges[-1], out=known), edges)
     return DifferenceHistogram(tuple(edges.tolist()), tuple(counts.tolist()))
 
 

@@ -16,7 +16,7 @@ from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.tally import Tally
-from lmgauge.filtering.selection_cuts import first_share, most_alike_first, random_order
+from lmgauge.filtering.selection_cuts import Sizes, first_share, most_alike_first, random_order
 from lmgauge.filtering.selection_results import MeasuredModel, SelectionCut
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.models.ngram.model import NgramModel
@@ -90,15 +90,13 @@ class MeasuredPool:
 
     Attributes:
         corpus: the documents.
-        sizes: int64 [documents], bytes of each.
+        sizes: uint32 [documents], bytes of each.
         differences: float64 [documents], bits per token; NaN for those that are never selected.
-        keys: uint64 [documents], random: the order of random selections.
     """
 
     corpus: Corpus
-    sizes: Ints
+    sizes: Sizes
     differences: Floats
-    keys: NDArray[np.uint64]
 
     def cut(self, chosen: NDArray[np.bool_], share: float | None = None) -> SelectionCut:
         """Return what a selection holds.
@@ -107,8 +105,7 @@ class MeasuredPool:
             chosen: bool [documents], one at least.
             share: of the bytes, as it was asked for; None for the one it has.
         """
-        size = int(self.sizes[chosen].sum())
-        of = int(self.sizes[~np.isnan(self.differences)].sum())
+        size, of = (int(self.sizes[part].sum(dtype=np.int64)) for part in (chosen, ~np.isnan(self.differences)))
         return SelectionCut(
             size / of if share is None else share, int(chosen.sum()), size, float(self.differences[chosen].max())
         )
@@ -143,7 +140,7 @@ def try_cuts(
     Returns:
         The shares, rising.
     """
-    alike, random = most_alike_first(pool.differences), random_order(pool.differences, pool.keys)
+    alike, random = most_alike_first(pool.differences), random_order(pool.differences, settings.seed)
     training = settings.training(words)
     tried: list[_Tried] = []
     for share in settings.cuts:

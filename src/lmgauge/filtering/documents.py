@@ -1,4 +1,4 @@
-"""The texts of a batch of documents, made valid as all text is, and what is wrong with those that are none."""
+"""The texts of a batch of documents, made valid as all text is, and what is wrong with the others."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def read_folder(folder: str) -> FilteredDocuments:
         folder: the output of `filter_documents` or `score_documents`.
 
     Raises:
-        InputError: it is no such folder, or what it remembers was damaged.
+        InputError: it is not such a folder, or what it remembers was damaged.
         UsageError: a file is not complete yet.
     """
     work = read_json(joined(folder, RECORDS, _WORK))

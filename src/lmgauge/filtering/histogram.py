@@ -158,9 +158,9 @@ class PerplexityHistogram:
 
         Example:
             >>> histogram = PerplexityHistogram(["en"])
-            >>> histogram.add(Groups.none(3), np.array([[1.0], [4.0], [5.0]]))
+            >>> histogram.add(Groups.none(3), np.array([[1.0], [2.0], [2.5]]))
             >>> histogram.median("en")
-            (4.0, 4.362030930661063)
+            (2.0, 2.1810154653305154)
         """
         ranks = np.cumsum(self.counts(model, group)[: _BINS + 1])
         if not ranks[-1]:

@@ -11,7 +11,7 @@ from lmgauge.choices import Format
 from lmgauge.errors import UsageError
 from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.records.forms import form_of
-from lmgauge.places import exists
+from lmgauge.places import exists, is_remote
 from lmgauge.remote.addresses import joined
 from lmgauge.text.streams import STDIN, Source, split_compression
 
@@ -58,7 +58,8 @@ def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns
         name = os.path.splitext(bare)[0] + f".{form}" + packed
     outputs = {bucket: joined(output, *([bucket] * bool(bucket)), name) for bucket in buckets or [""]}
     flat = _flat(name)
-    rejects, record = (joined(output, RECORDS, kind, f"{flat}.json{end}") for kind, end in (("rejects", "l"), ("files", "")))
+    # Not a name of JSONL: nobody who reads all JSONL files of a folder is to read these.
+    rejects, record = joined(output, RECORDS, "rejects", f"{flat}.rejects"), joined(output, RECORDS, "files", f"{flat}.json")
     return FileJob(source, name, outputs, form, rejects, record)
 
 
@@ -80,18 +81,16 @@ def _names(sources: Sequence[Source]) -> list[str]:
     Raises:
         UsageError: a file is named twice.
     """
-    paths = [source.name.replace(os.sep, "/") if "://" in source.name else _absolute(source.name) for source in sources]
+    paths = [_absolute(source.name) for source in sources]
     if len(set(paths)) < len(paths):
-        raise UsageError(f"{next(path for path in paths if paths.count(path) > 1)}: is named twice")
-    folder = posixpath.commonpath([posixpath.dirname(path) for path in paths]) if _one_root(paths) else ""
-    return [path[len(folder) :].lstrip("/") if folder else path.split("://")[-1].lstrip("/") for path in paths]
+        raise UsageError(f"{sources[next(i for i, path in enumerate(paths) if paths.count(path) > 1)].name}: is named twice")
+    roots = {source.name.partition("://")[0] if is_remote(source.name) else "" for source in sources}
+    folder = posixpath.commonpath([posixpath.dirname(path) for path in paths]) if len(roots) == 1 else ""
+    return [path[len(folder) :].lstrip("/") for path in paths]
 
 
 def _absolute(path: str) -> str:
+    """Return a path from its root, without `..`, which would lead out of the folder that is written."""
+    if is_remote(path):
+        return posixpath.normpath("/" + path.partition("://")[2])
     return os.path.abspath(path).replace(os.sep, "/")
-
-
-def _one_root(paths: Sequence[str]) -> bool:
-    """Return whether paths have a folder in common: all of this machine, or all of one address."""
-    roots = {path.split("://")[0] if "://" in path else "" for path in paths}
-    return len(roots) == 1

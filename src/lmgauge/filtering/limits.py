@@ -57,14 +57,14 @@ def limits_of(
         (PerplexityLimits(model='en', group=None, low=None, high=1000, cuts=()),)
     """
     used = percentiles if rules.needs_percentiles else None
-    found = []
+    limits = []
     for model in rules.counting(models):
         groups = [] if used is None else [name for name in used.groups if used.has_own(model, name)]
         for group in (*groups, *([None] if used is None or used.has_stand_in else [])):
             low, high, cuts = _ends(rules, used, model, group)
             if low is not None or high is not None or cuts:
-                found.append(PerplexityLimits(model, group, low, high, cuts))
-    return tuple(found)
+                limits.append(PerplexityLimits(model, group, low, high, cuts))
+    return tuple(limits)
 
 
 def _ends(

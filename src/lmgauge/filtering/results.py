@@ -10,6 +10,7 @@ from lmgauge.filtering.corpus_totals import CorpusTotals
 from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.limits import PerplexityLimits
 from lmgauge.filtering.plan import PlanSummary
+from lmgauge.filtering.rules import BUCKETS, REASONS
 from lmgauge.filtering.tally import STAYS, Example, Tally
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -47,7 +48,7 @@ class FilteredDocuments(Shown):
         records: how many there were; those with `problems` could not be used.
         documents, bytes: that were scored, and the bytes of their texts.
         stay_documents, stay_bytes: of them, those that stay.
-        reasons: documents that were dropped, by reason.
+        reasons: documents that were dropped, by reason, in the order of the rules.
         problems: records that could not be used, by reason; `first_problems` has the first of each with its place.
         groups: by name.
         buckets: documents that stay, by bucket; empty without buckets.
@@ -123,11 +124,11 @@ class FilteredDocuments(Shown):
             bytes=total.bytes,
             stay_documents=total.reasons[STAYS],
             stay_bytes=sum(group.stay_bytes for group in groups),
-            reasons={reason: count for reason, count in total.reasons.most_common() if reason != STAYS},
+            reasons={reason: total.reasons[reason] for reason in REASONS if total.reasons[reason] and reason != STAYS},
             problems=dict(total.problems.most_common()),
             first_problems=total.first_problems,
             groups=tuple(groups),
-            buckets=dict(total.buckets),
+            buckets={bucket: total.buckets[bucket] for bucket in BUCKETS if total.buckets},
             stand_in=total.stand_in,
             rules=summary.rules,
             limits=summary.limits,
@@ -135,7 +136,7 @@ class FilteredDocuments(Shown):
             by=summary.by,
             signatures=summary.signatures,
             models=summary.models,
-            examples=total.examples,
+            examples={reason: total.examples[reason] for reason in REASONS if total.examples.get(reason)},
             scored=total.scored,
             stays=total.stays,
             totals=total.totals,

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.text.split import random_keys
+
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Sizes = NDArray[np.uint32]
 Chosen = NDArray[np.bool_]
+Order = NDArray[np.integer[Any]]
+"""Numbers of documents, in as few bytes as they fit into."""
 
 
-def most_alike_first(differences: Floats) -> Ints:
+def most_alike_first(differences: Floats) -> Order:
     """Return the documents that have a score, lowest difference first, equal ones as they stand in the pool.
 
     Args:
@@ -21,36 +27,44 @@ def most_alike_first(differences: Floats) -> Ints:
         [2, 0, 3]
     """
     order = np.argsort(differences, kind="stable")  # NaN last
-    return order[: len(order) - np.count_nonzero(np.isnan(differences))]
+    return _small(order[: len(order) - np.count_nonzero(np.isnan(differences))])
 
 
-def random_order(differences: Floats, keys: NDArray[np.uint64]) -> Ints:
-    """Return the documents that have a score in the order of their keys.
+def random_order(differences: Floats, seed: int) -> Order:
+    """Return the documents that have a score in a random order.
 
     Args:
         differences: float64 [documents], NaN where there is no score.
-        keys: uint64 [documents], random.
+        seed: decides the order.
+
+    Example:
+        >>> sorted(random_order(np.array([0.5, np.nan, -0.5]), seed=1).tolist())
+        [0, 2]
     """
-    some = np.flatnonzero(~np.isnan(differences))
-    return some[np.argsort(keys[some], kind="stable")]
+    order = _small(np.argsort(random_keys(len(differences), seed), kind="stable"))
+    return order[~np.isnan(differences)[order]]
 
 
-def first_share(order: Ints, sizes: Ints, share: float) -> Chosen:
+def _small(order: Order) -> Order:
+    return order.astype(np.uint32) if len(order) < 1 << 32 else order
+
+
+def first_share(order: Order, sizes: Sizes, share: float) -> Chosen:
     """Return which documents are selected: the first in an order, as many as fit into a share of the bytes; one at least.
 
     Args:
-        order: int64 [documents in it], their numbers, one at least.
-        sizes: int64 [documents], bytes of each.
+        order: [documents in it], their numbers, one at least.
+        sizes: uint32 [documents], bytes of each.
         share: of the bytes of the documents in the order, above 0 and at most 1.
 
     Returns:
         bool [documents].
 
     Example:
-        >>> first_share(np.array([2, 0, 1]), np.array([4, 4, 2]), share=0.6).tolist()
+        >>> first_share(np.array([2, 0, 1]), np.array([4, 4, 2], np.uint32), share=0.6).tolist()
         [True, False, True]
     """
-    ends = np.cumsum(sizes[order])
+    ends = np.cumsum(sizes[order], dtype=np.int64)
     number = max(1, int(np.searchsorted(ends, share * float(ends[-1]), "right")))
     chosen = np.zeros(len(sizes), bool)
     chosen[order[: len(order) if share == 1 else number]] = True

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.filtering.selection_cuts import Sizes
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.training import train_ngram
@@ -28,11 +29,14 @@ from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
+from lmgauge.text.split import random_keys
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 from lmgauge.threads import map_in_order, thread_count
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_MORE = 1.5  # as many documents as are needed for two samples, and half as many more
+_HIGHEST = float(2**64 - 2**11)  # of keys, as float64 has it below 2^64
 
 
 @dataclass(frozen=True)
@@ -112,8 +116,8 @@ def vocabulary_words(model: NgramModel) -> tuple[str, ...]:
     return tuple(model.vocabulary.tokens[len(SPECIAL_TOKENS) :])
 
 
-def document_bytes(pool: Corpus) -> Ints:
-    """Return the bytes of each document without its terminator, int64 [documents]; the pool is read once.
+def document_bytes(pool: Corpus) -> Sizes:
+    """Return the bytes of each document without its terminator, uint32 [documents]; the pool is read once.
 
     Args:
         pool: the documents.
@@ -121,9 +125,9 @@ def document_bytes(pool: Corpus) -> Ints:
     Raises:
         InputError: there are fewer than two, of which no sample can be drawn.
     """
-    sizes = [np.zeros(0, np.int64)]
+    sizes = [np.zeros(0, np.uint32)]
     for block in pool:
-        sizes.append(block.ends - block.starts)
+        sizes.append((block.ends - block.starts).astype(np.uint32))  # a line or record has at most 1 GB
         say_progress(f"reading {pool.report.bytes / 1e6:,.0f} MB of the pool")
     sizes_of_all = np.concatenate(sizes)
     if np.count_nonzero(sizes_of_all) < 2:
@@ -131,24 +135,29 @@ def document_bytes(pool: Corpus) -> Ints:
     return sizes_of_all
 
 
-def draw_samples(sizes: Ints, keys: NDArray[np.uint64], wanted: int) -> NDArray[np.uint8]:
+def draw_samples(sizes: Sizes, seed: int, wanted: int) -> NDArray[np.uint8]:
     """Return which documents are in the two samples of the pool, uint8 [documents]: 1 and 2, and 0 for the others.
 
-    Documents are taken in the order of their keys. Each sample has about `wanted` bytes, or half of a pool with less.
+    Each sample has about `wanted` bytes, or half of a pool with less.
 
     Args:
-        sizes: int64 [documents], bytes of each.
-        keys: uint64 [documents], random.
+        sizes: uint32 [documents], bytes of each.
+        seed: decides which.
         wanted: bytes of each sample.
 
     Example:
-        >>> draw_samples(np.array([5, 5, 5, 5]), np.array([2, 0, 3, 1], np.uint64), wanted=5).tolist()
-        [0, 1, 0, 2]
+        >>> draw_samples(np.array([5, 5, 5, 5], np.uint32), seed=1, wanted=5).tolist()
+        [2, 0, 0, 1]
     """
-    some = np.flatnonzero(sizes)
+    whole = int(sizes.sum(dtype=np.int64))
+    wanted = min(wanted, whole // 2)
+    keys = random_keys(len(sizes), seed)
+    # Those with the lowest keys are taken, which are surely among these: others need not be sorted.
+    some = np.flatnonzero((sizes > 0) & (keys <= np.uint64(min(1.0, _MORE * 2 * wanted / whole) * _HIGHEST)))
+    if sizes[some].sum(dtype=np.int64) < 2 * wanted + int(sizes.max()):
+        some = np.flatnonzero(sizes)
     order = some[np.argsort(keys[some], kind="stable")]
-    ends = np.cumsum(sizes[order])
-    wanted = min(wanted, int(ends[-1]) // 2)
+    ends = np.cumsum(sizes[order], dtype=np.int64)
     first = max(1, int(np.searchsorted(ends, wanted, "right")))
     second = max(first + 1, int(np.searchsorted(ends, ends[first - 1] + wanted, "right")))
     samples = np.zeros(len(sizes), np.uint8)
@@ -160,8 +169,7 @@ def train_models(
     settings: SelectionSettings,
     in_domain: Corpus,
     pool: Corpus,
-    sizes: Ints,
-    keys: NDArray[np.uint64],
+    sizes: Sizes,
     *,
     threads: int | None = None,
 ) -> SelectionModels:
@@ -171,8 +179,7 @@ def train_models(
         settings: all decisions about them.
         in_domain: text to be like.
         pool: the documents; read twice.
-        sizes: int64 [documents], bytes of each.
-        keys: uint64 [documents], random; they decide which documents are in the samples.
+        sizes: uint32 [documents], bytes of each.
         threads: how many; no figure depends on it.
 
     Raises:
@@ -186,7 +193,7 @@ def train_models(
             f"no word occurs {settings.min_count} times in the in-domain text, so there is no vocabulary; give more text or "
             "a lower --min-count"
         )
-    samples = draw_samples(sizes, keys, in_domain.report.bytes)
+    samples = draw_samples(sizes, settings.seed, in_domain.report.bytes)
     say_progress("training on a sample of the pool")
     training = settings.training(words)
     first, second = (train_ngram(training, pool.chosen(samples == part), threads=threads) for part in (1, 2))

@@ -20,8 +20,7 @@ from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures
 STAYS = REASONS[0]
 EXAMPLES = 5
 """How many examples there are of what stays, and of what is dropped for each reason."""
-EXAMPLE_CHARACTERS = 400
-"""How much of a text an example has, at most."""
+_EXAMPLE_CHARACTERS = 400
 _COUNTS = ("documents", "bytes", "stay_documents", "stay_bytes")
 _TOTALS = ("totals", "stay_totals")
 
@@ -206,17 +205,18 @@ class Tally:
 
 
 def example_text(text: bytes) -> str:
-    """Return how a text begins.
+    """Return how a text begins, with a sign at the end where it goes on.
 
     Args:
         text: UTF-8.
     """
-    return text[: 4 * EXAMPLE_CHARACTERS].decode("utf-8", "ignore")[:EXAMPLE_CHARACTERS]
+    begin = text[: 4 * _EXAMPLE_CHARACTERS + 4].decode("utf-8", "ignore")
+    return begin if len(begin) <= _EXAMPLE_CHARACTERS else f"{begin[:_EXAMPLE_CHARACTERS]}…"
 
 
 def _count(value: object) -> int:
     if type(value) is not int or not 0 <= value < 1 << 64:
-        raise ValueError("there is something that is no count")
+        raise ValueError("something is not a count")
     return value
 
 
@@ -229,5 +229,5 @@ def _one_of(known: Iterable[str], name: str) -> str:
 def _example(stored: Mapping[str, Any]) -> Example:
     perplexity = {str(name): None if value is None else float(value) for name, value in stored["perplexity"].items()}
     if any(value is not None and not value >= 0 for value in perplexity.values()):
-        raise ValueError("there is a perplexity that is no number")
+        raise ValueError("a perplexity is not a number")
     return Example(_count(stored["key"]), str(stored["place"]), str(stored["text"]), perplexity)

@@ -57,6 +57,7 @@ class BucketStore:
             raise problem_of(error, self.name, self._scheme) from None
 
     def _info(self) -> dict[str, Any]:
+        self._files.invalidate_cache()  # some libraries remember what they listed whatever they are asked for
         try:
             info: dict[str, Any] = self._asked(lambda: self._files.info(self._path))
         except NotThereError:
@@ -83,12 +84,12 @@ class BucketStore:
         return FileState(None if size is None else int(size), version.strip('"'))
 
     def exists(self) -> bool:
-        """Return True if the file is there."""
+        """Return True if the file is there; a store has no folders, so a name that others begin with is not one."""
         try:
-            self._asked(lambda: self._files.info(self._path))
+            info = self._asked(lambda: self._files.info(self._path))
         except NotThereError:
             return False
-        return True
+        return bool(info.get("type") != "directory")
 
     def matches(self) -> list[str]:
         """Return the addresses of the files that match the address as a pattern, sorted."""

@@ -19,7 +19,7 @@ from email.message import Message
 from typing import IO, Any
 from urllib.parse import quote, unquote, urlsplit
 
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.readable import visible
 from lmgauge.remote.addresses import shown_name
 from lmgauge.remote.problems import NotThereError, PassingProblem, Patience, retried, rewritten
@@ -62,7 +62,7 @@ class WebStore:
                 _LOGGER.warning("%s: the password is sent over http, where others can read it; use https", self.name)
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="")
         self._url = quote(bare.geturl(), safe=_SAFE)
-        self._opener = urllib.request.build_opener(_Redirects(host))
+        self._opener = urllib.request.build_opener(_Redirects())
         self._answered = False
 
     def ask(self, start: int | None = None, end: int | None = None) -> http.client.HTTPResponse:
@@ -79,7 +79,7 @@ class WebStore:
         headers = dict(self._headers)
         if start is not None:
             headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
-        with self.explained():
+        with self.explained(in_part=start is not None):
             reply: http.client.HTTPResponse = self._opener.open(
                 urllib.request.Request(self._url, headers=headers), timeout=_TIMEOUT
             )
@@ -90,8 +90,11 @@ class WebStore:
         return reply
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explained(self, in_part: bool = False) -> Iterator[None]:
         """Turn the errors of a conversation in the block into one line each, without anything of the address but its name.
+
+        Args:
+            in_part: whether a part of the file was asked for.
 
         Raises:
             PassingProblem: what may be over soon.
@@ -101,8 +104,14 @@ class WebStore:
             yield
         except urllib.error.HTTPError as error:
             error.close()
-            raise _status_problem(self.name, error) from None
-        except (OSError, http.client.HTTPException) as error:
+            raise _status_problem(self.name, error, in_part) from None
+        except LmgaugeError:
+            raise
+        except (
+            OSError,
+            http.client.HTTPException,
+            ValueError,
+        ) as error:  # ValueError: of hosts that cannot be one
             problem = _connection_problem(self.name, self._host, error)
             if problem is None or self._answered:  # a server that has answered may do so again
                 raise PassingProblem(f"the connection broke ({type(error).__name__})") from None
@@ -116,8 +125,9 @@ class WebStore:
         try:
             with self.ask(0, 1) as reply:
                 return _state_of(reply)
-        except _NotSatisfiable as error:
-            return FileState(0, error.version)
+        except _NotSatisfiable:  # an empty file has no first byte
+            with self.ask() as reply:
+                return _state_of(reply)
 
     def exists(self) -> bool:
         """Return True if the file is there."""
@@ -243,11 +253,7 @@ class WebTransfer:
 
 
 class _NotSatisfiable(Exception):
-    """The server says that the part is beyond the end of the file: an empty file has no first byte."""
-
-    def __init__(self, version: str) -> None:
-        super().__init__(version)
-        self.version = version
+    """The server says that the part is beyond the end of the file."""
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -255,8 +261,15 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     max_redirections = 10
 
-    def __init__(self, host: str) -> None:
-        self._host = host
+    def http_error_302(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        """Follow the redirect; where that cannot be done, close the connection, which the library leaves open."""
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except ValueError:
+            fp.close()
+            raise
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
     def redirect_request(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         """Return the request to the new address."""
@@ -275,7 +288,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 def _state_of(reply: http.client.HTTPResponse) -> FileState:
     headers = reply.headers
     length = headers.get("Content-Length", "")
-    size = _range_of(headers)[1] if reply.status == 206 else (int(length) if length.isdecimal() else None)
+    size = _range_of(headers)[1] if reply.status == 206 else _number(length)
     return FileState(size, _version_of(headers))
 
 
@@ -289,18 +302,22 @@ def _range_of(headers: Message) -> tuple[int, int | None]:
     unit, _, rest = headers.get("Content-Range", "").partition(" ")
     part, _, size = rest.partition("/")
     first = part.partition("-")[0]
-    start = int(first) if unit == "bytes" and first.isdecimal() else -1
-    return start, int(size) if size.isdecimal() else None
+    start = _number(first) if unit == "bytes" else None
+    return -1 if start is None else start, _number(size)
+
+
+def _number(digits: str) -> int | None:
+    return int(digits) if digits.isdecimal() and len(digits) < 19 else None
 
 
 def _said(headers: Message, name: str) -> str:
     return f"{name}: {visible(headers.get(name, ''))[:80]}"
 
 
-def _status_problem(name: str, error: urllib.error.HTTPError) -> Exception:
+def _status_problem(name: str, error: urllib.error.HTTPError, in_part: bool) -> Exception:
     status = error.code
-    if status == 416:
-        return _NotSatisfiable(_version_of(error.headers))
+    if status == 416 and in_part:
+        return _NotSatisfiable()
     if status in (404, 410):
         pattern = "; a web server takes no patterns: name each file" if set("*[") & set(name) else ""
         return NotThereError(f"{name}: no such file (HTTP {status}){pattern}")
@@ -309,10 +326,8 @@ def _status_problem(name: str, error: urllib.error.HTTPError) -> Exception:
     if status == 403:
         return InputError(f"{name}: access is denied (HTTP 403): is the address complete, and still valid?")
     if status in _PASSING:
-        after = error.headers.get("Retry-After", "")
-        return PassingProblem(
-            f"the server is busy or has a problem (HTTP {status})", float(after) if after.isdecimal() else 0.0
-        )
+        after = _number(error.headers.get("Retry-After", "")) or 0
+        return PassingProblem(f"the server is busy or has a problem (HTTP {status})", after)
     if status in (301, 302, 303, 307, 308):
         where = "to what is not a web server" if "not allowed" in error.msg else "in a circle"
         return InputError(f"{name}: is redirected {where} (HTTP {status})")
@@ -330,6 +345,6 @@ def _connection_problem(name: str, host: str, error: Exception) -> InputError | 
         return InputError(f"{name}: no server answers at {host}; are host and port right?")
     if isinstance(cause, ssl.SSLError):
         return InputError(f"{name}: {host} does not speak TLS as it should ({cause.reason or 'unknown'}); is it https?")
-    if isinstance(cause, http.client.InvalidURL):
-        return InputError(f"{name}: is not an address")
+    if isinstance(cause, (http.client.InvalidURL, ValueError)):
+        return InputError(f"{name}: is not an address, or is redirected to what is not one")
     return None

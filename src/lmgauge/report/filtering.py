@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lmgauge.filtering.rules import BUCKETS, REASONS
-from lmgauge.filtering.tally import EXAMPLE_CHARACTERS, STAYS
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, number, share_of
 
@@ -24,6 +22,7 @@ _MOST_COLUMNS = 3
 _MOST_FIGURES = 4
 _LONGEST_PLACE = 160
 _NO_GROUP = "(no group)"
+_STAYS = "stays"
 _ALL, _WHAT_STAYS = "all documents", "what stays"
 
 
@@ -85,12 +84,9 @@ def _outcomes(result: FilteredDocuments) -> Iterator[doc.Table]:
     """Yield how many documents stay, are dropped for each reason, and are in each bucket."""
     if not _is_filter(result) or not result.documents:
         return
-    known = [reason for reason in REASONS if reason in result.reasons]
-    reasons = {reason: result.reasons[reason] for reason in (*known, *(set(result.reasons) - set(known)))}
-    rows = {STAYS: result.stay_documents, **reasons}
+    rows = {_STAYS: result.stay_documents, **result.reasons}
     yield _counts("what became of the documents", "outcome", rows, result.documents)
-    buckets = {bucket: result.buckets.get(bucket, 0) for bucket in BUCKETS if result.buckets}
-    yield _counts("buckets of what stays", "bucket", buckets, result.stay_documents, bold=())
+    yield _counts("buckets of what stays", "bucket", dict(result.buckets), result.stay_documents, bold=())
 
 
 def _counts(title: str, what: str, rows: dict[str, int], whole: int, bold: tuple[int, ...] = (0,)) -> doc.Table:
@@ -260,10 +256,8 @@ def _group_lines(result: FilteredDocuments, groups: Sequence[GroupCounts], model
         bins = result.scored.bins(model, name, common)
         whole = sum(bins.counts)
         middles = [math.sqrt(low * high) for low, high in zip(bins.edges, bins.edges[1:], strict=False)]
-        filled = [place for place, count in enumerate(bins.counts) if count]
-        if filled:
-            around = slice(max(0, filled[0] - 1), filled[-1] + 2)
-            lines.append(doc.series(name, middles[around], [100 * count / whole for count in bins.counts[around]]))
+        if whole:
+            lines.append(doc.series(name, middles, [100 * count / whole for count in bins.counts]))
     rest = len(result.groups) - len(known)
     note = f"The {len(known)} largest of {len(result.groups):,} groups" if rest else ""
     to = f", {model}" if len(result.models) > 1 else ""
@@ -275,31 +269,24 @@ def _group_lines(result: FilteredDocuments, groups: Sequence[GroupCounts], model
 
 def _examples(result: FilteredDocuments) -> Iterator[doc.Block]:
     """Yield documents drawn at random, by what became of them."""
-    known = [reason for reason in REASONS if result.examples.get(reason)]
-    if not known:
+    if not result.examples:
         return
     yield doc.Heading("Examples, drawn at random")
-    title = "scored" if not _is_filter(result) else STAYS
+    title = _STAYS if _is_filter(result) else "scored"
     parts = []
-    for reason in known:
-        items = tuple((_about(result, example), _quoted(example.text)) for example in result.examples[reason])
-        parts.append(doc.Quotes(title if reason == STAYS else reason, items))
+    for reason, examples in result.examples.items():
+        items = tuple((_about(example), " ".join(example.text.split()) or "(empty)") for example in examples)
+        parts.append(doc.Quotes(title if reason == _STAYS else reason, items))
     yield doc.Gallery(tuple(parts))
 
 
-def _about(result: FilteredDocuments, example: Example) -> str:
+def _about(example: Example) -> str:
     several = len(example.perplexity) > 1
     figures = [
         f"perplexity {number(value, 1)}{f' to {name}' if several else ''}" for name, value in example.perplexity.items()
     ]
     more = [f"{len(figures) - _MOST_FIGURES:,} more"] if len(figures) > _MOST_FIGURES else []
     return ", ".join([_shortened(example.place), *figures[:_MOST_FIGURES], *more])
-
-
-def _quoted(text: str) -> str:
-    """Return the text in one paragraph, with a sign where it goes on."""
-    flat = " ".join(text.split())
-    return (flat + "…" if len(text) == EXAMPLE_CHARACTERS else flat) or "(empty)"
 
 
 def _shortened(text: str) -> str:

@@ -156,13 +156,15 @@ class _Renderer:
         if chart.kind not in ("line", "histogram") or chart.diagonal or not known or readable(_LEVELS) != _LEVELS:
             return
         low, high = min(known), max(known)
+        digits = 0 if all(y == round(y) for y in known) else 3
+        names = max(_size(readable(series.name)) for series in chart.series)
         unit = f" {chart.y_unit}" if chart.y_unit else ""
         for series in chart.series:
             values = [y if y is not None and math.isfinite(y) else None for y in series.y]
             own = [y for y in values if y is not None]
             bars = "".join(" " if y is None else _LEVELS[round(7 * (y - low) / ((high - low) or 1.0))] for y in values)
-            ends = _line(f"  {in_words(doc.Range(min(own, default=0.0), max(own, default=0.0), 3))}{unit}", "dim")
-            line = _line(f"{series.name}  ", "dim").append(bars).append_text(ends)
+            ends = _line(f"  {in_words(doc.Range(min(own, default=0.0), max(own, default=0.0), digits))}{unit}", "dim")
+            line = _padded(_line(series.name, "dim"), names + 2).append(bars).append_text(ends)
             if len(own) >= _FEWEST_POINTS and _size(line.plain) <= self._width:
                 yield line
 

@@ -111,8 +111,8 @@ class Corpus:
         """Return the text of files as a corpus; the files are looked for now and read when it is iterated over.
 
         Args:
-            paths: one path or several; globs are expanded (sorted), "-" is standard input; .gz, .bz2, .xz and .zst
-                are unpacked, .jsonl, .ndjson, .tsv and .parquet read as records.
+            paths: one path or address or several; globs are expanded (sorted), "-" is standard input; .gz, .bz2, .xz and
+                .zst are unpacked, .jsonl, .ndjson, .tsv and .parquet read as records.
             unit: what a segment of a text file is: "line" (between newlines, blank ones included) or "document" (the
                 whole file). A record always is a segment.
             field: name of the field or column that holds the text of a record; of a TSV column without name its number.
@@ -285,9 +285,7 @@ class Corpus:
             [b'the cat', b'down']
         """
         if self.is_joined or self.boundary is not None or self._one_shot is not None or self._chosen is not None:
-            raise UsageError(
-                "segments of this text cannot be chosen: it is joined, has given text, or can be read only once"
-            )
+            raise UsageError("of a text that is joined, has given text or can be read only once no segments can be chosen")
         other = self.in_blocks(self.block_bytes)
         other._chosen = segments
         return other

@@ -67,12 +67,14 @@ class _Characters:
 
     Attributes:
         sizes: uint8 [code points], bytes of what the character becomes.
+        changes: bool [code points], whether it becomes something else.
         rare: bool [code points], whether it takes a look at its neighbors.
         strings: uint8 [code points, longest], what it becomes, in UTF-8.
     """
 
     def __init__(self) -> None:
         self.sizes = np.zeros(_PAGES * _PAGE, np.uint8)
+        self.changes = np.zeros(_PAGES * _PAGE, np.bool_)
         self.rare = np.zeros(_PAGES * _PAGE, np.bool_)
         self.strings = np.zeros((_PAGES * _PAGE, _LONGEST), np.uint8)  # the system gives memory to pages in use only
         self._ready = np.zeros(_PAGES, np.bool_)
@@ -92,9 +94,11 @@ class _Characters:
                 self._ready[page] = True
 
     def _add(self, point: int) -> None:
-        becomes = _of_character(chr(point)).encode()
+        character = chr(point)
+        becomes = _of_character(character).encode()
         self.strings[point, : len(becomes)] = np.frombuffer(becomes, np.uint8)
-        self.sizes[point], self.rare[point] = len(becomes), _is_rare(chr(point))
+        self.sizes[point], self.rare[point] = len(becomes), _is_rare(character)
+        self.changes[point] = becomes != character.encode()
 
 
 _CHARACTERS = _Characters()
@@ -251,13 +255,17 @@ def _replace_characters(
     lengths = UTF8_LENGTHS[text[leads]]
     points = _code_points(text, leads, lengths)
     _CHARACTERS.prepare(points)
+    rare = leads[_CHARACTERS.rare[points]]
+    changing = _CHARACTERS.changes[points]
+    leads, lengths, points = leads[changing], lengths[changing], points[changing]
     sizes, strings = _CHARACTERS.sizes[points].astype(np.int64), _CHARACTERS.strings[points]
-    changed = (text != source.data) | (odd & (text < _WITHIN))
-    changed[leads] |= _differ(text, leads, lengths, sizes, strings)
+    controls = odd & (text < _WITHIN)
+    changed = (text != source.data) | controls
+    changed[leads] = True
     changed_segments = trimmed | _any_within(changed, *bounds)
     longer = np.maximum(sizes - lengths, 0)
     before = np.cumsum(longer) - longer  # bytes that were made room for before each character
-    at, keep, origins = leads, ~odd, None
+    at, keep, origins = leads, ~controls, None
     if longer.any():
         room = np.ones(len(text), np.int64)
         room[leads] += longer
@@ -275,8 +283,7 @@ def _replace_characters(
     segments = replace(source, data=text[left], starts=starts, ends=ends)
     origins = left if origins is None else origins[left]
     normalized = NormalizedSegments(segments, source, changed_segments, origins, leads, leads + lengths)
-    rare = _CHARACTERS.rare[points]
-    return _with_clusters(normalized, bounds, leads[rare]) if rare.any() else normalized
+    return _with_clusters(normalized, bounds, rare) if len(rare) else normalized
 
 
 def _code_points(text: NDArray[np.uint8], leads: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -286,21 +293,6 @@ def _code_points(text: NDArray[np.uint8], leads: NDArray[np.int64], lengths: NDA
         longer = np.flatnonzero(lengths > k)
         points[longer] = (points[longer] << 6) | (text[leads[longer] + k] & 0x3F)
     return points
-
-
-def _differ(
-    text: NDArray[np.uint8],
-    leads: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    strings: NDArray[np.uint8],
-) -> NDArray[np.bool_]:
-    """Return which characters become something else, bool [n]."""
-    differ: NDArray[np.bool_] = sizes != lengths
-    for k in range(4):
-        longer = np.flatnonzero(lengths > k)
-        differ[longer] |= strings[longer, k] != text[leads[longer] + k]
-    return differ
 
 
 def _moved(

@@ -236,7 +236,8 @@ def json_record(raw: bytes | str, where: str, such_as: str = '{"text": "..."}') 
     try:
         record = json.loads(raw)
     except json.JSONDecodeError as error:
-        raise InputError(f"{where}: not valid JSON: {error.msg} at column {error.colno}") from error
+        wrong = error.msg.removesuffix(" starting at")
+        raise InputError(f"{where}: not valid JSON: {wrong} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets thousands deep
         raise InputError(f"{where}: not usable JSON: {error}") from error
     if not isinstance(record, dict):
