@@ -177,6 +177,11 @@ def test_models_beyond_memory_are_trained_on_disk(
     assert list(tmp_path.iterdir()) == []
 
 
+def _written(path: Path) -> Path:
+    path.write_text("a b\nc d\n")
+    return path
+
+
 def assert_refused(folder: Path, message: str, pool: Any = None, **options: Any) -> None:
     before = sorted(folder.iterdir())
     with pytest.raises((InputError, UsageError), match=message):
@@ -187,6 +192,9 @@ def assert_refused(folder: Path, message: str, pool: Any = None, **options: Any)
 def test_what_cannot_be_selected_is_refused_and_leaves_nothing(folder: Path) -> None:
     share, pool = SelectionSettings(share=0.5), folder / "pool.jsonl"
     assert_refused(folder, "would replace", output=pool)
+    assert_refused(folder, "would replace", output=folder / "target.txt")
+    assert_refused(folder, "would replace", output=folder / "held.txt", held_out=_written(folder / "held.txt"))
+    assert_refused(folder, "temp: .* is not a folder", temp=folder / "x")
     assert_refused(folder, "held-out text is for trying shares", held_out=folder / "target.txt", settings=share)
     assert_refused(
         folder, "give a higher --max-difference", output=folder / "x" / "y", settings=SelectionSettings(max_difference=-99.0)
