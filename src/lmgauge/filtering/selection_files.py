@@ -23,6 +23,7 @@ from lmgauge.filtering.selection_scores import Floats, Ints, SelectionModels
 from lmgauge.progress import say_progress
 from lmgauge.remote.addresses import is_remote
 from lmgauge.text.documents import Corpus
+from lmgauge.text.streams import STDIN
 from lmgauge.threads import map_in_order, thread_count
 
 COLUMNS = ("in_domain_bits_per_token", "pool_bits_per_token", "cross_entropy_difference")
@@ -64,6 +65,8 @@ def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[Fi
     """
     if not pool.sources:
         raise UsageError("the selected documents can be written where the pool is files; this one is strings")
+    if output == STDIN:
+        raise UsageError("-o -: standard output is for the answer; name a file for the selected documents")
     if pool.settings.get("unit") == "document":
         raise UsageError("documents that are whole files are not written: leave out the output, or use unit line")
     if pool.settings.get("errors") == "replace":
