@@ -16,7 +16,6 @@ from lmgauge.api.compare import compare_recipes as compare_recipes
 from lmgauge.api.context_curve import context_curve as context_curve
 from lmgauge.api.diagnose import diagnose as diagnose
 from lmgauge.api.divergence import divergence as divergence
-from lmgauge.api.documents import FilterWork as FilterWork
 from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
@@ -79,8 +78,9 @@ from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
 from lmgauge.explore.door import explore as explore
 from lmgauge.filtering.document_scores import DocumentScores as DocumentScores
+from lmgauge.filtering.options import FilterWork as FilterWork
+from lmgauge.filtering.options import RecordOptions as RecordOptions
 from lmgauge.filtering.percentiles import Percentiles as Percentiles
-from lmgauge.filtering.plan import RecordOptions as RecordOptions
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
 from lmgauge.filtering.rules import FilterRules as FilterRules
 from lmgauge.filtering.scorer import Scorer as Scorer

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +18,7 @@ from lmgauge.remote.addresses import is_remote, shown_name
 from lmgauge.remote.stores import store_of
 
 STANDARD_STREAM = "-"
+_ADDRESS = re.compile(r"^(s3a?|gc?s|hf|https?|az|abfss?|adl|memory|file):/+(?=.)")
 
 try:
     import fcntl
@@ -113,6 +114,18 @@ def _holds(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool
     return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
 
 
+def naming(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
+    """Let errors of the operating system in a block name the file that the block writes to, where several are open.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        OutputError: in place of the error.
+    """
+    return _explained(Path(path), [])
+
+
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under `path` when the block ends well, and not at all when it does not.
@@ -199,7 +212,7 @@ def refuse_other_folder(path: str | os.PathLike[str], *, is_ours: Callable[[Path
 
     Raises:
         InputError: something else is in the way.
-        OutputError: the path is a link that leads nowhere.
+        OutputError: the path is a link that leads nowhere, or an address.
     """
     target = _destination(Path(path))
     if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
@@ -210,8 +223,11 @@ def _destination(named: Path) -> Path:
     """Return where a path leads: a link is followed, so that what is written does not take the link's own place.
 
     Raises:
-        OutputError: the link leads nowhere.
+        OutputError: the link leads nowhere, or the path is an address.
     """
+    address, several = _ADDRESS.subn(r"\1://", named.as_posix())  # as a path it has lost a slash
+    if several:
+        raise OutputError(f"{shown_name(address)}: this is written to local paths only")
     if not named.is_symlink():
         return named
     if not named.exists():

@@ -143,6 +143,14 @@ def test_held_out_texts_in_the_pool_are_never_selected(folder: Path) -> None:
     )
 
 
+def test_a_best_share_at_the_end_of_those_tried_says_so(folder: Path, selection: Selection) -> None:
+    target = Corpus.from_files(folder / "target.txt", document="heading")
+    at_the_end = SelectionSettings(order=2, cuts=(selection.chosen.share, 1))
+    result = select_documents(folder / "pool.jsonl", target, settings=at_the_end)
+    assert result.notes[-1] == "the smallest share that was tried is the best one; smaller ones may be better still (--cuts)"
+    assert result.notes[-1] not in selection.notes
+
+
 def test_a_tolerance_takes_a_smaller_share(folder: Path, selection: Selection) -> None:
     settings = SelectionSettings(order=2, cuts=QUICK.cuts, tolerance=5.0)
     target = Corpus.from_files(folder / "target.txt", document="heading")
@@ -180,12 +188,12 @@ def test_what_cannot_be_selected_is_refused_and_leaves_nothing(folder: Path) -> 
     share, pool = SelectionSettings(share=0.5), folder / "pool.jsonl"
     assert_refused(folder, "would replace", output=pool)
     assert_refused(folder, "held-out text is for trying shares", held_out=folder / "target.txt", settings=share)
-    refused(
+    assert_refused(
         folder, "give a higher --max-difference", output=folder / "x" / "y", settings=SelectionSettings(max_difference=-99.0)
     )
     assert_refused(folder, "this one is strings", pool=Corpus.from_strings(["a b", "c d"]), output=folder / "x")
     assert_refused(folder, "the pool is read several times", pool=Corpus.from_strings(iter(["a b", "c d"])))
-    refused(
+    assert_refused(
         folder,
         "whole files are not written",
         pool=Corpus.from_files(pool, unit="document", format="text"),

@@ -12,8 +12,9 @@ import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering import learn_files
 from lmgauge.filtering.learn_files import sample_file
+from lmgauge.filtering.options import RecordOptions
 from lmgauge.filtering.percentile_sample import SampleSettings
-from lmgauge.filtering.plan import FilterPlan, RecordOptions
+from lmgauge.filtering.plan import FilterPlan
 from lmgauge.text.streams import find_sources
 
 WORDS = ["a", "b", "a b", "b a a", "c", "a a b b a", "b b b"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lmgauge.api.filter import RuleKeywords
+from lmgauge.filtering.options import RuleKeywords
 
 BOOKS = Path(__file__).resolve().parent.parent / "data" / "classic-books.train.txt"
 RULES: RuleKeywords = {"keep": "p10..p70", "max_perplexity": 20_000.0, "min_bytes": 3, "buckets": "p30,p60"}

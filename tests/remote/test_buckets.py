@@ -181,6 +181,8 @@ def test_a_few_failures_are_passed_over(faults: list[Exception]) -> None:
             OSError(5, "PermanentRedirect: use another endpoint"),
             "FILE: the bucket is in another region: set AWS_DEFAULT_REGION",
         ),
+        (HttpError(301, "Moved Permanently"), "FILE: the bucket is in another region: set AWS_DEFAULT_REGION"),
+        (HttpError(400, "Bad Request"), "FILE: the store refuses the request (Bad Request); is the region right"),
         (RuntimeError("what\nis this"), "FILE: RuntimeError: what"),
     ],
 )

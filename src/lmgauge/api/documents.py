@@ -5,12 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import TypedDict
 
 from lmgauge.api.inputs import PathLike
-from lmgauge.choices import BadRecordPolicy, Format
-from lmgauge.filtering.plan import RecordOptions
+from lmgauge.filtering.options import FilterWork, RecordOptions
 from lmgauge.filtering.scorer import Model, Scorer
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.stages.folder_engine import FolderEngine
@@ -19,35 +16,6 @@ from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Engine
 
 Inputs = PathLike | Sequence[PathLike]
-
-
-class RecordKeywords(TypedDict, total=False):
-    """The fields of `RecordOptions`, each of which may be left out."""
-
-    field: str
-    lines: bool
-    by: str | None
-    group: str | None
-    id: str | None
-    format: Format | None
-    errors: BadRecordPolicy
-
-
-@dataclass(frozen=True)
-class FilterWork:
-    """How files are worked off.
-
-    Attributes:
-        threads: blocks of a file parsed and scored at a time, in each process.
-        workers: processes, each with a file at a time; None for this one alone.
-        ray: address of a cluster of Ray, or `local`, whose tasks take a file each.
-        shard: number of a share of the files, from 0, and how many shares there are; None for all files.
-    """
-
-    threads: int | None = None
-    workers: int | None = None
-    ray: str | None = None
-    shard: tuple[int, int] | None = None
 
 
 def scorer_of(model: Model | Mapping[str, Model], records: RecordOptions, scoring: ScoringOptions | None) -> Scorer:

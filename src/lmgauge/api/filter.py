@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from lmgauge.api.documents import FilterWork, Inputs, RecordKeywords, opened_engine, scorer_of
+from lmgauge.api.documents import Inputs, opened_engine, scorer_of
 from lmgauge.api.inputs import PATHS, PathLike
 from lmgauge.api.percentiles import learn_percentiles
 from lmgauge.errors import UsageError
@@ -15,32 +15,15 @@ from lmgauge.files import refuse_replacing, writing
 from lmgauge.filtering.filter_files import filter_files
 from lmgauge.filtering.folder import begin_folder
 from lmgauge.filtering.layout import jobs_of
+from lmgauge.filtering.options import FilterKeywords, FilterWork, RecordKeywords, RecordOptions, RuleKeywords
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.plan import FileJob, FilterPlan, RecordOptions
+from lmgauge.filtering.plan import FileJob, FilterPlan
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import Model
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.places import exists, shown_name
 from lmgauge.text.streams import find_sources
-
-
-class RuleKeywords(TypedDict, total=False):
-    """The fields of `FilterRules`, each of which may be left out."""
-
-    max_perplexity: float | None
-    min_perplexity: float | None
-    keep: str | None
-    min_bytes: int | None
-    max_bytes: int | None
-    min_tokens: int | None
-    max_unseen: float | None
-    buckets: str | None
-    judged_by: str | None
-
-
-class FilterKeywords(RecordKeywords, RuleKeywords, total=False):
-    """How records are read, and which documents stay."""
 
 
 def filter_documents(

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Unpack
 
-from lmgauge.api.documents import FilterWork, Inputs, RecordKeywords, opened_engine, scorer_of
+from lmgauge.api.documents import Inputs, opened_engine, scorer_of
 from lmgauge.api.inputs import PathLike
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.filtering.learn_files import learn_files
+from lmgauge.filtering.options import FilterWork, RecordKeywords, RecordOptions
 from lmgauge.filtering.percentile_sample import SAMPLE_SIZE, SampleSettings
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.plan import FilterPlan, RecordOptions
+from lmgauge.filtering.plan import FilterPlan
 from lmgauge.filtering.scorer import Model
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.streams import find_sources

@@ -14,8 +14,9 @@ from lmgauge.api.selection_search import MeasuredPool, Scored, try_cuts
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.selection_cuts import Chosen, below, first_share, most_alike_first
+from lmgauge.filtering.selection_examples import draw_examples
 from lmgauge.filtering.selection_files import making_folders, plan_outputs, write_selected
-from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, SelectionCut, choose_cut
+from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, SelectionCut, choose_cut, perplexity_of
 from lmgauge.filtering.selection_scores import Floats, SelectionModels, document_bytes, measure_differences, train_models
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.filtering.selection_target import Target, copies_of, long_texts, split_target
@@ -130,6 +131,7 @@ def _select(
         independence=tried.independence,
         outputs=tuple(written),
         histogram=_histogram(differences),
+        examples=draw_examples(pool, differences, chosen_documents),
         notes=(*notes, *tried.notes, *(f"pool: {note}" for note in pool.report.notes())),
         signature=_signature(settings, models, goal, pool),
     )
@@ -197,6 +199,8 @@ def _try(
             f"{own.oov_rate:.0%} of the held-out tokens are unseen words, all one event <unk>: more target text, or "
             "--min-count 1, makes them fewer"
         )
+    if len(cuts) > 1 and min(cuts, key=perplexity_of) is cuts[0]:
+        notes.append("the smallest share that was tried is the best one; smaller ones may be better still (--cuts)")
     return _HeldOut(tuple(cuts), own.perplexity, own.events, own.oov_rate, own.independence, tuple(notes))
 
 

@@ -9,60 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.choices import BAD_RECORD_POLICIES, FORMATS, BadRecordPolicy, Format
+from lmgauge.choices import BAD_RECORD_POLICIES, FORMATS
 from lmgauge.cli.command import Command, settings, under, whole_number
 from lmgauge.cli.options import Decorator, html_option, json_option, reserved_option, scoring_settings, threads_option
-from lmgauge.cli.say import answer, showing_progress
+from lmgauge.cli.say import Page, answer, showing_progress, write_page
+from lmgauge.filtering.options import FilterWork, RecordOptions, RuleKeywords
 from lmgauge.models.network.options import ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.api.documents import FilterWork
-    from lmgauge.cluster.shard import Shard
     from lmgauge.filtering.results import FilteredDocuments
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How records are read: the fields of `RecordOptions`."""
-
-    field: str
-    lines: bool
-    by: str | None
-    group: str | None
-    id: str | None
-    format: Format | None
-    errors: BadRecordPolicy
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """Which documents stay: the fields of `FilterRules`."""
-
-    max_perplexity: float | None
-    min_perplexity: float | None
-    keep: str | None
-    buckets: str | None
-    min_bytes: int | None
-    max_bytes: int | None
-    min_tokens: int | None
-    max_unseen: float | None
-    judged_by: str | None
-
-
-@dataclass(frozen=True)
-class _Work:
-    """How files are worked off."""
-
-    workers: int | None
-    ray: str | None
-    shard: Shard | None
-
-    def settings(self, threads: int | None) -> FilterWork:
-        """Return it as the door takes it."""
-        from lmgauge.api.documents import FilterWork
-
-        shard = None if self.shard is None else (self.shard.number - 1, self.shard.of)
-        return FilterWork(threads, self.workers, self.ray, shard)
 
 
 @dataclass(frozen=True)
@@ -88,20 +43,20 @@ models_option = click.option(
 
 
 def reading_records(*more: Callable[[Any], Any]) -> Decorator:
-    """Return the decorator for how records are read; the command gets `reading`.
+    """Return the decorator for how records are read; the command gets `reading`, a `RecordOptions`.
 
     Args:
         more: further options under the same heading.
     """
     return settings(
         "reading",
-        Reading,
+        RecordOptions,
         "Documents",
         click.option("--field", default="text", metavar="NAME", help="Field or column that holds the text."),
         click.option(
             "--lines",
             is_flag=True,
-            help="Each line of a document is a sentence of its own, as in CCNet; else a document is one segment.",
+            help="Each line of a document is a sentence of its own; else a document is one segment, as in CCNet.",
         ),
         click.option("--by", metavar="NAME", help="Field whose value chooses the model, such as the language."),
         click.option("--group", metavar="NAME", help="Field that parts documents into groups; that of --by if not given."),
@@ -142,10 +97,11 @@ _RULES = (
 )
 
 
-def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> Shard | None:
+def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
     from lmgauge.cluster.shard import Shard
 
-    return None if value is None else Shard.parse(value)
+    shard = None if value is None else Shard.parse(value)
+    return None if shard is None else (shard.number - 1, shard.of)
 
 
 workers_option = whole_number(
@@ -205,19 +161,23 @@ def _named(model: str) -> tuple[str, str]:
 
 def _answer(result: FilteredDocuments, output: _Output) -> None:
     """Print what became of the documents: on standard error where they are on standard output themselves."""
+    from lmgauge.json_text import to_json
     from lmgauge.report.documents import document_of
 
-    if output.output == "-":
-        click.echo(str(result), err=True)
+    page = None if output.html is None else Page("What became of the documents", document_of(result))
+    if output.output != "-":
+        answer(result, lambda: document_of(result), as_json=output.as_json, html=output.html, page=page)
         return
-    answer(result, lambda: document_of(result), as_json=output.as_json, html=output.html)
+    click.echo(to_json(result.to_dict()) if output.as_json else str(result), err=True)
+    if output.html is not None and page is not None:
+        write_page(output.html, page)
 
 
 @click.command("filter", cls=Command)
 @click.argument("inputs", nargs=-1, required=True, metavar="IN...", type=click.Path(allow_dash=True))
 @models_option
 @settings("output", _Output, "Output", *_OUTPUT)
-@settings("rules", _Rules, "Rules", *_RULES)
+@settings("rules", RuleKeywords, "Rules", *_RULES)
 @under(
     "Rules",
     click.option(
@@ -227,18 +187,16 @@ def _answer(result: FilteredDocuments, output: _Output) -> None:
     ),
 )
 @reading_records()
-@settings("work", _Work, "Work", *_WORK)
-@under("Work", threads_option)
+@settings("work", FilterWork, "Work", *_WORK, threads_option)
 @scoring_settings(reserved_option)
 def filter_(
     inputs: tuple[str, ...],
     models: tuple[str, ...],
     output: _Output,
-    rules: _Rules,
+    rules: RuleKeywords,
     percentiles: str | None,
-    reading: Reading,
-    work: _Work,
-    threads: int | None,
+    reading: RecordOptions,
+    work: FilterWork,
     scoring: ScoringOptions,
 ) -> None:
     """Keep the documents that models find likely, with a column for each figure.
@@ -262,9 +220,9 @@ def filter_(
             percentiles=percentiles,
             rejects=output.rejects,
             scoring=scoring,
-            work=work.settings(threads),
+            work=work,
             **vars(reading),
-            **vars(rules),
+            **rules,
         )
     _answer(result, output)
 
@@ -274,16 +232,14 @@ def filter_(
 @models_option
 @settings("output", _Output, "Output", *_OUTPUT)
 @reading_records()
-@settings("work", _Work, "Work", *_WORK)
-@under("Work", threads_option)
+@settings("work", FilterWork, "Work", *_WORK, threads_option)
 @scoring_settings(reserved_option)
 def score(
     inputs: tuple[str, ...],
     models: tuple[str, ...],
     output: _Output,
-    reading: Reading,
-    work: _Work,
-    threads: int | None,
+    reading: RecordOptions,
+    work: FilterWork,
     scoring: ScoringOptions,
 ) -> None:
     """Give each document columns with what models make of it.
@@ -303,7 +259,7 @@ def score(
             output.output,
             rejects=output.rejects,
             scoring=scoring,
-            work=work.settings(threads),
+            work=work,
             **vars(reading),
         )
     _answer(result, output)

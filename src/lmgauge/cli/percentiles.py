@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from lmgauge.cli.command import Command, settings, under
-from lmgauge.cli.filter import Reading, models_option, named_models, ray_option, reading_records, workers_option
+from lmgauge.cli.command import Command, settings
+from lmgauge.cli.filter import models_option, named_models, ray_option, reading_records, workers_option
 from lmgauge.cli.options import html_option, json_option, reserved_option, scoring_settings, seed_option, threads_option
 from lmgauge.cli.say import answer, say, showing_progress
+from lmgauge.filtering.options import FilterWork, RecordOptions
 from lmgauge.models.network.options import ScoringOptions
 
 ALL = "all"
@@ -44,14 +45,6 @@ class _Sampling:
 
     sample: int | str
     seed: int
-
-
-@dataclass(frozen=True)
-class _Work:
-    """How files are worked off."""
-
-    workers: int | None
-    ray: str | None
 
 
 @dataclass(frozen=True)
@@ -89,17 +82,15 @@ class _Output:
     seed_option,
 )
 @reading_records()
-@settings("work", _Work, "Work", workers_option, ray_option)
-@under("Work", threads_option)
+@settings("work", FilterWork, "Work", workers_option, ray_option, threads_option)
 @scoring_settings(reserved_option)
 def percentiles(
     inputs: tuple[str, ...],
     models: tuple[str, ...],
     result: _Output,
     sampling: _Sampling,
-    reading: Reading,
-    work: _Work,
-    threads: int | None,
+    reading: RecordOptions,
+    work: FilterWork,
     scoring: ScoringOptions,
 ) -> None:
     """Learn the percentiles of perplexity that a filter keeps by.
@@ -112,7 +103,6 @@ def percentiles(
     lmgauge percentiles -m kn5/ 'in/*.parquet' -o percentiles.json
     lmgauge percentiles -m en=en/ -m de=de/ --by lang 'in/*.jsonl.gz' -o percentiles.json --sample 50000
     """
-    from lmgauge.api.documents import FilterWork
     from lmgauge.api.percentiles import learn_percentiles
     from lmgauge.report.documents import document_of
 
@@ -124,7 +114,7 @@ def percentiles(
             seed=sampling.seed,
             output=result.output,
             scoring=scoring,
-            work=FilterWork(threads, work.workers, work.ray),
+            work=work,
             **vars(reading),
         )
     answer(learnt, lambda: document_of(learnt), as_json=result.as_json, html=result.html)

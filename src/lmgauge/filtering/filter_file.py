@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.files import naming
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.plan import FileJob, FilterPlan, keys_of
@@ -75,7 +76,8 @@ def filter_file(
         }
         rejects = None if job.rejects is None else stack.enter_context(writing_packed(job.rejects))
         for batch, size in map_in_order(judged, reader.blocks(), thread_count(threads)):
-            _put_aside(plan, reader, batch.scored, tally, rejects)
+            with naming(job.rejects or ""):
+                _put_aside(plan, reader, batch.scored, tally, rejects)
             tally.count(batch.figures, batch.judgement, batch.groups, batch.usable)
             _draw_examples(plan, job, batch, tally)
             stay = batch.usable & (batch.judgement.reasons == 0)

@@ -119,7 +119,6 @@ def _sizes(jobs: Sequence[FileJob]) -> list[int]:
 def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
     """Filter a file, and remember it."""
     job, done = settings.jobs[number], 0
-    before = source_state(job)
     for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
         if path is not None and not is_remote(path):
             make_folder(os.path.dirname(path))
@@ -131,6 +130,7 @@ def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
         settings.say(number, done)
 
     try:
+        before = source_state(job)
         tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch).to_dict()
     except InputError as error:
         if settings.plan.options.errors == "fail":

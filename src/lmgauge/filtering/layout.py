@@ -58,7 +58,8 @@ def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns
         name = os.path.splitext(bare)[0] + f".{form}" + packed
     outputs = {bucket: joined(output, *([bucket] * bool(bucket)), name) for bucket in buckets or [""]}
     flat = _flat(name)
-    rejects, record = (joined(output, RECORDS, kind, f"{flat}.json{end}") for kind, end in (("rejects", "l"), ("files", "")))
+    # Not a name of JSONL: nobody who reads all JSONL files of a folder is to read these.
+    rejects, record = joined(output, RECORDS, "rejects", f"{flat}.rejects"), joined(output, RECORDS, "files", f"{flat}.json")
     return FileJob(source, name, outputs, form, rejects, record)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.options import BY
 from lmgauge.filtering.percentile_file import as_dict, parse, read, write
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
 from lmgauge.filtering.percentile_values import PERCENTS, PLACES, GroupPercentiles, ModelPercentiles, check_percent
@@ -36,9 +37,6 @@ LEAST_DOCUMENTS = 100
 """Scored documents in the sample from which on a group has percentiles of its own."""
 
 LEVEL = 0.95
-
-BY = "by"
-"""Name of the setting that says which field chose the model."""
 
 _TENTHS = np.array([round(10 * percent) for percent in PERCENTS])
 

@@ -6,61 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmgauge.choices import BadRecordPolicy, Format
-from lmgauge.errors import UsageError
+from lmgauge.choices import Format
 from lmgauge.filtering.limits import PerplexityLimits, limits_of
+from lmgauge.filtering.options import RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
-from lmgauge.filtering.percentiles import BY, Percentiles
+from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.records.records import RecordFields, Records
 from lmgauge.filtering.rules import BUCKETS, FilterRules
 from lmgauge.filtering.scorer import CHOSEN, Scorer
 from lmgauge.signature import Signature
 from lmgauge.text.streams import Source
-
-
-@dataclass(frozen=True)
-class RecordOptions:
-    """How records are read.
-
-    Attributes:
-        field: the field or column with the text.
-        lines: each line of a document is a sentence of its own, as in CCNet.
-        by: the field whose value chooses the model.
-        group: the field that the groups of a report and of percentiles are the values of; None for that of `by`.
-        id: the field that names a record, in rejects and examples.
-        format: of all files; None to go by their names.
-        errors: "reject" bad records, which are counted and kept aside, or "fail".
-    """
-
-    field: str = "text"
-    lines: bool = False
-    by: str | None = None
-    group: str | None = None
-    id: str | None = None
-    format: Format | None = None
-    errors: BadRecordPolicy = "reject"
-
-    def scored_by(self) -> dict[str, str]:
-        """Return what of it changes scores, by name, as percentiles carry it."""
-        chosen = {} if self.by is None else {BY: self.by}
-        return {"field": self.field, "lines": "yes" if self.lines else "no", **chosen}
-
-    def check_groups(self) -> None:
-        """Refuse percentiles of perplexities of several models.
-
-        Raises:
-            UsageError: a field chooses the model, and groups are the values of another.
-        """
-        if self.by is not None and self.group_field != self.by:
-            raise UsageError(
-                f"the field {self.by!r} chooses the model, so percentiles are by that field: perplexities of several models "
-                "share no scale; leave out the other group"
-            )
-
-    @property
-    def group_field(self) -> str | None:
-        """The field of the groups."""
-        return self.by if self.group is None else self.group
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any, Unpack
 
-from lmgauge.api.filter import RuleKeywords
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.filtering.document_scores import FIGURES, DocumentScores
 from lmgauge.filtering.documents import Documents, label_of
+from lmgauge.filtering.options import RuleKeywords
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
@@ -109,7 +109,8 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         """
         group = self.documents.group_field
         scores = _scored(self.documents.scorer, batch)
-        verdicts = self.documents.judge(scores, None if group is None else [doc.metadata.get(group) for doc in batch])
+        labels = None if group is None else [label_of(doc.metadata.get(group)) for doc in batch]
+        verdicts = self.documents.judge(scores, labels)
         for doc, figures, problem in zip(batch, _figures(scores), scores.problem_texts(), strict=True):
             doc.metadata |= {**figures, PROBLEM_COLUMN: problem}
         if verdicts.buckets is not None:

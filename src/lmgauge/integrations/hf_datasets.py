@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from lmgauge.api.filter import RuleKeywords
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Documents, label_of
+from lmgauge.filtering.options import RuleKeywords
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
@@ -158,8 +158,8 @@ class DatasetFilter(_OfKnownModels):
         self._check(self._filter.scorer)
         if isinstance(batch, Mapping):
             group = self._filter.group_field
-            values = None if group is None else _column(batch, group)
-            return [reason is None for reason in self._filter.judge(_scored(self._filter.scorer, batch), values).reasons]
+            labels = None if group is None else list(map(label_of, _column(batch, group)))
+            return [reason is None for reason in self._filter.judge(_scored(self._filter.scorer, batch), labels).reasons]
         return [reason is None for reason in self._filter.judge_table(_checked(batch))[1]]
 
 

@@ -9,8 +9,8 @@ import os
 import socket
 from typing import TYPE_CHECKING, Unpack
 
-from lmgauge.api.filter import RuleKeywords
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.filtering.options import RuleKeywords
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmgauge.api.inputs import PATHS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
+from lmgauge.filtering.documents import labels_of
 from lmgauge.filtering.filter_file import figures_of
 from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.options import RecordOptions
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.plan import FilterPlan, RecordOptions
+from lmgauge.filtering.plan import FilterPlan
 from lmgauge.filtering.rules import BUCKETS, REASONS, FilterRules, judge
 from lmgauge.filtering.scorer import Model, Scorer
 
@@ -107,19 +109,19 @@ class DocumentFilter:
             self._plan = plan
         return self._plan
 
-    def judge(self, scores: DocumentScores, groups: Sequence[object] | pa.Array | pa.ChunkedArray | None = None) -> Verdicts:
+    def judge(self, scores: DocumentScores, labels: Sequence[str | None] | None = None) -> Verdicts:
         """Return which documents stay.
 
         Args:
             scores: of the documents.
-            groups: the value of `group_field` of each; None where there is no such field.
+            labels: what `label_of` makes of the value of `group_field` of each; None where there is no such field.
 
         Raises:
             UsageError: models, rules and percentiles do not fit together.
         """
         plan = self.plan
-        named = None if groups is None else Groups.of(groups)
-        judgement = judge(plan.rules, figures_of(plan.names, scores), named, plan.percentiles)
+        groups = None if labels is None else Groups.of(labels)
+        judgement = judge(plan.rules, figures_of(plan.names, scores), groups, plan.percentiles)
         reasons = [REASONS[code] if code else None for code in judgement.reasons.tolist()]
         for row, (reason, _) in scores.problems.items():
             reasons[row] = reason
@@ -144,7 +146,7 @@ class DocumentFilter:
         if group is not None and group not in table.column_names:
             raise InputError(f"the table has no column {group!r}, which the percentiles are grouped by")
         scores = self.scorer.score_table(table)
-        verdicts = self.judge(scores, None if group is None else table[group])
+        verdicts = self.judge(scores, None if group is None else labels_of(table[group]))
         scored = self.scorer.with_columns(table, scores)
         if bucket_column is not None:
             scored = scored.append_column(bucket_column, pa.array(verdicts.buckets, pa.string()))

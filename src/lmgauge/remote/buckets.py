@@ -57,6 +57,7 @@ class BucketStore:
             raise problem_of(error, self.name, self._scheme) from None
 
     def _info(self) -> dict[str, Any]:
+        self._files.invalidate_cache()  # some libraries remember what they listed whatever they are asked for
         try:
             info: dict[str, Any] = self._asked(lambda: self._files.info(self._path))
         except NotThereError:

@@ -31,6 +31,7 @@ _PASSING_NAMES = {
 _PASSING_WORDS = re.compile(
     r"slow ?down|reduce your request rate|internal error|service ?unavailable|try again", re.IGNORECASE
 )
+_OTHER_REGION = re.compile("PermanentRedirect|AuthorizationHeaderMalformed|must be addressed using|IllegalLocation")
 _DENIED_NAMES = {"PermissionError", "GatedRepoError", "HttpForbidden"}
 _UNREACHABLE = {"EndpointConnectionError", "ConnectionRefusedError", "ClientConnectorError", "ConnectError", "gaierror"}
 _NO_CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "DefaultCredentialsError"}
@@ -57,7 +58,7 @@ def problem_of(error: Exception, name: str, scheme: str) -> Exception:
     words = words_of(error)
     status = _status_of(error)
     keys = _KEYS.get({"s3a": "s3", "gcs": "gs"}.get(scheme, scheme), "put a key where the library for these addresses looks")
-    if re.search("PermanentRedirect|AuthorizationHeaderMalformed|must be addressed using|IllegalLocation", _codes(error)):
+    if status in (301, 307) or _OTHER_REGION.search(_codes(error)):
         return InputError(f"{name}: the bucket is in another region: set AWS_DEFAULT_REGION to it")
     if isinstance(error, FileNotFoundError) or status == 404:
         bucket = "no such bucket" if "bucket does not exist" in words else "no such file"
@@ -73,6 +74,8 @@ def problem_of(error: Exception, name: str, scheme: str) -> Exception:
         )
     if status in _PASSING_STATUS or names & _PASSING_NAMES or _PASSING_WORDS.search(_codes(error)):
         return PassingProblem(words or type(error).__name__)
+    if status == 400:  # a HEAD has no body to say more in
+        return InputError(f"{name}: the store refuses the request ({words}); is the region right, and the key still valid?")
     return InputError(f"{name}: {type(error).__name__}: {words or 'no reason given'}")
 
 

@@ -79,7 +79,7 @@ class WebStore:
         headers = dict(self._headers)
         if start is not None:
             headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
-        with self.explained():
+        with self.explained(in_part=start is not None):
             reply: http.client.HTTPResponse = self._opener.open(
                 urllib.request.Request(self._url, headers=headers), timeout=_TIMEOUT
             )
@@ -90,8 +90,11 @@ class WebStore:
         return reply
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explained(self, in_part: bool = False) -> Iterator[None]:
         """Turn the errors of a conversation in the block into one line each, without anything of the address but its name.
+
+        Args:
+            in_part: whether a part of the file was asked for.
 
         Raises:
             PassingProblem: what may be over soon.
@@ -101,7 +104,7 @@ class WebStore:
             yield
         except urllib.error.HTTPError as error:
             error.close()
-            raise _status_problem(self.name, error) from None
+            raise _status_problem(self.name, error, in_part) from None
         except LmgaugeError:
             raise
         except (
@@ -311,9 +314,9 @@ def _said(headers: Message, name: str) -> str:
     return f"{name}: {visible(headers.get(name, ''))[:80]}"
 
 
-def _status_problem(name: str, error: urllib.error.HTTPError) -> Exception:
+def _status_problem(name: str, error: urllib.error.HTTPError, in_part: bool) -> Exception:
     status = error.code
-    if status == 416:
+    if status == 416 and in_part:
         return _NotSatisfiable()
     if status in (404, 410):
         pattern = "; a web server takes no patterns: name each file" if set("*[") & set(name) else ""

@@ -111,8 +111,8 @@ class Corpus:
         """Return the text of files as a corpus; the files are looked for now and read when it is iterated over.
 
         Args:
-            paths: one path or several; globs are expanded (sorted), "-" is standard input; .gz, .bz2, .xz and .zst
-                are unpacked, .jsonl, .ndjson, .tsv and .parquet read as records.
+            paths: one path or address or several; globs are expanded (sorted), "-" is standard input; .gz, .bz2, .xz and
+                .zst are unpacked, .jsonl, .ndjson, .tsv and .parquet read as records.
             unit: what a segment of a text file is: "line" (between newlines, blank ones included) or "document" (the
                 whole file). A record always is a segment.
             field: name of the field or column that holds the text of a record; of a TSV column without name its number.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.files import writing_or_printing
+from lmgauge.files import naming, writing_or_printing
 from lmgauge.filtering.document_scores import name_taken
 from lmgauge.filtering.documents import Documents, labels_of
 from lmgauge.filtering.records.records import BLOCK_BYTES, RawBlock, RecordFields, Records, ScoredRecords
@@ -44,7 +44,7 @@ class ParquetReader:
         try:
             with file_errors(self.source), open_parquet(self.source.path, self.source.version) as file:
                 yield from self._tables(file)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeDecodeError) as error:  # the latter: a name that is no text
             reason = str(error).splitlines()[0]
             raise InputError(f"{self.source.name}: not a readable Parquet file: {reason}") from error
 
@@ -148,7 +148,8 @@ class ParquetWriter:
                 return  # only the schema is needed now
         self._waiting = []
         if len(table):
-            self._writer.write_table(table, row_group_size=len(table))
+            with naming(self._path):
+                self._writer.write_table(table, row_group_size=len(table))
 
 
 def _chosen(table: pa.Table, rows: NDArray[np.intp]) -> pa.Table:
