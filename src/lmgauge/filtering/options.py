@@ -18,7 +18,7 @@ class RecordOptions:
 
     Attributes:
         field: the field or column with the text.
-        lines: each line of a document is a sentence of its own, as in CCNet.
+        lines: each line of a document is a sentence of its own; else a document is one segment.
         by: the field whose value chooses the model.
         group: the field that the groups of a report and of percentiles are the values of; None for that of `by`.
         id: the field that names a record, in rejects and examples.

@@ -41,7 +41,7 @@ class ScorerSettings:
 
     Attributes:
         field: the field or column with the text.
-        lines: True makes each line of a document a sentence of its own, as CCNet does; False the whole document one segment.
+        lines: True makes each line of a document a sentence of its own; False makes the whole document one segment.
         by: the field whose value chooses the model; None where every model scores every document.
         errors: "reject" what cannot be scored, which then has a reason and no figures, or "fail".
     """
@@ -65,7 +65,7 @@ class Scorer:
         model: a model or its path; a mapping from names to several; with `by` a mapping from values of that field, "*" for
             all others.
         field: the field or column with the text.
-        lines: each line of a document is a sentence of its own, as in CCNet; by default a document is one segment, so that
+        lines: each line of a document is a sentence of its own; by default a document is one segment, as in CCNet, so that
             figures are those of `eval --per-segment`.
         by: the field or column whose value chooses the model, such as the language.
         errors: "reject" gives what cannot be scored a reason in place of figures; "fail" raises.

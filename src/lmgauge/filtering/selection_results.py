@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.filtering.selection_examples import SelectionExample
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -122,6 +123,8 @@ class Selection(Shown):
         independence: what the intervals take as independent, in words.
         outputs: the files written, empty if none.
         histogram: of the differences.
+        examples: documents of the pool by where they stand in the order: the most and the least alike, and those on both
+            sides of where the selection ends.
         notes: what a reader must know.
         signature: every choice that decides what is selected.
 
@@ -148,6 +151,7 @@ class Selection(Shown):
     independence: str = ""
     outputs: tuple[str, ...] = ()
     histogram: DifferenceHistogram | None = field(default=None, repr=False)
+    examples: Mapping[str, tuple[SelectionExample, ...]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
     signature: str = ""
 
@@ -155,7 +159,7 @@ class Selection(Shown):
     def best(self) -> SelectionCut | None:
         """The share with the lowest perplexity on the held-out text; None where no share was tried."""
         tried = [cut for cut in self.cuts if cut.selected is not None]
-        return min(tried, key=_perplexity, default=None)
+        return min(tried, key=perplexity_of, default=None)
 
     @property
     def smallest_alike(self) -> SelectionCut | None:
@@ -181,6 +185,7 @@ class Selection(Shown):
             "vocabulary": self.vocabulary,
             "independence": self.independence,
             "outputs": list(self.outputs),
+            "examples": {where: [dict(vars(one)) for one in examples] for where, examples in self.examples.items()},
             "notes": list(self.notes),
             "signature": self.signature,
         }
@@ -202,7 +207,16 @@ class Selection(Shown):
         return f"{brief}, held-out perplexity {chosen.selected.perplexity:.4g}{versus}"
 
 
-def _perplexity(cut: SelectionCut) -> float:
+def perplexity_of(cut: SelectionCut) -> float:
+    """Return the perplexity of a share that was tried.
+
+    Args:
+        cut: the share.
+
+    Example:
+        >>> perplexity_of(SelectionCut(0.25, 5, 50, -0.5, MeasuredModel(101.0)))
+        101.0
+    """
     assert cut.selected is not None
     return cut.selected.perplexity
 
@@ -222,7 +236,7 @@ def choose_cut(cuts: Sequence[SelectionCut], tolerance: float) -> SelectionCut:
         >>> choose_cut([small, best], 0.0).share, choose_cut([small, best], 0.03).share
         (0.5, 0.25)
     """
-    best = min(cuts, key=_perplexity)
+    best = min(cuts, key=perplexity_of)
     for cut in cuts if tolerance else ():
         assert cut.selected is not None
         interval = cut.selected.ratio_interval

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import IO, Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.files import naming
 from lmgauge.filtering.document_scores import name_taken
 from lmgauge.filtering.documents import NO_TEXT, Documents, label_of
 from lmgauge.filtering.records.lines import whole_lines
-from lmgauge.filtering.records.packing import writing_packed
+from lmgauge.filtering.records.packing import PackedLines
 from lmgauge.filtering.records.records import RawBlock, RecordFields, Records, ScoredRecords
 from lmgauge.json_text import to_json
 from lmgauge.text.cleaning import what_is_wrong
@@ -91,22 +89,12 @@ class JsonlReader:
         return line
 
 
-class JsonlWriter:
+class JsonlWriter(PackedLines):
     """Writes JSONL: objects as they were, with the members of their scores behind their own; lines of text as objects.
 
     Args:
         path: of the file.
     """
-
-    def __init__(self, path: str) -> None:
-        self._path, self._stack = path, ExitStack()
-
-    def __enter__(self) -> Self:
-        self._file: IO[bytes] = self._stack.enter_context(writing_packed(self._path))
-        return self
-
-    def __exit__(self, *error: object) -> bool | None:
-        return self._stack.__exit__(*error)  # type: ignore[arg-type]
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
         """Write records; see `RecordWriter`."""
@@ -115,8 +103,7 @@ class JsonlWriter:
         for row, members in zip(rows.tolist(), columns, strict=True):
             labels = "".join(f", {json.dumps(name)}: {json.dumps(values[row])}" for name, values in scored.labels.items())
             parts += _open_object(scored.records, row), members.encode(), labels.encode(), b"}\n"
-        with naming(self._path):
-            return self._file.write(b"".join(parts))
+        return self.put(parts)
 
 
 def _open_object(records: Records, row: int) -> bytes:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import IO, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.files import naming
 from lmgauge.filtering.documents import Documents
-from lmgauge.filtering.records.packing import writing_packed
+from lmgauge.filtering.records.packing import PackedLines
 from lmgauge.filtering.records.records import BLOCK_BYTES, RawBlock, RecordFields, Records, ScoredRecords
 from lmgauge.text.cleaning import Place, strip_file_start
 from lmgauge.text.readers import line_blocks
@@ -53,28 +50,17 @@ class LineReader:
         return line
 
 
-class LineWriter:
+class LineWriter(PackedLines):
     """Writes the lines of documents as they were; columns have no place there.
 
     Args:
         path: of the file.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path, self._stack = path, ExitStack()
-
-    def __enter__(self) -> Self:
-        self._file: IO[bytes] = self._stack.enter_context(writing_packed(self._path))
-        return self
-
-    def __exit__(self, *error: object) -> bool | None:
-        return self._stack.__exit__(*error)  # type: ignore[arg-type]
-
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
         """Write lines; see `RecordWriter`."""
         lines = scored.records.raw
-        with naming(self._path):
-            return self._file.write(b"".join(lines[row] + b"\n" for row in rows.tolist()))
+        return self.put(lines[row] + b"\n" for row in rows.tolist())
 
 
 def whole_lines(source: Source) -> Iterator[RawBlock]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO, cast
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any, Self, cast
 
 from lmgauge.errors import needing
-from lmgauge.files import STANDARD_STREAM, writing
+from lmgauge.files import STANDARD_STREAM, naming, writing
 from lmgauge.text.streams import split_compression
 
 _ZSTD_LEVEL = 3
@@ -63,3 +63,33 @@ def _packer(plain: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
 
         with bz2.BZ2File(plain, "wb") if ending == ".bz2" else lzma.LZMAFile(plain, "wb") as other:
             yield cast(IO[bytes], other)
+
+
+class PackedLines:
+    """A packed file to which lines are added; see `writing_packed`. The file appears when the `with` block ends well.
+
+    Args:
+        path: of the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._stack = path, ExitStack()
+
+    def __enter__(self) -> Self:
+        self._file = self._stack.enter_context(writing_packed(self._path))
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
+
+    def put(self, parts: Iterable[bytes]) -> int:
+        """Add bytes, and return how many.
+
+        Args:
+            parts: one behind the other.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        with naming(self._path):
+            return self._file.write(b"".join(parts))
