@@ -137,8 +137,8 @@ def _turns(folder: str, binary: str, file: Path, work: Path, characters: bool) -
         own_time.append(time.process_time() - start)
         return float(sum(math.log(x) for x in scores.columns()["lm_perplexity"].tolist())) if checking else math.nan
 
-    turns = {PLAIN: plain, LOOP: loop, DATATROVE: datatrove_step, OURS: lambda: whole(folder)}
-    return turns | {OURS_KENLM: lambda: whole(theirs), ALONE: alone}
+    turns = {PLAIN: plain, LOOP: loop, DATATROVE: datatrove_step, OURS: lambda: whole(folder), ALONE: alone}
+    return turns if characters else turns | {OURS_KENLM: lambda: whole(theirs)}  # such a file is read with words
 
 
 checking = True
@@ -227,7 +227,13 @@ def main() -> int:
                 name: [measured["bytes"] / harness.MB / s for s in values] for name, values in measured["seconds"].items()
             }
             ratio = median(rates[OURS]) / median(rates[LOOP])
-            rows.append([f"{shape}, {size}", *(harness.seconds(rates[name]) for name in CONTESTANTS), f"{ratio:.1f}"])
+            rows.append(
+                [
+                    f"{shape}, {size}",
+                    *(harness.seconds(rates[name]) if name in rates else "-" for name in CONTESTANTS),
+                    f"{ratio:.1f}",
+                ]
+            )
             if language == "en" and shape != "tweets":
                 goals += [
                     Goal(f"{shape}, {size}: MB/s a core", median(rates[OURS]), 100, at_least=True, unit=""),

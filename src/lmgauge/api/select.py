@@ -20,6 +20,7 @@ from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, 
 from lmgauge.filtering.selection_scores import Floats, SelectionModels, document_bytes, measure_differences, train_models
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.filtering.selection_target import Target, copies_of, long_texts, split_target
+from lmgauge.models.ngram.partitioned.limits import TrainingResources
 from lmgauge.numerics.independence import caveats
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
@@ -90,8 +91,10 @@ def select_documents(
     """
     settings = settings or SelectionSettings()
     documents = _pool_of(pool)
-    jobs = [] if output is None else plan_outputs(documents, os.fspath(output))
     goal = _target_of(target, held_out, settings)
+    read = [source.path for corpus in (goal.in_domain, goal.held_out) if corpus is not None for source in corpus.sources]
+    jobs = [] if output is None else plan_outputs(documents, os.fspath(output), read)
+    TrainingResources(temp=temp)  # refuses what is not a folder to write to
     with making_folders(jobs):
         return _select(documents, goal, settings, jobs, temp=None if temp is None else Path(temp), threads=threads)
 

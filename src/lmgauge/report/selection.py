@@ -45,7 +45,8 @@ def _verdicts(selection: Selection) -> Iterator[doc.Verdict]:
         f"Selected: {of}. A model trained on {_it(chosen)} has a held-out perplexity of {_perplexity(chosen.selected)}"
         f"{_how(selection)}.",
     )
-    yield from _worth(chosen)
+    if len(selection.cuts) > 1:
+        yield from _worth(chosen)
 
 
 def _it(cut: SelectionCut) -> str:
