@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 MOST_GROUPS = 1_000
 """Groups that are counted: a field with more values does not name groups of documents."""
 OTHERS = "(other values)"
-"""The group of documents whose value comes after so many others."""
+"""The group of documents whose value comes after the most that are told apart."""
 LONGEST_NAME = 200
 """Characters of the longest name of a group: a longer value is not a group."""
 
