@@ -53,11 +53,13 @@ class Verdicts(NamedTuple):
         scores: what the models make of them.
         reasons: why a document is dropped, by document; None for one that stays.
         buckets: "head", "middle" or "tail", by document; None without buckets.
+        stand_in: how many were judged by the percentiles of all documents, as their group has none of its own.
     """
 
     scores: DocumentScores
     reasons: list[str | None]
     buckets: list[str | None] | None
+    stand_in: int
 
 
 class DocumentFilter:
@@ -125,10 +127,11 @@ class DocumentFilter:
         reasons = [REASONS[code] if code else None for code in judgement.reasons.tolist()]
         for row, (reason, _) in scores.problems.items():
             reasons[row] = reason
+        stand_in = int((judgement.stand_in & ~scores.missing()).sum())
         if plan.bucket_column is None:
-            return Verdicts(scores, reasons, None)
+            return Verdicts(scores, reasons, None, stand_in)
         buckets = [BUCKETS[code] if code < len(BUCKETS) else None for code in judgement.buckets.tolist()]
-        return Verdicts(scores, reasons, buckets)
+        return Verdicts(scores, reasons, buckets, stand_in)
 
     def judge_table(self, table: pa.Table) -> tuple[pa.Table, list[str | None]]:
         """Return a table with the columns of its scores, and why each row is dropped; None for one that stays.
