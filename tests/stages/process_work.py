@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lmgauge.errors import MissingExtraError
+from lmgauge.files import writing
 from lmgauge.stages.array_folder import DiskFullError
 from lmgauge.stages.stage import Array, Read
 from lmgauge.threads import run_workers
@@ -43,3 +44,10 @@ def wait_long(read: Read, number: int, settings: None) -> Iterator[Array]:
     """Say which process this is, and go on for a minute."""
     yield np.array([os.getpid()])
     time.sleep(60)
+
+
+def write_long(read: Read, number: int, settings: None) -> Iterator[Array]:
+    """Have a file half-written for a minute."""
+    with writing(f"half{number}"):
+        time.sleep(60)
+    yield np.array([0])

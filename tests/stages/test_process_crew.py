@@ -132,3 +132,32 @@ def wait_for(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < ends
         time.sleep(0.02)
+
+
+def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: Path) -> None:
+    program = f"""if __name__ == "__main__":
+    import sys
+    sys.path.insert(0, {str(ROOT)!r})
+    from pathlib import Path
+    from lmgauge.stages.array_folder import ArrayFolder
+    from lmgauge.stages.process_crew import ProcessCrew
+    from lmgauge.stages.task import Task
+    from tests.stages.process_work import write_long
+    crew = ProcessCrew(ArrayFolder(Path("arrays")), 2)
+    try:
+        list(crew.run([Task("write", number, write_long, None, [], [f"a{{number}}"]) for number in range(2)]))
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    (tmp_path / "arrays").mkdir()
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, "program.py"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, start_new_session=True) as running:
+        end = time.monotonic() + 60
+        while len(list(tmp_path.glob("*.tmp"))) + len(list(tmp_path.glob(".*.tmp"))) < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        said, complained = running.communicate(timeout=60)
+    assert (said, complained) == (b"interrupted\n", b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["arrays", "program.py"]

@@ -6,17 +6,21 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from types import FrameType
 
 from lmgauge.errors import LmgaugeError
 from lmgauge.stages.array_folder import ArrayFolder
 from lmgauge.stages.task import Task, TaskError, do_task
 from lmgauge.threads import be_worker
+
+_GRACE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -102,10 +106,13 @@ class ProcessCrew:
             raise
 
     def close(self) -> None:
-        """End the processes, whatever they are at."""
+        """End the processes, whatever they are at; they have some seconds to remove what is half-written."""
         for worker in self._workers:
+            worker.process.terminate()
+        end = time.monotonic() + _GRACE_SECONDS
+        for worker in self._workers:
+            worker.process.join(max(0.0, end - time.monotonic()))
             worker.process.kill()
-        for worker in self._workers:
             worker.process.join()
             worker.connection.close()
         self._workers = []
@@ -127,6 +134,9 @@ def _interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # it would start with the first process, and let Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -137,6 +147,7 @@ def _interrupts_held() -> Iterator[None]:
 def _work(connection: Connection, arrays: ArrayFolder) -> None:
     """Do tasks until there are no more; end with the process that started this one, even if that was killed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGTERM, _leave)
     be_worker()
     while True:
         try:
@@ -149,6 +160,11 @@ def _work(connection: Connection, arrays: ArrayFolder) -> None:
             connection.send(TaskError.of(task, error))
             raise SystemExit(1) from error
         connection.send(growth)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End this process as if its work had failed, so that nothing half-written stays."""
+    raise SystemExit(1)
 
 
 def _end_with_parent() -> None:

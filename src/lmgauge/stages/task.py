@@ -140,6 +140,7 @@ class TaskError(Exception):
     def error(self) -> LmgaugeError:
         """Return the error for the user, with the other process's traceback as a note."""
         error = self._kind.__new__(self._kind, self._message)
+        error.args = (self._message,)  # which those of the operating system do not set
         error.add_note(self._trace)
         return error
 
