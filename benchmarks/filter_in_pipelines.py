@@ -7,19 +7,21 @@ numbers, which datatrove normalizes otherwise. Perplexities must agree to the on
 printed. lmgauge's filter, and the filter with a 5-gram of words, which needs neither normalizer nor pieces, are measured as
 well. CPU seconds of the process, by turns; the reader's are taken off those of the steps.
 
-With --ray: the CPU seconds of Ray and all its processes, with one actor, less those of a step that does nothing, beside
-`Scorer.score_batch` on the same tables.
+With --ray: the CPU seconds of the driver, of Ray and of all its processes for five times the documents, from tables in
+memory and back, with one actor: of a step that does nothing, of lmgauge's, and of `Scorer.score_batch` on the same tables.
 
     python benchmarks/filter_in_pipelines.py --runs 3 --ray
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +31,7 @@ import harness
 from harness import median
 
 LENGTH = 3000
+REPEATS = 10  # of the documents, for Ray Data
 READER, THEIRS, OURS = "reader alone", "datatrove's CCNetPerplexityStats", "lmgauge's PerplexityStats"
 FILTER, WORDS = "lmgauge's PerplexityFilter", "PerplexityFilter, words"
 PIECES = 16_000
@@ -132,19 +135,28 @@ def _datatrove_child(pieces: str, binary: str, words: str, documents: str, runs:
     harness.print_json({"seconds": seconds, "agree": agree})
 
 
-def _cpu_of_tree() -> float:
-    """CPU seconds of this process and of all that it started, those that have ended included."""
-    import psutil
+class _Tree:
+    """CPU seconds of this process and of all that it started, looked at every tenth of a second, as actors come and go."""
 
-    own = psutil.Process()
-    total = 0.0
-    for process in [own, *own.children(recursive=True)]:
-        try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
+    def __init__(self) -> None:
+        self._seconds: dict[int, float] = {}
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            self.look()
+            time.sleep(0.1)
+
+    def look(self) -> float:
+        """CPU seconds so far."""
+        import psutil
+
+        own = psutil.Process()
+        for process in [own, *own.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                self._seconds[process.pid] = times.user + times.system
+        return sum(self._seconds.values())
 
 
 def _ray_child(words: str, documents: str, runs: str) -> None:
@@ -155,7 +167,7 @@ def _ray_child(words: str, documents: str, runs: str) -> None:
     from lmgauge.stages.ray_connection import library
 
     records = [json.loads(line) for line in Path(documents).read_text(encoding="utf-8").splitlines()]
-    tables = [pa.Table.from_pylist(records[row : row + 1024]) for row in range(0, len(records), 1024)]
+    tables = [pa.Table.from_pylist(records[row : row + 1024]) for row in range(0, len(records), 1024)] * REPEATS
     ray = library()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=400_000_000)
     import ray.data
@@ -163,24 +175,27 @@ def _ray_child(words: str, documents: str, runs: str) -> None:
     ray.data.DataContext.get_current().enable_progress_bars = False
     actor = {"batch_format": "pyarrow", "compute": ray.data.ActorPoolStrategy(size=1)}
     seconds: dict[str, list[float]] = {"nothing": [], "step": [], "alone": []}
+    tree = _Tree()
 
     class Nothing:
         def __call__(self, table: pa.Table) -> pa.Table:
             return table
 
-    for _ in range(int(runs)):
+    for turn in range(-1, int(runs)):  # at first, Ray starts processes that it uses again
         for name, step, arguments in (("nothing", Nothing, []), ("step", ray_data.Scorer, [words])):
-            start = _cpu_of_tree()
+            start = tree.look()
             scored = ray.data.from_arrow(tables).map_batches(step, fn_constructor_args=arguments, **actor).materialize()
             count = scored.count()
-            seconds[name].append(_cpu_of_tree() - start)
-            if count != len(records):
+            if turn >= 0:
+                seconds[name].append(tree.look() - start)
+            if count != len(records) * REPEATS:
                 harness.give_up(f"Ray: {count:,} of {len(records):,} documents came out")
         scorer = lmgauge.Scorer(words, threads=1)
         start = time.process_time()
         for table in tables:
             scorer.score_batch(table)
-        seconds["alone"].append(time.process_time() - start)
+        if turn >= 0:
+            seconds["alone"].append(time.process_time() - start)
     ray.shutdown()
     harness.print_json(seconds)
 

@@ -96,7 +96,7 @@ LIBRARIES: dict[str, set[str]] = {
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
-    "filtering": {"numpy", "pyarrow", "zstandard"},
+    "filtering": {"numpy", "pandas", "pyarrow", "zstandard"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},

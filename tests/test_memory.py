@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 from pathlib import Path
@@ -176,8 +177,12 @@ def test_of_a_file_that_is_not_there_nothing_is_known(tmp_path: Path) -> None:
 
 
 def test_a_system_without_huge_pages_is_asked_in_vain() -> None:
+    asked = []
+
     class Refusing:
         def madvise(self, option: int) -> None:
+            asked.append(option)
             raise OSError(22, "Invalid argument")
 
     ask_for_huge_pages(Refusing())  # type: ignore[arg-type]
+    assert len(asked) == hasattr(mmap, "MADV_HUGEPAGE")

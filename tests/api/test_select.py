@@ -114,6 +114,16 @@ def test_every_form_of_file_selects_the_same_texts(folder: Path, tmp_path: Path)
     assert gzip.decompress(outputs["pool.txt.gz"].read_bytes()).decode().splitlines() == [r["text"] for r in expected]
 
 
+def test_lines_can_be_written_as_records(folder: Path, tmp_path: Path) -> None:
+    texts = [json.loads(line)["text"] for line in (folder / "pool.jsonl").read_text().splitlines()]
+    (tmp_path / "pool.txt").write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+    settings = SelectionSettings(order=2, share=0.1)
+    select_documents(tmp_path / "pool.txt", folder / "target.txt", tmp_path / "out.jsonl", settings=settings)
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [list(record) for record in written] == [["id", "text", *COLUMNS]] * len(written)
+    assert {record["text"] for record in written} <= set(texts)
+
+
 def test_several_files_go_into_a_folder_and_bad_records_are_counted(folder: Path, tmp_path: Path) -> None:
     lines = (folder / "pool.jsonl").read_text().splitlines()
     (tmp_path / "a.jsonl").write_text("\n".join([*lines[::2], "{bad", '{"text": null}', "", '{"text": ""}']) + "\n")
@@ -177,6 +187,11 @@ def test_models_beyond_memory_are_trained_on_disk(
     assert list(tmp_path.iterdir()) == []
 
 
+def _written(path: Path) -> Path:
+    path.write_text("a b\nc d\n")
+    return path
+
+
 def assert_refused(folder: Path, message: str, pool: Any = None, **options: Any) -> None:
     before = sorted(folder.iterdir())
     with pytest.raises((InputError, UsageError), match=message):
@@ -187,6 +202,10 @@ def assert_refused(folder: Path, message: str, pool: Any = None, **options: Any)
 def test_what_cannot_be_selected_is_refused_and_leaves_nothing(folder: Path) -> None:
     share, pool = SelectionSettings(share=0.5), folder / "pool.jsonl"
     assert_refused(folder, "would replace", output=pool)
+    assert_refused(folder, "would replace", output=folder / "target.txt")
+    assert_refused(folder, "would replace", output=folder / "held.txt", held_out=_written(folder / "held.txt"))
+    assert_refused(folder, "standard output is for the answer", output="-")
+    assert_refused(folder, "temp: .* is not a folder", temp=folder / "x")
     assert_refused(folder, "held-out text is for trying shares", held_out=folder / "target.txt", settings=share)
     assert_refused(
         folder, "give a higher --max-difference", output=folder / "x" / "y", settings=SelectionSettings(max_difference=-99.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.groups import MOST_GROUPS, OTHERS, Groups
 
 
 def names(groups: Groups) -> list[str | None]:
@@ -39,3 +39,16 @@ def test_values_name_groups(values: object, expected: list[str | None]) -> None:
 def test_some_of_the_documents() -> None:
     assert names(Groups.of(["a", "b", None]).where(np.array([False, True, True]))) == ["b", None]
     assert (len(Groups.none(3)), names(Groups.none(2))) == (3, [None, None])
+
+
+def test_groups_beyond_a_thousand_are_one() -> None:
+    names = [f"g{number % 1500}" for number in range(4000)]
+    for size in (1, 7, 4000):
+        known: dict[str, int] = {}
+        for begin in range(0, len(names), size):
+            own = Groups.of(names[begin : begin + size]).limited(known)
+            for code in own.codes.tolist():
+                known[own.names[code]] = known.get(own.names[code], 0) + 1
+        assert len(known) == MOST_GROUPS + 1
+        assert known == {f"g{number}": 3 for number in range(1000)} | {OTHERS: 1000}
+    assert Groups.of(["a", None, "b", "a"]).renamed({"b": "a"}).codes.tolist() == [0, -1, 0, 0]

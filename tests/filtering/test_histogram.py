@@ -55,3 +55,19 @@ def test_histograms_of_other_models_do_not_add_up() -> None:
 def test_damaged_records_are_refused(record: dict[str, object]) -> None:
     with pytest.raises(InputError, match="not a histogram"):
         PerplexityHistogram.from_dict(record)
+
+
+def test_a_median_is_in_its_bin() -> None:
+    values = np.exp(np.random.default_rng(3).uniform(0, 12, 501))
+    histogram = PerplexityHistogram(["m"])
+    histogram.add(Groups.none(501), values[:, None])
+    ends = histogram.median("m")
+    assert ends is not None
+    assert ends[0] <= np.median(values) < ends[1]
+
+
+def test_a_median_of_infinite_perplexities_is_infinite() -> None:
+    histogram = PerplexityHistogram(["m"])
+    assert histogram.median("m") is None
+    histogram.add(Groups.none(4), np.array([[2.0], [np.inf], [np.inf], [np.nan]]))
+    assert histogram.median("m") == (np.inf, np.inf)

@@ -26,6 +26,7 @@ from lmgauge.filtering.limits import PerplexityLimits
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.plan import PlanSummary
 from lmgauge.filtering.rules import DocumentFigures, FilterRules, judge
+from lmgauge.filtering.selection_examples import SelectionExample
 from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
 from lmgauge.filtering.tally import Example, Tally
 from lmgauge.models.mixture.weights import fit_weights
@@ -244,7 +245,9 @@ def selection() -> Selection:
     return Selection(
         chosen=cuts[1], cuts=cuts, tolerance=0.0, documents=4001, bytes=24_691_357, without_words=1, in_domain_bytes=900,
         in_domain_perplexity=250.0, held_out_events=5000, oov_rate=0.05, vocabulary=400, independence=HOSTILE,
-        outputs=(HOSTILE, LONG), histogram=DifferenceHistogram((-2.0, 0.0, 2.0), (3000, 1000)), notes=(HOSTILE, LONG),
+        outputs=(HOSTILE, LONG), histogram=DifferenceHistogram((-2.0, 0.0, 2.0), (3000, 1000)),
+        examples={"most alike": (SelectionExample(HOSTILE, -1.5, HOSTILE), SelectionExample(LONG, 0.25, LONG))},
+        notes=(HOSTILE, LONG),
         signature="select|v:1",
     )  # fmt: skip
 

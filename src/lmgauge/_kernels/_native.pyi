@@ -248,8 +248,10 @@ def sum_distributions(
 ) -> tuple[int, int, float]: ...  # rows done, memo used, largest probability looked at
 def divergences(a: _Source, contexts_a: _U32, b: _Source, contexts_b: _U32, divergence: _F64) -> None: ...
 
-# Sums: for each kind (high, low, events, zeros); rows by context; first bad row or -1
+# Sums by segment, each after <s>; the largest logarithm above 0 or NaN, else 0
 def sum_ids(model: _Model, ids: _U32, out: _Sums) -> float: ...
+
+# Sums: for each kind (high, low, events, zeros); rows by context; first bad row or -1
 def sum_events(
     logprob: _F64, kind: _U8, context: _U8, segment_events: _I64, high: _I64, low: _U64, zeros: _I64
 ) -> tuple[list[tuple[int, int, int, int]], _I64, int]: ...

@@ -12,6 +12,7 @@ from lmgauge.api.inputs import PATHS, PathLike
 from lmgauge.api.percentiles import learn_percentiles
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing, writing
+from lmgauge.filtering.filter_file import refuse_nothing
 from lmgauge.filtering.filter_files import filter_files
 from lmgauge.filtering.folder import begin_folder
 from lmgauge.filtering.layout import jobs_of
@@ -61,7 +62,7 @@ def filter_documents(
         What became of the documents: counts by reason and group, histograms, examples.
 
     Raises:
-        InputError: a file cannot be read; a record is bad, and errors are to "fail".
+        InputError: a file cannot be read; no record can be used; a record is bad, and errors are to "fail".
         UsageError: options contradict each other, or the folder holds documents that were filtered otherwise.
         OutputError: something cannot be written; nothing half-written is left.
 
@@ -158,6 +159,9 @@ def run_plan(
         jobs = jobs[rank::count]
     with opened_engine(work, len(jobs)) as engine:
         done = filter_files(plan, jobs, engine, threads=work.threads)
+    if not any(file.tally.reasons for file in done):
+        for file in done:
+            refuse_nothing(file.tally)
     if is_folder and rejects is not None:
         _join_rejects(jobs, os.fspath(rejects))
     before = sum(file.before for file in done)

@@ -14,11 +14,13 @@ from lmgauge.api.selection_search import MeasuredPool, Scored, try_cuts
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.selection_cuts import Chosen, below, first_share, most_alike_first
+from lmgauge.filtering.selection_examples import draw_examples
 from lmgauge.filtering.selection_files import making_folders, plan_outputs, write_selected
 from lmgauge.filtering.selection_results import DifferenceHistogram, Selection, SelectionCut, choose_cut, perplexity_of
 from lmgauge.filtering.selection_scores import Floats, SelectionModels, document_bytes, measure_differences, train_models
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.filtering.selection_target import Target, copies_of, long_texts, split_target
+from lmgauge.models.ngram.partitioned.limits import TrainingResources
 from lmgauge.numerics.independence import caveats
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
@@ -89,8 +91,10 @@ def select_documents(
     """
     settings = settings or SelectionSettings()
     documents = _pool_of(pool)
-    jobs = [] if output is None else plan_outputs(documents, os.fspath(output))
     goal = _target_of(target, held_out, settings)
+    read = [source.path for corpus in (goal.in_domain, goal.held_out) if corpus is not None for source in corpus.sources]
+    jobs = [] if output is None else plan_outputs(documents, os.fspath(output), read)
+    TrainingResources(temp=temp)  # refuses what is not a folder to write to
     with making_folders(jobs):
         return _select(documents, goal, settings, jobs, temp=None if temp is None else Path(temp), threads=threads)
 
@@ -130,6 +134,7 @@ def _select(
         independence=tried.independence,
         outputs=tuple(written),
         histogram=_histogram(differences),
+        examples=draw_examples(pool, differences, chosen_documents),
         notes=(*notes, *tried.notes, *(f"pool: {note}" for note in pool.report.notes())),
         signature=_signature(settings, models, goal, pool),
     )

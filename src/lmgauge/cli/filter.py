@@ -161,14 +161,16 @@ def _named(model: str) -> tuple[str, str]:
 
 def _answer(result: FilteredDocuments, output: _Output) -> None:
     """Print what became of the documents: on standard error where they are on standard output themselves."""
+    from lmgauge.json_text import to_json
     from lmgauge.report.documents import document_of
 
-    if output.output == "-":
-        click.echo(str(result), err=True)
-        if output.html is not None:
-            write_page(output.html, Page("Documents", document_of(result)))
+    page = None if output.html is None else Page("What became of the documents", document_of(result))
+    if output.output != "-":
+        answer(result, lambda: document_of(result), as_json=output.as_json, html=output.html, page=page)
         return
-    answer(result, lambda: document_of(result), as_json=output.as_json, html=output.html)
+    click.echo(to_json(result.to_dict()) if output.as_json else str(result), err=True)
+    if output.html is not None and page is not None:
+        write_page(output.html, page)
 
 
 @click.command("filter", cls=Command)

@@ -86,7 +86,23 @@ def filter_file(
                 own = stay & (batch.judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
                 tally.written_bytes += writer.write(batch.scored, np.flatnonzero(own))
             progress(size)
+        if job.record is None:
+            refuse_nothing(tally)
     return tally
+
+
+def refuse_nothing(tally: Tally) -> None:
+    """Refuse records of which none could be used: then their fields are others, not some of them bad.
+
+    Args:
+        tally: of all of them.
+
+    Raises:
+        InputError: none could be used, and there are some.
+    """
+    if tally.problems and not tally.reasons:
+        first = next(iter(tally.first_problems.values()))
+        raise InputError(f"none of {tally.records:,} records can be used; the first: {first}")
 
 
 def score_records(plan: FilterPlan, records: Records, wanted: NDArray[np.bool_] | None = None) -> DocumentScores:

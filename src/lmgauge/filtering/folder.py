@@ -79,7 +79,7 @@ def read_folder(folder: str) -> FilteredDocuments:
     try:
         summary = PlanSummary.from_dict(work["summary"])
         records = {str(name): joined(folder, RECORDS, "files", str(record)) for name, record in work["files"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(f"{folder}: what it remembers of its documents is damaged: {error!r}") from error
     stored = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
     missing = [name for name, own in stored.items() if own is None]

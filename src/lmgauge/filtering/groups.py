@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -11,6 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+MOST_GROUPS = 1_000
+"""Groups that are counted: a field with more values does not name groups of documents."""
+OTHERS = "(other values)"
+"""The group of documents whose value comes after the most that are told apart."""
 LONGEST_NAME = 200
 """Characters of the longest name of a group: a longer value is not a group."""
 
@@ -67,6 +71,33 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def limited(self, known: Collection[str]) -> Groups:
+        """Return the same groups, but for those that would be more than `MOST_GROUPS` in all: they become one.
+
+        Args:
+            known: groups of earlier documents.
+
+        Example:
+            >>> Groups.of(["en", "de", "en"]).limited([str(number) for number in range(999)]).names
+            ('en', '(other values)')
+        """
+        room = MOST_GROUPS - len(known) + (OTHERS in known)
+        if len(self.names) <= room:
+            return self
+        codes, first = np.unique(self.codes, return_index=True)
+        fresh = [code for code in codes[np.argsort(first)].tolist() if code >= 0 and self.names[code] not in known]
+        return self.renamed(dict.fromkeys((self.names[code] for code in fresh[room:]), OTHERS))
+
+    def renamed(self, names: Mapping[str, str]) -> Groups:
+        """Return the same documents in groups of other names; several may get one.
+
+        Args:
+            names: by those that change.
+        """
+        codes: dict[str, int] = {}
+        places = [codes.setdefault(names.get(name, name), len(codes)) for name in self.names]
+        return Groups(tuple(codes), np.array([*places, -1], np.int64)[self.codes])
 
     def where(self, mask: NDArray[np.bool_]) -> Groups:
         """Return the groups of some of the documents.

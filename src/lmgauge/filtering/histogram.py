@@ -86,11 +86,12 @@ class PerplexityHistogram:
             if own.any():
                 self._add(name, own)
 
-    def merge(self, other: PerplexityHistogram) -> None:
+    def merge(self, other: PerplexityHistogram, names: Mapping[str, str] | None = None) -> None:
         """Add the counts of other documents.
 
         Args:
             other: of the same models.
+            names: other names for its groups, by those that change.
 
         Raises:
             InputError: it is of other models.
@@ -98,7 +99,7 @@ class PerplexityHistogram:
         if other.models != self.models:
             raise InputError(f"histograms of {self.models} and {other.models} cannot be added")
         for name, counts in other._counts.items():
-            self._add(name, counts)
+            self._add(name if name is None else (names or {}).get(name, name), counts)
 
     @property
     def groups(self) -> tuple[str, ...]:

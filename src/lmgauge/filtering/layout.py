@@ -36,11 +36,13 @@ def jobs_of(
         rejects: a file for bad records, where there is one output.
 
     Raises:
-        UsageError: several files for one, or buckets for a file.
+        UsageError: several files for one, or buckets for a file; or scores for lines of text.
     """
     is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output) or len(sources) > 1 or bool(buckets)
     if not is_folder:
         form: Format = form_of(output, _form(sources[0], columns))
+        if columns and form == "text":
+            raise UsageError(f"-o {output}: lines of text have no place for scores; give it a name that ends in .jsonl")
         return [FileJob(sources[0], "", {"": output}, form, rejects)], False
     if output == STDIN or (exists(output) and not os.path.isdir(output)):
         raise UsageError(f"-o {output}: several files are written, into a folder; name one, with a slash at its end")

@@ -35,11 +35,19 @@ class PerplexityLimits:
             stored: of `asdict`, also as JSON has it.
 
         Raises:
-            KeyError, TypeError, ValueError: they are others.
+            KeyError, TypeError, ValueError, OverflowError: they are others.
         """
-        low, high = (None if stored[end] is None else float(stored[end]) for end in ("low", "high"))
+        low, high = (None if stored[end] is None else _perplexity(stored[end]) for end in ("low", "high"))
         group = stored["group"]
-        return cls(str(stored["model"]), None if group is None else str(group), low, high, tuple(map(float, stored["cuts"])))
+        cuts = tuple(map(_perplexity, stored["cuts"]))
+        return cls(str(stored["model"]), None if group is None else str(group), low, high, cuts)
+
+
+def _perplexity(stored: Any) -> float:
+    value = float(stored)
+    if not value >= 0:
+        raise ValueError(f"{value} is not a perplexity")
+    return value
 
 
 def limits_of(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import writing
-from lmgauge.filtering.percentile_sample import MOST_GROUPS, SampleSettings
+from lmgauge.filtering.groups import MOST_GROUPS
+from lmgauge.filtering.percentile_sample import SampleSettings
 from lmgauge.filtering.percentile_values import PERCENTS, GroupPercentiles, ModelPercentiles, percent_name
 from lmgauge.json_text import to_json
 

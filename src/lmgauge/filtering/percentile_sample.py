@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.groups import MOST_GROUPS, Groups
 from lmgauge.json_text import to_json
 from lmgauge.numerics.mixing import GOLDEN, mixed
 
@@ -31,7 +31,6 @@ Keys = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
 SAMPLE_SIZE = 20_000
-MOST_GROUPS = 1_000
 _LAST_KEY = np.uint64(2**64 - 1)
 _PENDING = 1_024  # documents that may wait until those are left out that have no place any more
 

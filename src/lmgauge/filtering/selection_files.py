@@ -23,6 +23,7 @@ from lmgauge.filtering.selection_scores import Floats, Ints, SelectionModels
 from lmgauge.progress import say_progress
 from lmgauge.remote.addresses import is_remote
 from lmgauge.text.documents import Corpus
+from lmgauge.text.streams import STDIN
 from lmgauge.threads import map_in_order, thread_count
 
 COLUMNS = ("in_domain_bits_per_token", "pool_bits_per_token", "cross_entropy_difference")
@@ -50,28 +51,33 @@ class EntropyColumns(DocumentColumns):
         return np.isnan(self.in_domain)
 
 
-def plan_outputs(pool: Corpus, output: str) -> list[FileJob]:
+def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[FileJob]:
     """Return the file that is written for each file of a pool, once it is known that it can be.
 
     Args:
         pool: the documents.
         output: a folder, or a file where one is read.
+        read: further files that are read.
 
     Raises:
         InputError: a form of files cannot be written.
-        UsageError: the pool is not of files, its documents are whole files, or an output would replace one of them.
+        UsageError: the pool is not of files, its documents are whole files, or an output would replace what is read.
     """
     if not pool.sources:
         raise UsageError("the selected documents can be written where the pool is files; this one is strings")
+    if output == STDIN:
+        raise UsageError("-o -: standard output is for the answer; name a file for the selected documents")
     if pool.settings.get("unit") == "document":
         raise UsageError("documents that are whole files are not written: leave out the output, or use unit line")
     if pool.settings.get("errors") == "replace":
         raise UsageError("records are written as they are, so nothing in them is replaced: use errors skip or fail")
     jobs, _ = jobs_of(pool.sources, output, columns=False)
+    refuse_replacing(
+        {f"-o ({job.source.name})": job.outputs[""] for job in jobs}, [*(job.source.path for job in jobs), *read]
+    )
     for job in jobs:
         writer_of(job.outputs[""], job.form, job.source)
         _refuse_taken(reader_of(job.source, _fields(pool, job)))
-    refuse_replacing({f"-o ({job.source.name})": job.outputs[""] for job in jobs}, [job.source.path for job in jobs])
     return jobs
 
 

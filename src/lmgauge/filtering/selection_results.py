@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.filtering.selection_examples import SelectionExample
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -122,6 +123,8 @@ class Selection(Shown):
         independence: what the intervals take as independent, in words.
         outputs: the files written, empty if none.
         histogram: of the differences.
+        examples: documents of the pool by where they stand in the order: the most and the least alike, and those on both
+            sides of where the selection ends.
         notes: what a reader must know.
         signature: every choice that decides what is selected.
 
@@ -148,6 +151,7 @@ class Selection(Shown):
     independence: str = ""
     outputs: tuple[str, ...] = ()
     histogram: DifferenceHistogram | None = field(default=None, repr=False)
+    examples: Mapping[str, tuple[SelectionExample, ...]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
     signature: str = ""
 
@@ -181,6 +185,7 @@ class Selection(Shown):
             "vocabulary": self.vocabulary,
             "independence": self.independence,
             "outputs": list(self.outputs),
+            "examples": {where: [dict(vars(one)) for one in examples] for where, examples in self.examples.items()},
             "notes": list(self.notes),
             "signature": self.signature,
         }

@@ -131,7 +131,7 @@ def document_bytes(pool: Corpus) -> Sizes:
         say_progress(f"reading {pool.report.bytes / 1e6:,.0f} MB of the pool")
     sizes_of_all = np.concatenate(sizes)
     if np.count_nonzero(sizes_of_all) < 2:
-        raise InputError(f"the pool has {len(sizes_of_all)} documents with text: there is nothing to select from")
+        raise InputError("the pool has fewer than two documents with text: there is nothing to select from")
     return sizes_of_all
 
 

@@ -58,7 +58,7 @@ def split_target(target: Corpus, share: float, seed: int) -> Target:
     sizes = np.concatenate(lengths)
     if len(sizes) < 2:
         raise InputError(
-            f"the target has {len(sizes)} segments, and nothing can be held out; name a held-out text (--held-out)"
+            "the target has fewer than two segments, and nothing can be held out; name a held-out text (--held-out)"
         )
     documents = np.concatenate(numbers)
     shares = (1 - share, share, 0.0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.filtering.corpus_totals import CorpusTotals
 from lmgauge.filtering.document_scores import DocumentScores
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.groups import MOST_GROUPS, OTHERS, Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, Judgement
 
@@ -55,7 +55,8 @@ class Tally:
         reasons: documents by what became of them, one of `REASONS`.
         problems: records that could not be used, by what is wrong.
         first_problems: the first of each, with its place.
-        groups: by name ("" for documents without one), the numbers of documents and bytes, and of those that stay.
+        groups: by name ("" for documents without one, `OTHERS` for those beyond `MOST_GROUPS`), the numbers of documents and
+            bytes, and of those that stay.
         buckets: documents that stay, by bucket.
         stand_in: documents judged by the percentiles of all, as their group has none of its own.
         scored, stays: perplexities of all documents, and of those that stay.
@@ -100,21 +101,22 @@ class Tally:
             usable: bool [records], those that could be scored.
         """
         reasons = judgement.reasons[usable]
-        stay = usable & (judgement.reasons == 0)
+        stay = reasons == 0
+        sizes, perplexity, own = figures.bytes[usable], figures.perplexity[usable], groups.where(usable).limited(self.groups)
         self.records += len(usable)
-        self.bytes += int(figures.bytes[usable].sum())
+        self.bytes += int(sizes.sum())
         self.reasons.update({REASONS[code]: n for code, n in enumerate(np.bincount(reasons).tolist()) if n})
         self.stand_in += int(np.count_nonzero(judgement.stand_in & usable))
-        codes = judgement.buckets[stay]
+        codes = judgement.buckets[usable][stay]
         counts = np.bincount(codes[codes != NO_BUCKET], minlength=len(BUCKETS)).tolist()
         self.buckets.update({BUCKETS[code]: n for code, n in enumerate(counts) if n})
-        self.scored.add(groups.where(usable), figures.perplexity[usable])
-        self.stays.add(groups.where(stay), figures.perplexity[stay])
-        for code, name in enumerate(("", *groups.names)):
-            own = usable & (groups.codes == code - 1)
-            if own.any():
-                both = own & stay
-                sums = (own.sum(), figures.bytes[own].sum(), both.sum(), figures.bytes[both].sum())
+        self.scored.add(own, perplexity)
+        self.stays.add(own.where(stay), perplexity[stay])
+        cells, width = own.codes + 1, len(own.names) + 1
+        documents, of_stay = np.bincount(cells, minlength=width), np.bincount(cells[stay], minlength=width)
+        all_bytes, stay_bytes = np.bincount(cells, sizes, width), np.bincount(cells[stay], sizes[stay], width)
+        for name, *sums in zip(("", *own.names), documents, all_bytes, of_stay, stay_bytes, strict=True):
+            if sums[0]:
                 self._add_group(name, dict(zip(_COUNTS, map(int, sums), strict=True)))
 
     def add_totals(self, scores: DocumentScores, usable: NDArray[np.bool_], stay: NDArray[np.bool_]) -> None:
@@ -158,10 +160,12 @@ class Tally:
             mine.update(theirs)
         for reason, place in other.first_problems.items():
             self.first_problems.setdefault(reason, place)
+        fresh = sorted(other.groups.keys() - self.groups.keys() - {OTHERS})
+        names = dict.fromkeys(fresh[MOST_GROUPS - len(self.groups) + (OTHERS in self.groups) :], OTHERS)
         for name, counts in other.groups.items():
-            self._add_group(name, counts)
-        self.scored.merge(other.scored)
-        self.stays.merge(other.stays)
+            self._add_group(names.get(name, name), counts)
+        self.scored.merge(other.scored, names)
+        self.stays.merge(other.stays, names)
         for name in self.totals:
             self.totals[name] += other.totals[name]
             self.stay_totals[name] += other.stay_totals[name]

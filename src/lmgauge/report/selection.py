@@ -28,6 +28,7 @@ def blocks(selection: Selection) -> doc.Document:
         _totals(selection),
         *_tried(selection),
         *_charts(selection),
+        *_examples(selection),
         *doc.notes((*independence, *_reading(selection), *selection.notes)),
         doc.Signature(selection.signature),
     )
@@ -44,7 +45,8 @@ def _verdicts(selection: Selection) -> Iterator[doc.Verdict]:
         f"Selected: {of}. A model trained on {_it(chosen)} has a held-out perplexity of {_perplexity(chosen.selected)}"
         f"{_how(selection)}.",
     )
-    yield from _worth(chosen)
+    if len(selection.cuts) > 1:
+        yield from _worth(chosen)
 
 
 def _it(cut: SelectionCut) -> str:
@@ -144,6 +146,18 @@ def _reading(selection: Selection) -> Iterator[str]:
         yield f"{counted(selection.without_words, 'document')} of the pool without a word: never selected"
     if selection.held_out_events:
         yield "all models know the same words, so their perplexities can be compared with each other, and with no others"
+
+
+def _examples(selection: Selection) -> Iterator[doc.Block]:
+    """Yield documents of the pool, by where they stand in the order."""
+    if not selection.examples:
+        return
+    yield doc.Heading("Documents of the pool, by their difference")
+    parts = []
+    for where, examples in selection.examples.items():
+        items = tuple((f"{one.place}, {one.difference:.2f} bits", " ".join(one.text.split())) for one in examples)
+        parts.append(doc.Quotes(where, items))
+    yield doc.Gallery(tuple(parts))
 
 
 def _charts(selection: Selection) -> Iterator[doc.ChartData]:

@@ -1,0 +1,101 @@
+"""What is counted adds up, in whatever parts it was counted, and is stored and read again whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.filtering.filtered import small_model
+
+import lmgauge
+from lmgauge.errors import InputError
+from lmgauge.filtering.filter_file import filter_file
+from lmgauge.filtering.groups import MOST_GROUPS, OTHERS
+from lmgauge.filtering.layout import jobs_of
+from lmgauge.filtering.plan import FilterPlan, RecordOptions
+from lmgauge.filtering.rules import FilterRules
+from lmgauge.filtering.tally import EXAMPLES, Tally, example_text
+from lmgauge.json_text import to_json
+from lmgauge.text.streams import find_sources
+
+
+def tally_of(folder: Path, rows: list[dict[str, Any]], **rules: Any) -> Tally:
+    path = folder / "in.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plan = FilterPlan(lmgauge.Scorer({"m": small_model()}), RecordOptions(group="lang"), FilterRules(**rules))
+    (job,), _ = jobs_of(find_sources(path), str(folder / "out.jsonl"), columns=False)
+    return filter_file(plan, job)
+
+
+ROWS = [{"text": "a b " * (number % 5), "lang": ["en", "de", None][number % 3]} for number in range(50)] + [{"text": 1}]
+
+
+def test_parts_add_up(tmp_path: Path) -> None:
+    whole = tally_of(tmp_path, ROWS, min_bytes=5)
+    total = Tally(["m"])
+    for part in (ROWS[:20], ROWS[20:21], [], ROWS[21:]):
+        total.merge(tally_of(tmp_path, part, min_bytes=5))
+    one, other = whole.to_dict(), total.to_dict()
+    for told in (one, other):  # examples and places are numbered within a file
+        del told["examples"], told["first_problems"]
+    assert one == other
+    assert (whole.records, sum(whole.reasons.values()), sum(whole.problems.values())) == (51, 50, 1)
+    assert sum(group["documents"] for group in whole.groups.values()) == 50
+    assert {reason: len(examples) for reason, examples in whole.examples.items()} == {
+        "stays": EXAMPLES,
+        "too short": EXAMPLES,
+    }
+
+
+def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
+    tally = tally_of(tmp_path, ROWS, min_bytes=5)
+    stored = json.loads(to_json(tally.to_dict()))
+    assert Tally.from_dict(stored).to_dict() == tally.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("records", -1),
+        ("records", 1.0),
+        ("records", True),
+        ("bytes", 1 << 64),
+        ("reasons", {"unknown": 1}),
+        ("buckets", {"unknown": 1}),
+        ("groups", {"en": {}}),
+        ("groups", []),
+        ("scored", {}),
+        ("stays", {"models": ["other"], "groups": []}),
+        ("examples", {"stays": [{}]}),
+        ("examples", {"unknown": []}),
+        ("examples", {"stays": [{"key": 1, "place": "a", "text": "a", "perplexity": {"m": "nan"}}]}),
+        ("examples", {"stays": [{"key": 1, "place": "a", "text": "a", "perplexity": {"m": 10**400}}]}),
+    ],
+)
+def test_what_is_damaged_is_refused(tmp_path: Path, name: str, value: object) -> None:
+    stored = tally_of(tmp_path, ROWS).to_dict()
+    with pytest.raises(InputError):
+        Tally.from_dict(stored | {name: value})
+    del stored[name]
+    with pytest.raises(InputError):
+        Tally.from_dict(stored)
+
+
+def test_a_field_of_many_values_takes_bounded_memory(tmp_path: Path) -> None:
+    rows = [{"text": "a b", "lang": f"url {number}"} for number in range(2 * MOST_GROUPS)]
+    tally = tally_of(tmp_path, rows)
+    assert len(tally.groups) == len(tally.scored.groups) == MOST_GROUPS + 1
+    assert tally.groups[OTHERS]["documents"] == MOST_GROUPS
+    total = Tally(["m"])
+    for part in (rows[:1500], rows[1000:]):
+        total.merge(tally_of(tmp_path, part))
+    assert len(total.groups) == len(total.scored.groups) == MOST_GROUPS + 1
+    assert sum(group["documents"] for group in total.groups.values()) == 2500
+    assert total.groups[OTHERS]["documents"] == 500 + 1000
+
+
+@pytest.mark.parametrize("text", ["", "a" * 3000, "é" * 3000, "\U0001f600" * 3000])
+def test_an_example_is_how_a_text_begins(text: str) -> None:
+    assert example_text(text.encode()) == text[:400] + "…" * (len(text) > 400)
