@@ -88,7 +88,7 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         """Score a document, and say whether it stays.
 
         Args:
-            doc: its metadata gets the figures.
+            doc: its metadata gets the figures (bits, bits per byte, perplexity, tokens, share of unseen words).
 
         Returns:
             True, or False with the reason.
@@ -102,7 +102,7 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         """Score documents, and say which ones stay.
 
         Args:
-            batch: their metadata gets the figures.
+            batch: their metadata gets the figures (bits, bits per byte and so on), as in `filter`.
 
         Returns:
             For each True, or False with the reason.

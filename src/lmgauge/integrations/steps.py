@@ -115,7 +115,7 @@ class DocumentFilter:
         """Return which documents stay.
 
         Args:
-            scores: of the documents.
+            scores: of the documents: bytes and, under each model, nats and tokens.
             labels: what `label_of` makes of the value of `group_field` of each; None where there is no such field.
 
         Raises:
@@ -134,7 +134,7 @@ class DocumentFilter:
         return Verdicts(scores, reasons, buckets, stand_in)
 
     def judge_table(self, table: pa.Table) -> tuple[pa.Table, list[str | None]]:
-        """Return a table with the columns of its scores, and why each row is dropped; None for one that stays.
+        """Return a table with columns of bits, bits per byte and so on, and why each row is dropped (None if it stays).
 
         Args:
             table: with the text in a column of strings, and the column of the groups.
