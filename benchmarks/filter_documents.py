@@ -1,9 +1,10 @@
 """Documents scored by a 5-gram: `lmgauge score` from file to file, a loop over the `kenlm` package, datatrove's step.
 
 All hold the same model: the peers a KenLM binary that lmgauge wrote, lmgauge its own folder and that binary. All read one
-JSONL file, by turns, in one process, on one thread; CPU seconds become MB of the file a second. The loop does json.loads,
-`Model.score` and the division, and writes nothing; lmgauge reads and writes files. A plain JSON pass is the limit of any
-loop. Perplexities must agree, or nothing is printed.
+JSONL file, by turns, in one process, on one thread; CPU seconds become MB of the file a second. lmgauge and the loop read
+and write files: the loop does json.loads, `Model.score`, the division, and json.dumps of the record with bits, perplexity and
+tokens, but counts no unseen words, which lmgauge does. A plain JSON pass is the limit of any loop. Perplexities must agree,
+or nothing is printed.
 
     python benchmarks/filter_documents.py --size small --size large --runs 3
 """
@@ -112,11 +113,15 @@ def _turns(folder: str, binary: str, file: Path, work: Path, characters: bool) -
 
     def loop() -> float:
         total = 0.0
-        for line in _lines(file):
-            text = json.loads(line)["text"]
-            words = " ".join(text) if characters else text
-            perplexity = 10.0 ** (-peer.score(words, bos=True, eos=True) / (len(words.split()) + 1))
-            total += math.log(perplexity)
+        with open(work / "loop.jsonl", "w", encoding="utf-8") as output:
+            for line in _lines(file):
+                record = json.loads(line)
+                words = " ".join(record["text"]) if characters else record["text"]
+                log10, tokens = -peer.score(words, bos=True, eos=True), len(words.split()) + 1
+                record["lm_bits"], record["lm_tokens"] = log10 / math.log10(2), tokens
+                record["lm_perplexity"] = perplexity = 10.0 ** (log10 / tokens)
+                output.write(json.dumps(record, ensure_ascii=False) + "\n")
+                total += math.log(perplexity)
         return total
 
     def datatrove_step() -> float:

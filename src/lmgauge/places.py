@@ -49,7 +49,7 @@ Place = str | os.PathLike[str]
 
 
 def file_state(place: Place) -> FileState:
-    """Return the size and the version of a file.
+    """Return the size of a file in bytes, and its version.
 
     Args:
         place: of the file; links are followed.
@@ -57,6 +57,11 @@ def file_state(place: Place) -> FileState:
     Raises:
         InputError: there is no such file, or it cannot be asked for.
         MissingExtraError: the library for such addresses is not installed.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     file_state(file.name).size
+    0
     """
     if is_remote(place):
         return store_of(os.fspath(place)).state()
@@ -68,7 +73,7 @@ def file_state(place: Place) -> FileState:
 
 
 def file_states(places: Sequence[Place]) -> list[FileState]:
-    """Return the size and the version of several files; of remote ones, several are asked for at a time.
+    """Return the sizes of several files in bytes, and their versions; of remote ones, several are asked for at a time.
 
     Args:
         places: of the files.
@@ -107,6 +112,9 @@ def expand(pattern: str) -> list[str]:
     Raises:
         InputError: no file matches.
         MissingExtraError: the library for such addresses is not installed.
+
+    >>> expand("data/part.jsonl")
+    ['data/part.jsonl']
     """
     if not glob.has_magic(pattern) or (not is_remote(pattern) and os.path.lexists(pattern)):
         return [pattern]
@@ -160,7 +168,7 @@ def make_folder(folder: Place) -> None:
 
 
 def open_reading(place: Place, version: str = "") -> BufferedReader:
-    """Open a file for reading, from its start, with `seek`.
+    """Open a file for reading its bytes, from the start, with `seek`.
 
     Args:
         place: of the file.
@@ -181,7 +189,7 @@ def open_reading(place: Place, version: str = "") -> BufferedReader:
 
 
 def open_in_parts(place: Place, version: str = "") -> BinaryIO:
-    """Open a file of which only parts are read, such as the columns of a Parquet file: only those parts are sent.
+    """Open a file of which only parts are read, such as the columns of a Parquet file: only their bytes are sent.
 
     Args:
         place: of the file.
@@ -229,6 +237,12 @@ def write_json(place: Place, document: Any) -> None:
     Raises:
         OutputError: it cannot be written.
         MissingExtraError: the library for such addresses is not installed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_json(joined(folder, "run.json"), {"bits": 1.5})
+    ...     list_files(folder), read_json(joined(folder, "run.json"))
+    (['run.json'], {'bits': 1.5})
     """
     with writing(place) as file:
         file.write((to_json(document) + "\n").encode())

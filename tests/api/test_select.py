@@ -140,6 +140,31 @@ def test_several_files_go_into_a_folder_and_bad_records_are_counted(folder: Path
     assert result.held_out_events == 0
 
 
+def test_records_are_found_again_whatever_stands_between_them(folder: Path, tmp_path: Path) -> None:
+    texts: list[str | None] = [f"the number {i}" if i % 7 else [None, "", "a\0b", " "][i // 7 % 4] for i in range(200)]
+    usable = [text for text in texts if text is not None and "\0" not in text and text.strip()]
+    rows = [{"text": text, "n": i} for i, text in enumerate(texts)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "pool.parquet", row_group_size=13)
+    lines = [json.dumps(row) + ("\r\n" if i % 5 == 0 else "\n\n" if i % 3 == 0 else "\n") for i, row in enumerate(rows)]
+    (tmp_path / "pool.jsonl").write_bytes(b"\xef\xbb\xbf" + "".join([*lines[:50], "[1]\n", *lines[50:]]).encode().rstrip())
+    (tmp_path / "pool.txt").write_bytes(b"\xef\xbb\xbf" + "\n".join(text or "" for text in texts).encode())
+    every = SelectionSettings(order=2, share=1)
+    for form in ("parquet", "jsonl", "txt"):
+        output = tmp_path / f"out.{form}"
+        result = select_documents(tmp_path / f"pool.{form}", folder / "target.txt", output, settings=every)
+        if form == "txt":
+            written = output.read_text(encoding="utf-8").splitlines()
+        else:
+            records = (
+                pq.read_table(output).to_pylist()
+                if form == "parquet"
+                else map(json.loads, output.read_text(encoding="utf-8").splitlines())
+            )
+            written = [record["text"] for record in records if texts[record["n"]] == record["text"]]
+        assert written == usable
+        assert result.chosen.documents == len(usable)
+
+
 def test_held_out_texts_in_the_pool_are_never_selected(folder: Path) -> None:
     pool = [json.loads(line)["text"] for line in (folder / "pool.jsonl").read_text().splitlines()]
     held_out = lines_of("wikitext2.test.txt")[:100]

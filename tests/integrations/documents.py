@@ -16,7 +16,7 @@ NASTY = [None, "a\0b", "", "two\r\nlines\rthree", "naïve — “quotes”", "zz
 
 
 def make_documents() -> list[dict[str, Any]]:
-    """Records with an id, a text and a language, which one in five has not; so many that languages have percentiles."""
+    """Records with an id, a text and a language, which one in five has not; enough of them for percentiles by language."""
     paragraphs = BOOKS.read_text(encoding="utf-8").splitlines()[200:450]
     texts = [text for pair in zip(paragraphs, NASTY * 36, strict=False) for text in pair]
     languages = ["en", "de", "en", None, "de"]

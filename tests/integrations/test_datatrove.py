@@ -84,6 +84,9 @@ def test_the_filter_decides_as_the_command_does(
     stats = statistics_of(tmp_path)
     counts = {name: stats[f"dropped_{name}"] for name in {*reasons.values()}}
     assert counts == {name: [*reasons.values()].count(name) for name in counts}
+    without_language = [document["text"] for document in make_documents() if document["lang"] is None and document["text"]]
+    valid = lmgauge.Scorer(model_path).score_texts(without_language)
+    assert stats["judged_by_percentiles_of_all"] == len(without_language) - len(valid.problems)
     assert (stats["total"], stats["forwarded"]) == (len(reasons) + len(stay), len(stay))
 
 

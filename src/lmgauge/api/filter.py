@@ -38,7 +38,7 @@ def filter_documents(
     work: FilterWork | None = None,
     **options: Unpack[FilterKeywords],
 ) -> FilteredDocuments:
-    """Write the documents that stay, in the form they had, with columns that say what the models make of them.
+    """Write the documents that stay, in the form they had, with columns of their bits, bits per byte, perplexity and so on.
 
     JSONL, Parquet and lines of text, packed or not, are streamed in constant memory. A record keeps every field it has. A
     bad record is counted and put aside, and ends nothing. Where the output is a folder, it gets a file for each that is

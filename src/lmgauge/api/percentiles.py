@@ -47,7 +47,7 @@ def learn_percentiles(
         options: how records are read; see `RecordOptions`. The groups are the values of `group`, or else of `by`.
 
     Returns:
-        The percentiles of each group and of all documents, in perplexity, with 95 % intervals.
+        The percentiles of each group and of all documents, in perplexity per token, with 95 % intervals.
 
     Raises:
         InputError: a file cannot be read; a record is bad, and errors are to "fail"; no document has a perplexity.

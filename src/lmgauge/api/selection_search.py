@@ -52,7 +52,7 @@ class Scored:
 
     @classmethod
     def of(cls, model: NgramModel, held_out: Corpus, threads: int | None) -> Scored:
-        """Return what a model makes of a text."""
+        """Return what a model makes of a text: nats, impossible events and all events of each segment."""
         tallies = Tally()
         result = evaluate([model], held_out, threads=threads, watch=lambda i, block, batch, tally: tallies.merge(tally))
         sums = tallies.per_segment()

@@ -84,7 +84,7 @@ def ready(logprob: Array, p: Array | None, targets: NDArray[np.int64]) -> Tile:
     """Return a tile of arrays that are there already.
 
     Args:
-        logprob: natural log-probabilities [n, vocabulary], none below `LOWEST`.
+        logprob: log-probabilities in nats, [n, vocabulary], none below `LOWEST`.
         p: probabilities, if they are known.
         targets: int64 [n].
 

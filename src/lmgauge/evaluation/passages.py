@@ -52,7 +52,7 @@ class TopTokens:
 
         Args:
             table: rows of the score table.
-            rows: which.
+            rows: which, as a slice or as bool [rows].
         """
         if not {"top_tokens", "top_logprobs"} <= table.extra.keys():
             return None
@@ -343,7 +343,7 @@ class _Leaders:
         self._indices = np.zeros(0, np.int64)
 
     def add(self, values: Floats, first: int) -> None:
-        """Add the segments of a block, of which this is the first."""
+        """Add the segments of a block, of which this is the first, with their values [segments]."""
         positive = np.flatnonzero(values > 0.0)
         values = np.concatenate((self._values, values[positive]))
         order = np.argsort(-values, kind="stable")[: self._most]

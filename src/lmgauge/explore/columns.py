@@ -41,7 +41,7 @@ class Column:
         return self._size
 
     def view(self, size: int | None = None) -> NDArray[Any]:
-        """Return the first values, mapped into memory read only.
+        """Return the first values, [size], mapped into memory read only.
 
         Args:
             size: how many; all that are there if None.

@@ -236,11 +236,12 @@ class Index:
                 raise InputError(f"{run.path}: was changed or removed while it was looked at: start `lmgauge explore` again")
 
     def of_text(self, name: str, size: int) -> NDArray[Any]:
-        """Return a column of the first segments: segment, bytes, group, document, source or line."""
+        """Return a column of the first segments, [size]: segment, bytes, group, document, source or line."""
         return self._of_text[name].view(size)
 
     def of_run(self, k: int, name: str, size: int) -> NDArray[Any]:
-        """Return a column of run `k` for the first segments: row, events, oov, zeros, high or low (the exact sum)."""
+        """Return a column of run `k` for the first segments, [size]: row, events, oov, zeros, high or low (of the exact sum
+        in nats)."""
         return self._of_run[k][name].view(size)
 
     def bits(self, k: int, size: int) -> NDArray[np.float64]:
@@ -287,7 +288,7 @@ class Index:
         return ends, self._text.view(int(ends[-1]))
 
     def ids(self, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return the first `size` ids, as `texts` does."""
+        """Return the first `size` ids: where each ends, int64 [size + 1], and their bytes."""
         ends = self._id_ends.view(size + 1)
         return ends, self._ids.view(int(ends[-1]))
 

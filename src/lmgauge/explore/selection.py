@@ -44,7 +44,7 @@ def column_names(runs: int) -> tuple[str, ...]:
 
 
 def column(index: Index, name: str, size: int) -> NDArray[Any]:
-    """Return a column of the first segments; NaN where there is nothing to divide by.
+    """Return a column of the first segments, [size]; NaN where there is nothing to divide by.
 
     Args:
         index: of the segments.

@@ -35,10 +35,14 @@ class DocumentSums:
 
     @classmethod
     def nothing(cls, count: int) -> DocumentSums:
-        """Return the sums of documents that were not scored.
+        """Return the sums of documents that were not scored: 0 nats, no events.
 
         Args:
             count: how many there are.
+
+        Example:
+            >>> DocumentSums.nothing(2).totals.events.tolist()
+            [0, 0]
         """
         return cls(SegmentTotals(np.zeros(count), *(np.zeros(count, np.int64) for _ in range(4))))
 
@@ -105,7 +109,13 @@ class DocumentColumns(ABC):
         """Yield the figures of documents as members of a JSON object, in full precision; "inf" is a string.
 
         Args:
-            rows: the documents.
+            rows: intp [rows], the documents, from 0.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1)  # a and </s> 1/2
+            >>> print(*lmgauge.Scorer({"m": model}).score_texts(["a"]).json_columns(np.array([0])))
+            "m_bits": 2.0, "m_bits_per_byte": 2.0, "m_perplexity": 2.0, "m_tokens": 2, "m_unseen": 0.0
         """
         columns = self.columns()
         texts = [_as_json(values[rows]) for values in columns.values()]
@@ -168,7 +178,7 @@ class DocumentScores(DocumentColumns):
 
 
 def column_names(names: list[str]) -> list[str]:
-    """Return the names of all columns that models bring.
+    """Return the names of all columns that models bring: bits, bits per byte, perplexity, tokens, share of unseen words.
 
     Args:
         names: of the models.

@@ -49,7 +49,7 @@ class Documents:
         Args:
             texts: strings, or their bytes in UTF-8; None where there is no text.
             source: where they are from, for messages.
-            problems: what is known to be wrong with some for which there is None.
+            problems: what is known to be wrong with some that are None.
 
         Example:
             >>> documents = Documents.of(["the cat", None, "a\\0b"])
@@ -75,7 +75,7 @@ class Documents:
 
     @classmethod
     def of_column(cls, column: pa.Array | pa.ChunkedArray, source: str = "<table>") -> Self:
-        """Return a column of strings as documents; nothing is copied where all of it is clean.
+        """Return a column of strings as documents; no bytes are copied where all of them are clean.
 
         Args:
             column: of strings; null where there is no text.
@@ -190,10 +190,15 @@ def _is_clean(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether values of a type are strings.
+    """Return True if values of a type are strings.
 
     Args:
         kind: of a column.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> is_text(pa.large_string()), is_text(pa.binary())
+        (True, False)
     """
     import pyarrow as pa
 

@@ -106,7 +106,7 @@ def refuse_nothing(tally: Tally) -> None:
 
 
 def score_records(plan: FilterPlan, records: Records, wanted: NDArray[np.bool_] | None = None) -> DocumentScores:
-    """Return what the models make of records.
+    """Return the nats, tokens and unseen words of each record under each model.
 
     Args:
         plan: has the models, and how records are read.
@@ -121,7 +121,7 @@ def score_records(plan: FilterPlan, records: Records, wanted: NDArray[np.bool_] 
 
 
 def groups_of(plan: FilterPlan, records: Records) -> Groups:
-    """Return the groups of records.
+    """Return the group of each record, as codes int64 [records].
 
     Args:
         plan: names the field.
@@ -132,7 +132,7 @@ def groups_of(plan: FilterPlan, records: Records) -> Groups:
 
 
 def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
-    """Return what the rules look at.
+    """Return what the rules look at: bytes [documents]; perplexity, tokens and share of unseen words [documents, models].
 
     Args:
         names: of the models.

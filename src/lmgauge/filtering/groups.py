@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 MOST_GROUPS = 1_000
 """Groups that are counted: a field with more values does not name groups of documents."""
 OTHERS = "(other values)"
-"""The group of documents whose value comes after those."""
+"""The group of documents whose value comes after the most that are told apart."""
 LONGEST_NAME = 200
 """Characters of the longest name of a group: a longer value is not a group."""
 
@@ -33,10 +33,14 @@ class Groups:
 
     @classmethod
     def none(cls, documents: int) -> Groups:
-        """Return what stands for documents that are not grouped.
+        """Return what stands for documents that are not grouped: no names, and codes [documents] of -1.
 
         Args:
             documents: how many.
+
+        Example:
+            >>> Groups.none(2).codes.tolist()
+            [-1, -1]
         """
         return cls((), np.full(documents, -1, np.int64))
 
@@ -100,6 +104,10 @@ class Groups:
 
         Args:
             mask: bool [documents].
+
+        Example:
+            >>> Groups.of(["en", "de", None]).where(np.array([False, True, True])).codes.tolist()
+            [1, -1]
         """
         return Groups(self.names, self.codes[mask])
 

@@ -109,16 +109,24 @@ class PerplexityHistogram:
     def counts(self, model: str, group: str | None = None) -> Ints:
         """Return the counts of a model: int64 [514], of 512 bins, of infinite perplexities and of documents without one.
 
+        Each bin is an eighth of a bit per token wide, which is a factor of 2^(1/8) in perplexity.
+
         Args:
             model: name.
             group: name; None for all documents.
+
+        Example:
+            >>> histogram = PerplexityHistogram(["en"])
+            >>> histogram.add(Groups.none(3), np.array([[1.0], [2.0], [np.inf]]))
+            >>> np.flatnonzero(histogram.counts("en")).tolist()  # 0 bits, 1 bit, infinite
+            [0, 8, 512]
         """
         column = self.models.index(model)
         own = list(self._counts.values()) if group is None else [self._counts[group]]
         return np.sum([counts[column] for counts in own], axis=0) if own else np.zeros(_BINS + 2, np.int64)
 
     def bins(self, model: str, group: str | None = None, extent: tuple[int, int] | None = None) -> PerplexityBins:
-        """Return a histogram of at most 60 bins, of a width that is an eighth of an octave times a power of two.
+        """Return a histogram of at most 60 bins, whose width is an eighth of a bit per token times a power of two.
 
         Args:
             model: name.
@@ -140,7 +148,7 @@ class PerplexityHistogram:
         return PerplexityBins(edges, tuple(joined.tolist()), int(counts[_BINS]), int(counts[_BINS + 1]))
 
     def extent(self, model: str, group: str | None = None) -> tuple[int, int] | None:
-        """Return the first and the last bin that has documents; None where none has.
+        """Return the first and the last bin that has documents, in eighths of a bit per token; None where none has.
 
         Args:
             model: name.

@@ -46,7 +46,7 @@ class PerplexityLimits:
 def _perplexity(stored: Any) -> float:
     value = float(stored)
     if not value >= 0:
-        raise ValueError(f"{value} cannot be a perplexity")
+        raise ValueError(f"{value} is not a perplexity")
     return value
 
 

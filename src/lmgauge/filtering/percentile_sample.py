@@ -151,7 +151,7 @@ class PercentileSample:
         Args:
             keys: uint64 [wanted].
             groups: of these documents.
-            values: float64 [wanted, models].
+            values: float64 [wanted, models], perplexities, 2 to the power of bits per token; NaN without a score.
         """
         if values.shape != (len(keys), self.models):
             raise ValueError(f"perplexities of shape {values.shape}; ({len(keys)}, {self.models}) is needed")
@@ -205,7 +205,8 @@ class PercentileSample:
         """Return the sample of its arrays.
 
         Args:
-            arrays: from `arrays`, in its order.
+            arrays: from `arrays`, in its order: keys, uint64 [sampled], codes of groups, perplexities, float64 [sampled,
+                models], and so on.
             settings: those that it was made with.
         """
         keys, codes, values, documents, names = arrays

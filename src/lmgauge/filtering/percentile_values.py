@@ -35,6 +35,10 @@ def check_percent(percent: float) -> float:
 
     Raises:
         UsageError: it is not.
+
+    Example:
+        >>> check_percent(10)
+        10.0
     """
     if percent not in PLACES:
         raise UsageError(

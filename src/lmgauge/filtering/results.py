@@ -102,7 +102,7 @@ class FilteredDocuments(Shown):
 
     @classmethod
     def of(cls, summary: PlanSummary, tallies: Sequence[Tally], output: str, *, before: int = 0) -> FilteredDocuments:
-        """Return the numbers of all files together.
+        """Return the counts, bytes and perplexities of all files together.
 
         Args:
             summary: what was decided.

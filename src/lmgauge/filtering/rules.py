@@ -169,6 +169,10 @@ class FilterRules:
 
         Args:
             models: names of those that score.
+
+        Example:
+            >>> FilterRules(judged_by="de").counting(["en", "de"])
+            ['de']
         """
         return [name for name in models if self.judged_by in (None, name)]
 
@@ -231,7 +235,7 @@ def judge(
 
     Args:
         rules: which documents stay.
-        figures: of the documents.
+        figures: of the documents: bytes, perplexity, tokens, share of unseen words.
         groups: of the documents, where the percentiles are by group; without them those of all documents count.
         percentiles: where the rules need them.
 

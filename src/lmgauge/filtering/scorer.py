@@ -175,6 +175,13 @@ class Scorer:
 
         Raises:
             InputError: one cannot be scored, and errors are to "fail".
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+            >>> scores = Scorer({"lap2": model}).score_texts(["a b", None])
+            >>> scores.columns()["lap2_bits_per_byte"].round(4).tolist(), scores.problem_texts()
+            ([1.3023, nan], [None, 'no text: null'])
         """
         return self.score_documents(Documents.of(texts), values)
 
@@ -184,6 +191,9 @@ class Scorer:
         Args:
             documents: valid texts, and what is wrong with the others.
             values: with `by` the value of each document that chooses its model.
+
+        Returns:
+            The bytes of each document and, under each model, its nats, events and unseen words.
 
         Raises:
             InputError: one cannot be scored, and errors are to "fail".
@@ -252,6 +262,13 @@ class Scorer:
         Raises:
             InputError: there is no such column, or one of these names is taken; a document cannot be scored, and errors
                 are to "fail".
+
+        Example:
+            >>> import lmgauge, pyarrow as pa
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+            >>> scored = Scorer({"lap2": model}).score_batch(pa.table({"text": ["a b", None]}))
+            >>> scored["lap2_tokens"].to_pylist(), scored["score_problem"].to_pylist()
+            ([3, None], [None, 'no text: null'])
         """
         return self.with_columns(table, self.score_table(table))
 
@@ -262,6 +279,9 @@ class Scorer:
 
         Args:
             table: as in `score_batch`.
+
+        Returns:
+            The bytes of each document and, under each model, its nats, events and unseen words.
 
         Raises:
             InputError: as in `score_batch`.
@@ -276,7 +296,7 @@ class Scorer:
         return self.score_documents(Documents.of_column(table[self.settings.field]), values)
 
     def with_columns(self, table: pa.Table, scores: DocumentScores) -> pa.Table:
-        """Return a table with the columns of its scores appended.
+        """Return a table with the columns of its scores (bits, bits per byte and so on, see `score_batch`) appended.
 
         Args:
             table: that was scored.

@@ -20,7 +20,7 @@ def most_alike_first(differences: Floats) -> Order:
     """Return the documents that have a score, lowest difference first, equal ones as they stand in the pool.
 
     Args:
-        differences: float64 [documents], NaN where there is no score.
+        differences: float64 [documents], bits per token; NaN where there is no score.
 
     Example:
         >>> most_alike_first(np.array([0.5, np.nan, -0.5, 0.5])).tolist()
@@ -34,7 +34,7 @@ def random_order(differences: Floats, seed: int) -> Order:
     """Return the documents that have a score in a random order.
 
     Args:
-        differences: float64 [documents], NaN where there is no score.
+        differences: float64 [documents], bits per token; NaN where there is no score.
         seed: decides the order.
 
     Example:

@@ -208,7 +208,7 @@ class Selection(Shown):
 
 
 def perplexity_of(cut: SelectionCut) -> float:
-    """Return the perplexity of a share that was tried.
+    """Return the perplexity per event, on the held-out text, of a share that was tried.
 
     Args:
         cut: the share.

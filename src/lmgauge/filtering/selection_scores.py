@@ -79,7 +79,7 @@ class SelectionModels:
         return vocabulary_words(self.in_domain)
 
     def score(self, pool: Corpus, *, threads: int | None = None) -> Iterator[DocumentEntropies]:
-        """Yield the cross-entropies of the documents of each block, in order.
+        """Yield the cross-entropies of the documents of each block, in bits per token, block by block in order.
 
         Args:
             pool: the documents, or some of them, numbered as in `samples`.
@@ -88,7 +88,7 @@ class SelectionModels:
         return map_in_order(self.score_block, pool, thread_count(threads))
 
     def score_block(self, block: Segments, numbers: Ints | None = None) -> DocumentEntropies:
-        """Return the cross-entropies of documents.
+        """Return the cross-entropies of documents, in bits per token.
 
         Args:
             block: the documents.

@@ -85,7 +85,7 @@ def _blocks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def long_texts(held_out: Corpus) -> set[bytes]:
-    """Return the held-out texts that are too long to stand in the pool by chance.
+    """Return the held-out texts of 40 bytes or more, which do not stand in the pool by chance.
 
     Args:
         held_out: read once.

@@ -81,6 +81,12 @@ class Tally:
         Args:
             reason: what is wrong with it, in short.
             place: where it is, and what it is in particular.
+
+        Example:
+            >>> tally = Tally(["en"])
+            >>> tally.count_problem("no text", "a.jsonl:7: null")
+            >>> dict(tally.problems), dict(tally.first_problems)
+            ({'no text': 1}, {'no text': 'a.jsonl:7: null'})
         """
         self.problems[reason] += 1
         self.first_problems.setdefault(reason, place)
@@ -89,7 +95,7 @@ class Tally:
         """Count the documents of a batch.
 
         Args:
-            figures: of all its records.
+            figures: of all its records: bytes, perplexity, tokens, share of unseen words.
             judgement: what becomes of them.
             groups: of them.
             usable: bool [records], those that could be scored.
@@ -114,7 +120,7 @@ class Tally:
                 self._add_group(name, dict(zip(_COUNTS, map(int, sums), strict=True)))
 
     def add_totals(self, scores: DocumentScores, usable: NDArray[np.bool_], stay: NDArray[np.bool_]) -> None:
-        """Add what the models make of the documents of a batch.
+        """Add the bytes, events and nats of the documents of a batch.
 
         Args:
             scores: of all its records.
@@ -141,7 +147,7 @@ class Tally:
             own[what] += number
 
     def merge(self, other: Tally) -> None:
-        """Add the numbers of another file.
+        """Add the counts, bytes, totals and examples of another file.
 
         Args:
             other: of the same models.
@@ -209,10 +215,14 @@ class Tally:
 
 
 def example_text(text: bytes) -> str:
-    """Return how a text begins, with a sign at the end where it goes on.
+    """Return the first 400 characters of a text, with `…` at the end where it goes on.
 
     Args:
         text: UTF-8.
+
+    Example:
+        >>> example_text(b"the cat"), len(example_text(b"a" * 500))
+        ('the cat', 401)
     """
     begin = text[: 4 * _EXAMPLE_CHARACTERS + 4].decode("utf-8", "ignore")
     return begin if len(begin) <= _EXAMPLE_CHARACTERS else f"{begin[:_EXAMPLE_CHARACTERS]}…"

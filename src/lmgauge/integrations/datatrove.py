@@ -39,7 +39,8 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
     `metadata` gets `NAME_bits`, `NAME_bits_per_byte`, `NAME_perplexity`, `NAME_tokens` and `NAME_unseen` of each model, None
     where there is no figure; `score_problem`, None or why there is none; and `NAME_bucket`, where rules make buckets. The
     reasons are those of `lmgauge filter` with underscores (`perplexity_above`): datatrove counts them as `dropped_...`, and
-    `filter_reason` has them where documents are excluded. The statistics of the step have the bits, bytes and tokens scored.
+    `filter_reason` has them where documents are excluded. The statistics of the step have the bits, bytes and tokens scored,
+    and how many documents were judged by the percentiles of all, as their group has none of its own.
 
     Example:
         >>> import tempfile, lmgauge
@@ -87,7 +88,7 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         """Score a document, and say whether it stays.
 
         Args:
-            doc: its metadata gets the figures.
+            doc: its metadata gets the figures (bits, bits per byte, perplexity, tokens, share of unseen words).
 
         Returns:
             True, or False with the reason.
@@ -101,7 +102,7 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         """Score documents, and say which ones stay.
 
         Args:
-            batch: their metadata gets the figures.
+            batch: their metadata gets the figures (bits, bits per byte and so on), as in `filter`.
 
         Returns:
             For each True, or False with the reason.
@@ -119,6 +120,8 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
             for doc, bucket in zip(batch, verdicts.buckets, strict=True):
                 doc.metadata[self.documents.plan.bucket_column] = bucket
         self._count(scores)
+        if verdicts.stand_in:
+            self.stat_update("judged_by_percentiles_of_all", value=verdicts.stand_in, unit="batch")
         return [True if reason is None else (False, reason.replace(" ", "_")) for reason in verdicts.reasons]
 
     def _count(self, scores: DocumentScores) -> None:

@@ -28,7 +28,7 @@ Batch = Mapping[str, Sequence[Any]]
 
 
 def scorer(model: ModelOrScorer) -> DatasetScorer:
-    """Return a function for `dataset.map(..., batched=True)` that adds the columns of scores.
+    """Return a function for `dataset.map(..., batched=True)` that adds the columns of scores: bits, bits per byte and so on.
 
     Args:
         model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer` with its options.

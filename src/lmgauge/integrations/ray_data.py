@@ -68,7 +68,7 @@ class Filter:
     """Scores each batch, and drops rows as `lmgauge filter` does; the rows that stay have the columns of their scores.
 
     Args:
-        model: as for `Scorer`.
+        model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer` with its options.
         percentiles: what `lmgauge percentiles` wrote, or its path, where rules refer to it. Documents are judged by the
             percentiles of their group, the column that the percentiles are grouped by.
         rules: which documents stay, see `FilterRules`; all that can be scored without any.

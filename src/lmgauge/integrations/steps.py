@@ -53,11 +53,13 @@ class Verdicts(NamedTuple):
         scores: what the models make of them.
         reasons: why a document is dropped, by document; None for one that stays.
         buckets: "head", "middle" or "tail", by document; None without buckets.
+        stand_in: how many were judged by the percentiles of all documents, as their group has none of its own.
     """
 
     scores: DocumentScores
     reasons: list[str | None]
     buckets: list[str | None] | None
+    stand_in: int
 
 
 class DocumentFilter:
@@ -113,7 +115,7 @@ class DocumentFilter:
         """Return which documents stay.
 
         Args:
-            scores: of the documents.
+            scores: of the documents: bytes and, under each model, nats and tokens.
             labels: what `label_of` makes of the value of `group_field` of each; None where there is no such field.
 
         Raises:
@@ -125,13 +127,14 @@ class DocumentFilter:
         reasons = [REASONS[code] if code else None for code in judgement.reasons.tolist()]
         for row, (reason, _) in scores.problems.items():
             reasons[row] = reason
+        stand_in = int((judgement.stand_in & ~scores.missing()).sum())
         if plan.bucket_column is None:
-            return Verdicts(scores, reasons, None)
+            return Verdicts(scores, reasons, None, stand_in)
         buckets = [BUCKETS[code] if code < len(BUCKETS) else None for code in judgement.buckets.tolist()]
-        return Verdicts(scores, reasons, buckets)
+        return Verdicts(scores, reasons, buckets, stand_in)
 
     def judge_table(self, table: pa.Table) -> tuple[pa.Table, list[str | None]]:
-        """Return a table with the columns of its scores, and why each row is dropped; None for one that stays.
+        """Return a table with columns of bits, bits per byte and so on, and why each row is dropped (None if it stays).
 
         Args:
             table: with the text in a column of strings, and the column of the groups.

@@ -145,7 +145,7 @@ def exact_costs(values: Floats) -> int:
     Sums of parts add up to that of the whole, in whatever order.
 
     Args:
-        values: float64 [n], of 0 to 2^46.
+        values: float64 [n], of 0 to 2^46, such as the nats of documents.
 
     Example:
         >>> exact_costs(np.array([0.5, 1.0])) == 3 << 79

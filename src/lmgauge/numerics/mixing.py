@@ -10,7 +10,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the output of the SplitMix64 generator for its states (Steele, Lea, Flood 2014), a permutation of the numbers.
+    """Return the output of the SplitMix64 generator (Steele, Lea, Flood 2014) for its states: it permutes 64-bit numbers.
 
     Args:
         state: uint64 [any shape].

@@ -25,7 +25,11 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 
 
 def is_web(address: str) -> bool:
-    """Return True if an address is read from a web server."""
+    """Return True if an address is read from a web server.
+
+    >>> is_web("https://host/part.jsonl"), is_web("s3://bucket/part.jsonl")
+    (True, False)
+    """
     return scheme_of(address) in _WEB
 
 

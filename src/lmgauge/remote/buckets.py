@@ -224,6 +224,7 @@ class _Upload(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
+        """Send bytes, and return how many; an upload that was abandoned sends none."""
         if not self._abandoned:
             with _saying(self._name, self._scheme):
                 self._file.write(data)

@@ -53,6 +53,9 @@ def problem_of(error: Exception, name: str, scheme: str) -> Exception:
 
     Returns:
         NotThereError, InputError, or PassingProblem for what may be over soon.
+
+    >>> problem_of(FileNotFoundError(), "s3://bucket/part.jsonl", "s3")
+    NotThereError('s3://bucket/part.jsonl: no such file')
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     words = words_of(error)

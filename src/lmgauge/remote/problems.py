@@ -44,7 +44,7 @@ class Patience:
         self._name, self._failures = name, 0
 
     def wait(self, problem: PassingProblem) -> None:
-        """Wait after a failure.
+        """Wait after a failure: half a second first, then twice as long each time, or as the server asks; at most 30 seconds.
 
         Args:
             problem: what went wrong.
@@ -63,7 +63,7 @@ class Patience:
 
 
 def retried(name: str, attempt: Callable[[], T]) -> T:
-    """Return what a function returns, tried again while its problem may be over soon.
+    """Return what a function returns, tried up to five times, seconds apart, while its problem may be over soon.
 
     Args:
         name: of the file, as it may be shown.
@@ -71,6 +71,9 @@ def retried(name: str, attempt: Callable[[], T]) -> T:
 
     Raises:
         InputError: all tries failed.
+
+    >>> retried("s3://bucket/part.jsonl", lambda: b"the cat")
+    b'the cat'
     """
     patience = Patience(name)
     while True:

@@ -16,7 +16,7 @@ _WINDOW = 8 << 20
 
 
 def open_sequential(address: str, version: str = "") -> io.BufferedReader:
-    """Open a file to read it from start to end.
+    """Open a file to read its bytes from start to end.
 
     Args:
         address: of the file.
@@ -30,7 +30,7 @@ def open_sequential(address: str, version: str = "") -> io.BufferedReader:
 
 
 def open_in_parts(address: str, version: str = "") -> PartsFile:
-    """Open a file of which only parts are read.
+    """Open a file of whose bytes only some parts are read.
 
     Args:
         address: of the file.
@@ -67,6 +67,7 @@ class _Positioned(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a byte, counted from the start, the position or the end, and return its place."""
         size = self._transfer.state.size
         if whence == io.SEEK_END and size is None:
             raise io.UnsupportedOperation("the server does not say how long the file is")
@@ -84,6 +85,7 @@ class _Sequential(_Positioned):
         self._piece, self._next = memoryview(b""), 0  # what was not handed out yet, and its place in the file
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with the next bytes, and return how many there are; 0 at the end."""
         if self._next != self._position or self._pieces is None:
             self._stop()
             self._pieces, self._next = self._transfer.pieces(self._position), self._position
@@ -154,7 +156,7 @@ class PartsFile(_Positioned):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with the next bytes.
+        """Fill a buffer with the next bytes, and return how many there are; 0 at the end.
 
         Args:
             buffer: to write to.

@@ -16,6 +16,9 @@ def store_of(address: str) -> Store:
     Raises:
         UsageError: no such kind of address, or one that holds a password where that cannot be used.
         MissingExtraError: the library for such addresses is not installed.
+
+    >>> store_of("https://host/part.jsonl?token=1f").name
+    'https://host/part.jsonl'
     """
     if is_web(address):
         from lmgauge.remote.web import WebStore

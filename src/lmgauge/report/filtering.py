@@ -27,7 +27,7 @@ _ALL, _WHAT_STAYS = "all documents", "what stays"
 
 
 def blocks(result: FilteredDocuments) -> doc.Document:
-    """Return how much stays, what was dropped and why, the perplexities, the groups, and examples.
+    """Return how many documents and bytes stay, what was dropped and why, the perplexities, the groups, and examples.
 
     Args:
         result: of filtering or scoring documents.

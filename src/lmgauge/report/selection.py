@@ -19,7 +19,7 @@ def blocks(selection: Selection) -> doc.Document:
     """Return the answer, the shares that were tried, the charts, what a reader must know, and the signature.
 
     Args:
-        selection: the documents, and how many they are.
+        selection: how many documents and bytes are selected, and how well that does.
     """
     independence = [f"95 % intervals: {selection.independence}."] if selection.independence else []
     return (

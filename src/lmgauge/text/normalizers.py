@@ -81,7 +81,7 @@ class _Characters:
         self._lock = Lock()
 
     def prepare(self, points: NDArray[np.int64]) -> None:
-        """Look up the pages of code points, int64 [n]."""
+        """Look up the pages of characters, code points int64 [n]."""
         pages = np.bincount(points >> 8, minlength=_PAGES) > 0
         missing = np.flatnonzero(pages & ~self._ready)
         if not len(missing):
@@ -161,6 +161,12 @@ def normalize(segments: Segments, name: NormalizerName) -> NormalizedSegments:
 
     Raises:
         UsageError: there is no such normalizer.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> normalized = normalize(next(iter(Corpus.from_strings(["Né 1984"]))), "ccnet")
+        >>> normalized.segments.text(0), normalized.changed.tolist()
+        (b'ne 0000', [True])
     """
     if name not in NORMALIZERS:
         raise UsageError(f"normalizer {name!r}: choose {', '.join(NORMALIZERS)}")

@@ -32,8 +32,20 @@ class NormalizingTokenizer(TokenizerBase):
     def tokenize(self, segments: Segments) -> Tokens:
         """Return the tokens of `segments`, with byte spans of the text as it was.
 
+        Args:
+            segments: of the text before it is normalized.
+
         Raises:
             InputError: the tokenizer inside cannot cut the text.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> from lmgauge.text.tokenizers import make_tokenizer
+            >>> tokens = NormalizingTokenizer(make_tokenizer("whitespace"), "ccnet").tokenize(
+            ...     next(iter(Corpus.from_strings(["Né 1984"])))
+            ... )
+            >>> tokens.span_ends.tolist()  # é has two bytes
+            [3, 8]
         """
         normalized = normalize(segments, self.normalizer)
         tokens = self.inner.tokenize(normalized.segments)

@@ -25,7 +25,7 @@ def open_parquet(
     Args:
         place: a local path or an address.
         version: of `places.file_state`, to refuse a remote file that was written anew since; "" for any.
-        columns: those that will be read, so that they alone are sent; None for all.
+        columns: those that will be read, so that their bytes alone are sent; None for all.
 
     Raises:
         InputError: a remote file cannot be read, or was written anew meanwhile.

@@ -323,7 +323,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def in_nine_digits(value: float) -> str:
-    """Return a log-probability in nine digits.
+    """Return a log-probability, in nats, with nine digits.
 
     >>> in_nine_digits(-0.1234567891), in_nine_digits(float("nan"))
     ('-0.123456789', 'NaN')

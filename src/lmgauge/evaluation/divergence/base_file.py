@@ -255,7 +255,7 @@ class BaseFile:
 
 
 def is_base_file(path: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Return True for the path of a file that begins as Parquet does, as no model does.
+    """Return True for the path of a file that begins with the bytes of Parquet, as no model does.
 
     Args:
         path: of what may be a base file; a model in memory is none.

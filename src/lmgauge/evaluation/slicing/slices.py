@@ -215,7 +215,7 @@ def position_bands(position: Codes) -> Codes:
     """Return which of the bands of `POSITION_STARTS` each position falls into.
 
     Args:
-        position: int64 [n], from 0.
+        position: int64 [n], of events in their segments, from 0.
 
     Returns:
         int64 [n].

@@ -40,7 +40,7 @@ class JsonlReader:
         return whole_lines(self.source)
 
     def parse(self, block: RawBlock) -> Records:
-        """Return the records of a block; see `RecordReader`."""
+        """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`."""
         lines: list[bytes] = []
         numbers: list[int] = []
         texts: list[str | None] = []
@@ -84,7 +84,7 @@ class JsonlReader:
         return min(self._fields.taken.intersection(record))
 
     def raw_record(self, records: Records, row: int) -> bytes | None:
-        """Return a line; see `RecordReader`."""
+        """Return the bytes of a line; see `RecordReader`."""
         line: bytes = records.raw[row]
         return line
 
@@ -97,7 +97,7 @@ class JsonlWriter(PackedLines):
     """
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write records; see `RecordWriter`."""
+        """Write records, and return their bytes before packing; see `RecordWriter`."""
         columns = scored.scores.json_columns(rows)
         parts: list[bytes] = []
         for row, members in zip(rows.tolist(), columns, strict=True):

@@ -38,14 +38,14 @@ class LineReader:
         return whole_lines(self.source)
 
     def parse(self, block: RawBlock) -> Records:
-        """Return the lines of a block; see `RecordReader`."""
+        """Return the lines of a block, whose content is their bytes; see `RecordReader`."""
         lines = block.content.split(b"\n")[:-1]
         numbers = np.arange(block.first, block.first + len(lines), dtype=np.int64)
         texts = [line.rstrip(b"\r") for line in lines] if b"\r" in block.content else lines
         return Records(Documents.of(texts, self.source.name), numbers, {}, lines, self.source.name, is_text=True)
 
     def raw_record(self, records: Records, row: int) -> bytes | None:
-        """Return a line; see `RecordReader`."""
+        """Return the bytes of a line; see `RecordReader`."""
         line: bytes = records.raw[row]
         return line
 
@@ -58,7 +58,7 @@ class LineWriter(PackedLines):
     """
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write lines; see `RecordWriter`."""
+        """Write lines, and return their bytes before packing; see `RecordWriter`."""
         lines = scored.records.raw
         return self.put(lines[row] + b"\n" for row in rows.tolist())
 

@@ -17,7 +17,7 @@ _ZSTD_LEVEL = 3
 
 @contextmanager
 def writing_packed(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name, packed as its ending says, when the block ends well.
+    """Open a file for bytes, which appears under its name, packed as its ending says, when the block ends well.
 
     Args:
         path: with one of the endings .gz, .bz2, .xz and .zst, or another, which is not packed; `-` is standard output.

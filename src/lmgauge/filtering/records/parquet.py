@@ -77,7 +77,7 @@ class ParquetReader:
         return Records(documents, numbers, values, table, self.source.name)
 
     def raw_record(self, records: Records, row: int) -> bytes | None:
-        """Return the text of a row; see `RecordReader`."""
+        """Return the bytes of the text of a row; see `RecordReader`."""
         import pyarrow as pa
 
         value = records.raw[self._fields.text][row].cast(pa.large_string()).as_buffer()
@@ -114,7 +114,7 @@ class ParquetWriter:
         return self._stack.__exit__(*error)
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write rows; see `RecordWriter`.
+        """Write rows, and return their bytes in memory; see `RecordWriter`.
 
         Raises:
             InputError: a column of the name of a score is there.

@@ -109,12 +109,15 @@ class RecordReader(Protocol):
     def parse(self, block: RawBlock) -> Records:
         """Return the records of a block; a bad one has a problem, and ends nothing.
 
+        Args:
+            block: the bytes of whole lines, or a table.
+
         Raises:
             InputError: the file is not what its form says.
         """
 
     def raw_record(self, records: Records, row: int) -> bytes | None:
-        """Return a record as it was read, to be kept aside: a line, or the text of a row; None where that has none.
+        """Return the bytes of a record as it was read, to be put aside: a line, or the text of a row; None without a text.
 
         Args:
             records: parsed.
@@ -134,7 +137,7 @@ class RecordWriter(Protocol):
 
         Args:
             scored: records and their scores.
-            rows: which of them.
+            rows: intp [rows], which of them, from 0.
 
         Raises:
             OutputError: the file cannot be written.

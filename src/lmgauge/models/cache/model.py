@@ -189,7 +189,7 @@ class CacheModel(ScoresStrings):
 
         Args:
             segments: blocks of text, e.g. a `Corpus`.
-            events: numbers of the events to look at, ascending; all if None.
+            events: int64 [events], numbers of those to look at, ascending; all if None.
             spans: whether the rows get byte spans.
             threads: not used.
 

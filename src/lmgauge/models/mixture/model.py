@@ -207,7 +207,7 @@ class MixtureModel(Shown, ScoresStrings):
 
         Args:
             segments: blocks of text, e.g. a `Corpus`.
-            events: numbers of the events to look at, ascending; all if None.
+            events: int64 [events], numbers of those to look at, ascending; all if None.
             spans: whether the rows get byte spans.
             threads: how many to compute with.
 
@@ -298,7 +298,7 @@ def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
     """Return the weights of a mixture, once they are known to be some.
 
     Args:
-        weights: shares, one a component.
+        weights: shares, 0 to 1, one a component.
         count: how many components there are.
 
     Raises:

@@ -64,7 +64,7 @@ class Engine(Protocol):
         ...
 
     def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
-        """Return the natural log-probabilities of each job's targets, float64 [predicted] each.
+        """Return the log-probabilities of each job's targets, nats, float64 [predicted] each.
 
         Raises:
             ModelFileError: the network gives NaN.
@@ -93,7 +93,7 @@ class Engine(Protocol):
         ...
 
     def log_distribution(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the natural log-probabilities of all that may follow, float64 [rows of the output layer].
+        """Return the log-probabilities of all that may follow, nats, float64 [rows of the output layer].
 
         Args:
             ids: int64 [n], n > 0, what the network is shown.

@@ -166,7 +166,7 @@ class NetworkModel(ScoresStrings):
 
         Args:
             segments: blocks of text, e.g. a `Corpus`.
-            events: numbers of the events to look at, ascending; all if None.
+            events: int64 [events], numbers of those to look at, ascending; all if None.
             spans: whether the rows get byte spans.
             threads: how many to compute with; as many as there are if None.
 
@@ -266,7 +266,8 @@ class NetworkModel(ScoresStrings):
                 scored = scored[used:]
 
     def jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
-        """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is shown before.
+        """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is
+        shown before, int64 [rows].
 
         Args:
             events: of the block.
@@ -370,7 +371,7 @@ class NetworkModel(ScoresStrings):
         return self.table_of(events, logprob, self.unscored(events, firsts))
 
     def unscored(self, events: BlockEvents, firsts: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-        """Return which events get no row; None if all get one, as uniform where nothing is shown before them.
+        """Return which events get no row, bool [events]; None if all get one, as uniform where nothing is shown before them.
 
         Args:
             events: of a block.
@@ -415,7 +416,7 @@ class _Stream:
         return self._model.batch_of(events, np.concatenate([np.zeros(0), *self._model.engine.score(jobs)]), firsts)
 
     def jobs(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
-        """Return the jobs that predict the tokens of the next block, and the rows that nothing is shown before."""
+        """Return the jobs that predict the next block's tokens, and the rows that nothing is shown before, int64 [n]."""
         model = self._model
         if not len(events.ids):
             return [], np.zeros(0, np.int64)

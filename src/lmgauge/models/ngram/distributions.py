@@ -26,7 +26,7 @@ class Rows(Protocol):
         ...
 
     def rows(self, contexts: Contexts, *, logarithms: bool) -> NDArray[np.float64]:
-        """Return probabilities, or natural logarithms, `LOWEST` for what cannot come, float64 [n, vocabulary].
+        """Return probabilities, or their logarithms in nats, `LOWEST` for what cannot come, float64 [n, vocabulary].
 
         Args:
             contexts: uint32 [n, order - 1].
@@ -62,7 +62,7 @@ class RowBlock(BlockDistributions):
             yield _RowTile(self._rows, self._contexts[begin:end], targets[begin:end])
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        """Return the rows; their log-probabilities are those of plain scoring."""
+        """Return the rows; their log-probabilities, in nats, are those of plain scoring."""
         return self._batch
 
 

@@ -88,7 +88,7 @@ class LoadedTables:
         """Refuse probabilities above one by more than rounding, and what is not a number; make those just above it one.
 
         Args:
-            logprob: float64, nats, corrected in place.
+            logprob: float64 [events], nats, corrected in place.
 
         Raises:
             ModelFileError: there is one.
@@ -102,7 +102,7 @@ class LoadedTables:
         """Refuse what `check_logprob` does.
 
         Args:
-            most: the largest logarithm of those above 0, or NaN; 0 if there was none.
+            most: the largest log-probability of those above 0, nats, or NaN; 0 if there was none.
 
         Raises:
             ModelFileError: it is above that of one by more than rounding, or NaN.

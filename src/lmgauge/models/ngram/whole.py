@@ -97,7 +97,7 @@ class WholeDistributions:
         return probability
 
     def rows(self, contexts: Contexts, *, logarithms: bool) -> Floats:
-        """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come.
+        """Return the distributions after contexts: probabilities, or logarithms in nats, `LOWEST` for what cannot come.
 
         Args:
             contexts: uint32 [n, order - 1], slots.
@@ -117,7 +117,7 @@ class WholeDistributions:
         return rows
 
     def sums(self, contexts: Contexts) -> Floats:
-        """Return sums over the distributions after contexts: of p, p ln p, p (ln p - the sum before)^2; and a bound.
+        """Return sums over the distributions after contexts: of p, p ln p in nats, p (ln p - the sum before)^2; and a bound.
 
         Args:
             contexts: uint32 [n, order - 1], slots.

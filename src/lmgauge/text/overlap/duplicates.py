@@ -54,7 +54,7 @@ class WholeDuplicates:
         self._hashes = hashes[self._segments]
 
     def candidates(self, text: Segments) -> NDArray[np.int64]:
-        """Return which segments of a block have the hash of a test segment; may run in several threads."""
+        """Return the segments of a block that have the hash of a test segment, int64 [n]; may run in several threads."""
         hashes = hash_segments(text)
         if not len(self._hashes):
             return np.zeros(0, np.int64)
@@ -176,7 +176,7 @@ class NearDuplicates:
         self.missing = ""
 
     def candidates(self, block: EncodedBlock) -> NDArray[np.int64]:
-        """Return which segments of a block have enough shingles of the test; may run in several threads."""
+        """Return the segments of a block that have enough shingles of the test, int64 [n]; may run in several threads."""
         return np.flatnonzero(self._count(block))
 
     def _count(

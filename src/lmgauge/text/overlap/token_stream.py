@@ -62,7 +62,7 @@ class EncodedBlock:
         return self.token_places(tokens)
 
     def token_places(self, tokens: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the segment and first byte in it of tokens given by their position in `ids`."""
+        """Return the segment and first byte in it, int64 [n] each, of tokens given by their position in `ids`."""
         segments = np.searchsorted(np.flatnonzero(self.ids == EOS), tokens)
         starts = self.text.starts[segments]
         if self.unit == "character":

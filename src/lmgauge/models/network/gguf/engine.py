@@ -54,7 +54,7 @@ class GgufEngine:
         yield
 
     def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
-        """Return the natural log-probabilities of each job's targets, float64 [predicted] each.
+        """Return the log-probabilities of each job's targets, nats, float64 [predicted] each.
 
         Raises:
             ModelFileError: the network gives NaN.
@@ -136,7 +136,7 @@ class GgufEngine:
             self.progress(len(of_pack))
 
     def log_distribution(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the natural log-probabilities of all that may follow, float64 [rows of the output layer].
+        """Return the log-probabilities of all that may follow, nats, float64 [rows of the output layer].
 
         Args:
             ids: int64 [n], n > 0, what the network is shown.

@@ -406,7 +406,7 @@ def of_targets(parts: Iterable[NDArray[np.float32]], targets: NDArray[np.int32])
 
 
 def log_sum_exp(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the logarithms of summed exponentials; exponentials in the dtype of the logits, sums in float64.
+    """Return the logarithms, in nats, of summed exponentials; exponentials in the dtype of the logits, sums in float64.
 
     Args:
         logits: [n, size].

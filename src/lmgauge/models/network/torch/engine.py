@@ -85,7 +85,7 @@ class TorchEngine:
             torch.set_num_threads(before)
 
     def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
-        """Return the natural log-probabilities of each job's targets, float64 [predicted] each.
+        """Return the log-probabilities of each job's targets, nats, float64 [predicted] each.
 
         Raises:
             ModelFileError: the network gives NaN.

@@ -68,7 +68,7 @@ class OutputLayer:
         return self._adjusted(hidden.float() @ self.weight.float().T, slice(None))
 
     def log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return natural log-probabilities of the targets.
+        """Return log-probabilities of the targets, in nats.
 
         Args:
             hidden: [n, hidden].
@@ -197,7 +197,7 @@ class OutputLayer:
 
 
 def normalized(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Return natural log-probabilities and probabilities of all columns; the logits are written over.
+    """Return log-probabilities, in nats, and probabilities of all columns; the logits are written over.
 
     Args:
         logits: float32 [n, columns].

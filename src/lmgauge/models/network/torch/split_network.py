@@ -176,7 +176,7 @@ class SplitNetwork:
         return (output.last_hidden_state if self.output is not None else output.logits)[0], output.state
 
     def log_probabilities(self, last: Tensor, targets: Tensor) -> Tensor:
-        """Return natural log-probabilities of targets, float64 [n].
+        """Return log-probabilities of targets, nats, float64 [n].
 
         Args:
             last: what `last` gives, [n, ...].

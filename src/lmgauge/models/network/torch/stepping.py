@@ -43,7 +43,7 @@ class Stepper:
 
     @torch.inference_mode()
     def many(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of what follows each of some contexts.
+        """Return log-probabilities, in nats, of what follows each of some contexts.
 
         Args:
             ids: int64 [k, n], n > 0: k contexts of n ids.
