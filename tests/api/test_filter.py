@@ -177,3 +177,10 @@ def test_a_model_that_refuses_a_document_refuses_only_that(tmp_path: Path, monke
     assert scores.problems == dict.fromkeys((1, 4), ("refused by the model", "cannot score this"))
     good = [0, 2, 3, 5]
     assert scores.columns()["m_bits"][good].tolist() == expected["m_bits"][good].tolist()
+
+
+def test_a_field_that_no_record_has_is_a_mistake(source: Path, tmp_path: Path) -> None:
+    for output, rejects in ((tmp_path / "out.jsonl", tmp_path / "rejects"), (f"{tmp_path}/out/", None)):
+        with pytest.raises(InputError, match=r"none of 5 records can be used; the first: .*in\.jsonl:1: no field 'body'"):
+            lmgauge.filter_documents({"m": small_model()}, source, output, field="body", rejects=rejects)
+    assert not (tmp_path / "out.jsonl").exists()

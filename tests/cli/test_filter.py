@@ -82,7 +82,7 @@ def test_what_is_refused(model: Path, source: Path, tmp_path: Path, options: lis
 
 def test_names_of_files_drive_no_terminal(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "\x1b[31mred\u202e.jsonl"
-    path.write_text('{"x": "\\u001b[31m"}\n')
+    path.write_text('{"text": "a"}\n{"x": "\\u001b[31m"}\n')
     said = ok("filter", "-m", model, path, "-o", tmp_path / "out.jsonl")
     assert "\x1b" not in said.output + said.stderr
     assert "\x1b" not in refused("filter", "-m", model, path, "-o", tmp_path / "out.jsonl", "--errors", "fail")

@@ -68,7 +68,9 @@ def check_jsonl(folder: Path, content: bytes) -> tuple[int, int]:
     """Filter a file; return how many of its records stay and how many are put aside."""
     try:
         done = filter_bytes(folder, content, id="id", group="lang")
-    except LmgaugeError:
+    except LmgaugeError as error:
+        if "records can be used" in str(error):
+            return 0, int(str(error).split()[2].replace(",", ""))
         starts = content.startswith((b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0"))
         first = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
         assert starts or any(name.startswith("m_") for name in json.loads(first)), content

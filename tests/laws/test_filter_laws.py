@@ -36,7 +36,10 @@ paragraphs = st.lists(bodies, min_size=1, max_size=4).map("\n".join)
 languages = st.sampled_from(["en", "de", None, 7])
 good = st.builds(lambda text, lang: json.dumps({"text": text, "lang": lang}), paragraphs, languages)
 bad = st.sampled_from(['{"text": "a', "[]", '{"x": 1}', '{"text": null}', '{"text": "\\ud800"}', "", "  "])
-jsonl = st.lists(st.one_of(good, good, bad), max_size=12).map(lambda rows: "".join(f"{row}\n" for row in rows).encode())
+rows_of_files = st.one_of(
+    st.just([]), st.builds(lambda row, rows: [*rows, row], good, st.lists(st.one_of(good, good, bad), max_size=12))
+)
+jsonl = rows_of_files.map(lambda rows: "".join(f"{row}\n" for row in rows).encode())
 rules = st.fixed_dictionaries(
     {},
     optional={

@@ -125,7 +125,7 @@ def test_a_byte_order_mark_at_the_start_is_left_out(tmp_path: Path) -> None:
 
 def test_a_rejected_record_has_its_id_whatever_it_is(tmp_path: Path) -> None:
     ids = [b'"a"', b"7", b"null", b"[1]", b'"\\ud800"', b'"\x1b[31m"', b"true"]
-    done = filter_bytes(tmp_path, b"".join(b'{"id": %s}\n' % one for one in ids), id="id")
+    done = filter_bytes(tmp_path, b"".join([b'{"text": ""}\n', *(b'{"id": %s}\n' % one for one in ids)]), id="id")
     assert [record["id"] for record in done.rejects] == [
         "a",
         "7",

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.filtering.filtered import COLUMNS, Filtered, filter_bytes, filter_table
+from tests.filtering.filtered import COLUMNS, Filtered, filter_bytes, filter_table, small_model
 
+import lmgauge
 from lmgauge.errors import InputError
 from lmgauge.filtering.records import parquet, records
 
@@ -83,8 +84,11 @@ def test_texts_may_be_of_every_type_of_strings(tmp_path: Path, kind: pa.DataType
 
 
 def test_a_column_without_any_text_is_no_error(tmp_path: Path) -> None:
-    done = filter_table(tmp_path, pa.table({"text": pa.nulls(3)}))
-    assert (done.result.records, done.result.documents, len(done.table)) == (3, 0, 0)
+    pq.write_table(pa.table({"text": pa.nulls(3)}), tmp_path / "none.parquet")
+    pq.write_table(pa.table({"text": ["a"]}), tmp_path / "one.parquet")
+    result = lmgauge.score_documents({"m": small_model()}, str(tmp_path / "*.parquet"), f"{tmp_path}/out/")
+    assert (result.records, result.documents, result.problems) == (4, 1, {"no text": 3})
+    assert pq.read_schema(tmp_path / "out/none.parquet").names == ["text", *COLUMNS]
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.binary(), pa.list_(pa.string())])
