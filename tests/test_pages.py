@@ -30,7 +30,7 @@ OTHER_PROGRAMS = {
     "--wrap",
 }
 OF_BENCHMARKS = {"--copies", "--line-words", "--train-words"}
-PYTHON_ONLY = {"read-a-chart.md", "use-a-notebook.md", "write-your-own-metric.md"}
+PYTHON_ONLY = {"filter-in-a-pipeline.md", "read-a-chart.md", "use-a-notebook.md", "write-your-own-metric.md"}
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 _COMMAND = re.compile(rf"\blmgauge ({'|'.join(COMMANDS)})\b((?:[^\n`|;&#]|\\\n)*)")
 

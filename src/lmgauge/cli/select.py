@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -107,6 +107,24 @@ _MODELS = (
 )
 
 
+_OUTCOME = (
+    click.option("-o", "--output", type=click.Path(), help="Folder, or for one file a file, for the selected documents."),
+    click.option("--temp", type=click.Path(), metavar="DIR", help="Existing folder for models that do not fit into memory."),
+    html_option,
+    json_option,
+)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What is written, and how the answer is given."""
+
+    output: str | None
+    temp: str | None
+    html: str | None
+    as_json: bool
+
+
 @click.command(cls=Command)
 @click.argument("pool", nargs=-1, required=True, type=click.Path(), metavar="POOL...")
 @click.option(
@@ -120,24 +138,18 @@ _MODELS = (
 @click.option(
     "--held-out", "held_out", multiple=True, type=click.Path(), help="Text like the target, to try shares of the pool on."
 )
-@click.option("-o", "--output", type=click.Path(), help="Folder, or for one file a file, for the selected documents.")
+@settings("outcome", _Outcome, "Output", *_OUTCOME)
 @settings("choices", SelectionSettings, "How much", *_SEARCH, *_MODELS, seed_option)
 @under("Options", threads_option)
-@click.option("--temp", type=click.Path(), metavar="DIR", help="Existing folder for models that do not fit into memory.")
-@under("Output", json_option)
-@html_option
 @reading_settings(document_option)
 def select(
     pool: tuple[str, ...],
     targets: tuple[str, ...],
     held_out: tuple[str, ...],
-    output: str | None,
+    outcome: _Outcome,
     choices: SelectionSettings,
     threads: int | None,
-    temp: str | None,
     reading: ReadingOptions,
-    as_json: bool,
-    html: str | None,
 ) -> None:
     """Select the documents of a pool that are most like a target.
 
@@ -159,5 +171,5 @@ def select(
     documents = read_texts(pool, replace(reading, errors=bad, document=None), alone=False)
     refuse_field(documents, goal, dev)
     with showing_progress():
-        selection = run(documents, goal, output, held_out=dev, settings=choices, temp=temp, threads=threads)
-    answer(selection, lambda: blocks(selection), as_json=as_json, html=html)
+        selection = run(documents, goal, outcome.output, held_out=dev, settings=choices, temp=outcome.temp, threads=threads)
+    answer(selection, lambda: blocks(selection), as_json=outcome.as_json, html=outcome.html)
