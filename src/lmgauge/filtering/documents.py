@@ -49,7 +49,7 @@ class Documents:
         Args:
             texts: strings, or their bytes in UTF-8; None where there is no text.
             source: where they are from, for messages.
-            problems: what is known to be wrong with some that are None.
+            problems: what is known to be wrong with some of them, given as None.
 
         Example:
             >>> documents = Documents.of(["the cat", None, "a\\0b"])
