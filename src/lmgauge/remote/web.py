@@ -94,7 +94,7 @@ class WebStore:
         """Turn the errors of a conversation in the block into one line each, without anything of the address but its name.
 
         Args:
-            in_part: whether a part of the file was asked for.
+            in_part: True if a part of the file was asked for.
 
         Raises:
             PassingProblem: what may be over soon.
