@@ -107,7 +107,8 @@ class _Settings:
             number: of the task.
             done: bytes of its file that were read.
         """
-        before, total, seconds = sum(self.sizes[:number]) + done, sum(self.sizes), time.monotonic() - self.began
+        read = min(done, self.sizes[number] or done)  # of a packed file more comes out than there is
+        before, total, seconds = sum(self.sizes[:number]) + read, sum(self.sizes), time.monotonic() - self.began
         left = f", about {rounded_time(seconds / before * (total - before))} left" if 0 < before < total else ""
         say_progress(f"filtering, {before / 1e6:,.0f} of {total / 1e6:,.0f} MB, file {number + 1} of {len(self.jobs)}{left}")
 

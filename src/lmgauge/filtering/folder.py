@@ -151,7 +151,7 @@ def remember(job: FileJob, before: Mapping[str, Any] | None, tally: dict[str, An
 
     Args:
         job: what was done to it.
-        before: its state when that began.
+        before: its size in bytes and its version when that began.
         tally: what became of its records, as plain values.
 
     Raises:

@@ -49,7 +49,7 @@ _MOST_LINES = 20
 
 @dataclass(frozen=True)
 class FilterRules:
-    """Which documents stay. A rule left at None does not apply; several apply together.
+    """Which documents stay. A rule set to None does not apply; several apply together.
 
     Bounds are inclusive: a document with a perplexity of `max_perplexity` stays. Of a range of percentiles the lower end is
     exclusive, so that `p0..p30` and `p30..p100` share no document; p0 and p100 are not bounds.

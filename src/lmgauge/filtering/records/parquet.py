@@ -44,7 +44,7 @@ class ParquetReader:
         try:
             with file_errors(self.source), open_parquet(self.source.path, self.source.version) as file:
                 yield from self._tables(file)
-        except (pa.ArrowException, UnicodeDecodeError) as error:  # the latter: a name that is not text
+        except (pa.ArrowException, UnicodeDecodeError) as error:  # the latter: a name in other bytes
             reason = str(error).splitlines()[0]
             raise InputError(f"{self.source.name}: not a readable Parquet file: {reason}") from error
 
