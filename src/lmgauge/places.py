@@ -131,7 +131,7 @@ def expand(pattern: str) -> list[str]:
 
 
 def list_files(folder: Place) -> list[str]:
-    """Return the names of the files that are right in a folder, sorted; none where there is no such folder.
+    """Return the names of the files directly in a folder, sorted; none where there is no such folder.
 
     Args:
         folder: a local folder, or the address of one.

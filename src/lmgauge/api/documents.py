@@ -1,4 +1,4 @@
-"""What the functions for files of documents have in common: what is read, how, and who works it off."""
+"""What the functions for files of documents share: which files are read, how, and by which engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def opened_engine(work: FilterWork, files: int) -> Iterator[Engine]:
     """Open what runs the tasks: this process, several, or a cluster.
 
     Args:
-        work: how files are worked off.
+        work: threads, processes, a cluster.
         files: how many there are.
     """
     if work.ray is not None:

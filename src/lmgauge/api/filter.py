@@ -42,7 +42,7 @@ def filter_documents(
 
     JSONL, Parquet and lines of text, packed or not, are streamed in constant memory. A record keeps every field it has. A
     bad record is counted and put aside, and ends nothing. Where the output is a folder, it gets a file for each that is
-    read; a file appears when it is complete, and running the same again goes on with those that are not.
+    read; a file appears when it is complete, and running the same again continues with those that are not.
 
     Args:
         model: a model or its path; a mapping from names to several, each of which has columns of its own; with `by` from
@@ -133,9 +133,9 @@ def run_plan(
         plan: what is decided about documents.
         inputs: files.
         output: a file or a folder.
-        columns: whether the scores must be in what is written.
+        columns: True if the scores must be in what is written.
         rejects: file for bad records.
-        work: how files are worked off.
+        work: threads, processes, a cluster, a shard.
 
     Raises:
         InputError, UsageError, OutputError: as in `filter_documents`.

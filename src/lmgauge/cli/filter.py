@@ -115,7 +115,7 @@ _WORK = (
         "--shard",
         metavar="I/N|slurm",
         callback=_shard,
-        help="Work off share I of N of the files only; slurm: by SLURM's variables. All shares write into one folder.",
+        help="Process only share I of N of the files; slurm: by SLURM's variables. All shares write into one folder.",
     ),
 )
 _OUTPUT = (
@@ -202,8 +202,8 @@ def filter_(
     """Keep the documents that models find likely, with a column for each figure.
 
     IN are files, globs or addresses of JSONL, Parquet or lines of text, packed or not, or - (standard input). Documents
-    are streamed to the form they have, with all their fields; a bad record is counted and ends nothing. The same command
-    again goes on with the files that are not complete.
+    are streamed to the form they have, with all their fields; a bad record is counted and ends nothing. Run again,
+    the same command continues with the files that are not complete.
 
     \b
     lmgauge filter -m kn5/ in.jsonl.zst -o out.jsonl.zst --max-perplexity 1000 --min-bytes 200

@@ -49,7 +49,7 @@ class Documents:
         Args:
             texts: strings, or their bytes in UTF-8; None where there is no text.
             source: where they are from, for messages.
-            problems: what is known to be wrong with some of them, given as None.
+            problems: by row, why there is no text, where that is known.
 
         Example:
             >>> documents = Documents.of(["the cat", None, "a\\0b"])
@@ -181,7 +181,7 @@ def _cleaned(
 
 
 def _is_clean(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
-    """Return whether all texts in a buffer are valid, and none has a line end to be read as another."""
+    """Return True if all texts in a buffer are valid, and none has a line end to be read as another."""
     whole = data.tobytes()
     begins = starts[ends > starts]
     # Two ill-formed texts can join to a well-formed one: then one of them begins with a continuation byte.

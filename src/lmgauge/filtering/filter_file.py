@@ -189,7 +189,7 @@ def _put_aside(
 
 
 def _raw(record: bytes | None) -> dict[str, str | None]:
-    """Return a record as it was read: as text, or where it is none, as base64."""
+    """Return a record as it was read: as text, or as base64 where it is not UTF-8."""
     try:
         return {"raw": None if record is None else record.decode()}
     except UnicodeDecodeError:

@@ -27,7 +27,7 @@ class FinishedFile:
     Attributes:
         job: what was done to it.
         tally: what became of its records.
-        before: whether an earlier run did it.
+        before: True if an earlier run did it.
     """
 
     job: FileJob
@@ -36,7 +36,7 @@ class FinishedFile:
 
 
 def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None:
-    """Make a folder of outputs, or go on with one in which the same is done.
+    """Make a folder of outputs, or continue in one in which the same is done.
 
     Args:
         folder: of all outputs.
@@ -66,7 +66,7 @@ def _description(plan: FilterPlan, jobs: Sequence[FileJob]) -> dict[str, Any]:
 
 
 def read_folder(folder: str) -> FilteredDocuments:
-    """Return what became of the documents of all files of a folder, whoever worked them off.
+    """Return what became of the documents of all files of a folder, whichever shard filtered them.
 
     Args:
         folder: the output of `filter_documents` or `score_documents`.
@@ -91,7 +91,7 @@ def read_folder(folder: str) -> FilteredDocuments:
 
 
 def is_output_folder(folder: str) -> bool:
-    """Return whether a folder holds documents that were filtered.
+    """Return True if a folder holds documents that were filtered.
 
     Args:
         folder: any.
@@ -151,7 +151,7 @@ def remember(job: FileJob, before: Mapping[str, Any] | None, tally: dict[str, An
 
     Args:
         job: what was done to it.
-        before: its state when that began.
+        before: its size in bytes and its version when that began.
         tally: what became of its records, as plain values.
 
     Raises:
@@ -162,7 +162,7 @@ def remember(job: FileJob, before: Mapping[str, Any] | None, tally: dict[str, An
 
 
 def source_state(job: FileJob) -> Mapping[str, Any] | None:
-    """Return what tells whether a file has changed.
+    """Return the size in bytes and the version of a file, which tell a changed one; None for a file that is read only once.
 
     Args:
         job: names the file.

@@ -24,7 +24,7 @@ _LONGEST_NAME = 200
 def jobs_of(
     sources: Sequence[Source], output: str, *, buckets: Sequence[str] = (), columns: bool, rejects: str | None = None
 ) -> tuple[list[FileJob], bool]:
-    """Return what is to be done to each file, and whether the output is a folder.
+    """Return what is to be done to each file, and True if the output is a folder.
 
     A file that is alone goes into the file that the output names; everything else goes into a folder, a file each.
 
@@ -32,7 +32,7 @@ def jobs_of(
         sources: the files to read.
         output: a file, a folder (there, or with a slash behind it), or `-`.
         buckets: a folder for each of them, within that of the output.
-        columns: whether the scores of a document must be in what is written: lines of text then become JSONL.
+        columns: True if the scores of a document must be in what is written: lines of text then become JSONL.
         rejects: a file for bad records, where there is one output.
 
     Raises:

@@ -63,7 +63,7 @@ class RecordOptions:
 
 @dataclass(frozen=True)
 class FilterWork:
-    """How files are worked off.
+    """How files are processed.
 
     Attributes:
         threads: blocks of a file parsed and scored at a time, in each process.

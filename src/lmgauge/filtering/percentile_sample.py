@@ -36,7 +36,7 @@ _PENDING = 1_024  # documents that may wait until those are left out that have n
 
 
 def document_keys(label: str, first: int, count: int, seed: int) -> Keys:
-    """Return the keys of consecutive documents of a file.
+    """Return the keys, 64-bit hashes, of consecutive documents of a file.
 
     Args:
         label: the file's name, the same wherever the file lies.
@@ -65,7 +65,7 @@ class SampleSettings:
     Attributes:
         size: documents of each group in the sample at most; None for all of them.
         seed: of the keys, 0 to 2**64 - 1.
-        group: name of the field that the groups are the values of; None without groups.
+        group: name of the field whose values are the groups; None without groups.
 
     Raises:
         UsageError: one of them is out of range.
@@ -152,6 +152,9 @@ class PercentileSample:
             keys: uint64 [wanted].
             groups: of these documents.
             values: float64 [wanted, models], perplexities, 2 to the power of bits per token; NaN without a score.
+
+        Raises:
+            ValueError: `values` has another shape.
         """
         if values.shape != (len(keys), self.models):
             raise ValueError(f"perplexities of shape {values.shape}; ({len(keys)}, {self.models}) is needed")

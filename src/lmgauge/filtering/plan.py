@@ -20,7 +20,7 @@ from lmgauge.text.streams import Source
 
 @dataclass(frozen=True)
 class PlanSummary:
-    """What a result says of the decisions.
+    """The decisions, as a result states them.
 
     Attributes:
         models: the names of the models, as columns begin.
@@ -92,7 +92,7 @@ class FilterPlan:
         """Return which fields of a record are read.
 
         Args:
-            scores_added: whether records get the members of scores, whose names they must not have then.
+            scores_added: True if records get the members of scores, whose names they must not have then.
         """
         others = (self.options.by, self.options.group_field, self.options.id)
         taken = frozenset(name for name in (*self.scorer.column_names, self.bucket_column) if name is not None)

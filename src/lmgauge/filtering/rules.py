@@ -220,7 +220,7 @@ class Judgement(NamedTuple):
     Attributes:
         reasons: uint8 [documents], indices in `REASONS`: 0 for a document that stays.
         buckets: uint8 [documents], indices in `BUCKETS`, or `NO_BUCKET`.
-        stand_in: bool [documents], True where percentiles of all documents stood in for those of the document's group.
+        stand_in: bool [documents], True where the percentiles of all documents were used, as the document's group has none.
     """
 
     reasons: Codes
@@ -231,7 +231,7 @@ class Judgement(NamedTuple):
 def judge(
     rules: FilterRules, figures: DocumentFigures, groups: Groups | None = None, percentiles: Percentiles | None = None
 ) -> Judgement:
-    """Return for each document whether it stays, the first reason why not, and its bucket.
+    """Return the verdict on each document: it stays, or the first reason why not, and its bucket.
 
     Args:
         rules: which documents stay.
@@ -325,7 +325,7 @@ def _tests(
 
 
 def _any(failed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return whether a document fails with one of the models that count."""
+    """Return True for each document that fails with one of the models that count."""
     return np.asarray(failed.any(axis=1))
 
 

@@ -130,7 +130,7 @@ class _ChosenRecords:
     numbers: Ints
 
     def rows(self, lines: Ints) -> tuple[NDArray[np.intp], Ints]:
-        """Return which of some lines are selected, and the numbers of those in the pool."""
+        """Return which of some lines are selected, intp [selected], and their numbers in the pool, int64 [selected]."""
         places = np.searchsorted(self.lines, lines)
         rows = (
             np.flatnonzero(self.lines[np.minimum(places, len(self.lines) - 1)] == lines) if len(self.lines) else places[:0]

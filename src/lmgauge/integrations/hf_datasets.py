@@ -145,7 +145,7 @@ class DatasetFilter(_OfKnownModels):
         super().__init__(documents.scorer)
 
     def __call__(self, batch: Batch | pa.Table) -> list[bool]:
-        """Return for each document of a batch whether it stays.
+        """Return True for each document of a batch that stays, False for the others.
 
         Args:
             batch: columns by name, or a table.

@@ -50,7 +50,7 @@ class Group:
         return len(self.scores)
 
     def varied(self, values: Floats) -> Spread | None:
-        """Return the mean of values, one for each text, with its standard error over what is independent."""
+        """Return the mean of values, float64 [texts], with its standard error over what is independent."""
         return spread(values, np.ones(len(values)), self.documents)
 
     @cached_property

@@ -100,7 +100,7 @@ class BucketStore:
         return sorted(self._files.unstrip_protocol(name) for name, info in entries.items() if info.get("type") == "file")
 
     def names(self) -> list[str]:
-        """Return the names of the files that are right in the folder, sorted."""
+        """Return the names of the files directly in the folder, sorted."""
         folder = self._path.rstrip("/")
         try:
             entries = self._asked(lambda: self._files.ls(folder, detail=True))
@@ -119,6 +119,9 @@ class BucketStore:
         Args:
             start: first byte.
             end: before this byte.
+
+        Raises:
+            InputError: it cannot be read.
         """
 
         def read() -> bytes:
@@ -205,7 +208,7 @@ class BucketTransfer:
         return self._store.part(start, end)
 
     def check_unchanged(self) -> None:
-        """Refuse a file that is not the one of the beginning any more.
+        """Refuse a file that is no longer the one that was opened.
 
         Raises:
             InputError: it was written anew.
@@ -253,7 +256,7 @@ def _saying(name: str, scheme: str) -> Iterator[None]:
 
 
 def _file_system(address: str, **options: Any) -> tuple[Any, str]:
-    """Return fsspec's file system for an address, and its path there; what it has listed before is not taken for true."""
+    """Return fsspec's file system for an address, and its path there; what it listed earlier is not used."""
     scheme = scheme_of(address)
     with needing("fsspec", extra="remote"):
         import fsspec

@@ -44,7 +44,7 @@ class Patience:
         self._name, self._failures = name, 0
 
     def wait(self, problem: PassingProblem) -> None:
-        """Wait after a failure: half a second first, then twice as long each time, or as the server asks; at most 30 seconds.
+        """Wait after a failure: half a second first, twice as long each time, or as the server asks; 30 seconds at most.
 
         Args:
             problem: what went wrong.

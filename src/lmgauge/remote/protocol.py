@@ -65,7 +65,7 @@ class Store(Protocol):
         """Return the addresses that the address, as a pattern, stands for: sorted, perhaps none."""
 
     def names(self) -> list[str]:
-        """Return the names of the files that are right in the folder, sorted."""
+        """Return the names of the files directly in the folder, sorted."""
 
     def transfer(self) -> Transfer:
         """Return the means to read the file as it is now."""

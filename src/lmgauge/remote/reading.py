@@ -67,7 +67,11 @@ class _Positioned(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a byte, counted from the start, the position or the end, and return its place."""
+        """Move to a byte, counted from the start, the position or the end, and return its place.
+
+        Raises:
+            io.UnsupportedOperation: the end is not known.
+        """
         size = self._transfer.state.size
         if whence == io.SEEK_END and size is None:
             raise io.UnsupportedOperation("the server does not say how long the file is")

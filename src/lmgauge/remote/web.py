@@ -94,7 +94,7 @@ class WebStore:
         """Turn the errors of a conversation in the block into one line each, without anything of the address but its name.
 
         Args:
-            in_part: whether a part of the file was asked for.
+            in_part: True if a part of the file was asked for.
 
         Raises:
             PassingProblem: what may be over soon.
@@ -272,7 +272,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
     def redirect_request(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        """Return the request to the new address."""
+        """Return the request to the new address.
+
+        Raises:
+            InputError: it leads from https to http.
+        """
         parts = urlsplit(newurl)
         if req.type == "https" and parts.scheme == "http":
             raise InputError(f"{shown_name(req.full_url)}: is redirected from https to http, which is not followed")

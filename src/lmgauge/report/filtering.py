@@ -46,7 +46,7 @@ def blocks(result: FilteredDocuments) -> doc.Document:
 
 
 def _is_filter(result: FilteredDocuments) -> bool:
-    """Return whether documents could be dropped, or parted."""
+    """Return True if documents could be dropped, or split into buckets."""
     return bool(result.rules or result.reasons or result.buckets)
 
 

@@ -164,7 +164,7 @@ class SentencePieceTokenizer(TokenizerBase):
         return np.maximum(up_to[1:] - np.repeat(begins + before, counts), 0), different
 
     def _offsets(self, text: bytes, sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], bool]:
-        """Return where the spans of a segment end as the library says, int64 [tokens], and whether the segment is lossy.
+        """Return where the spans of a segment end as the library says, int64 [tokens], and True if the segment is lossy.
 
         Args:
             text: the segment.

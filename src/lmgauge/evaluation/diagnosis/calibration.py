@@ -235,7 +235,7 @@ class _ChosenRows:
             yield batch
 
     def of(self, batch: ScoreBatch) -> tuple[Ints, Ints]:
-        """Return segment and document, or -1, of the next rows of the model, after comparing them with those of the run.
+        """Return segment and document, or -1, of the model's next rows, int64 [rows], after comparing them with the run's.
 
         Args:
             batch: with the columns of `Forecasts`.

@@ -260,7 +260,7 @@ def unescaped(token: str) -> str:
 
 
 def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = True) -> NDArray[np.bool_]:
-    """Return rows of words whose span is not the word and one space before it: they lose what they cannot spell.
+    """Return rows of words whose span is not the word and a space before it, bool [rows]: they lose what they cannot spell.
 
     The first word of a segment has no space before it, `</s>` nothing but the line end.
 

@@ -241,7 +241,7 @@ class _SegmentCells:
         self._parts: list[tuple[Ints, Ints, Floats, Floats]] = []  # unit, slice, value, size
 
     def add(self, units: Ints, slices: Ints, values: Floats, sizes: Floats, *, known: bool) -> None:
-        """Add segments, each once."""
+        """Add segments, each once: unit, slice, value in nats and size, [segments] each."""
         self._known = known
         self._parts.append((units, slices, values, sizes))
 
@@ -266,7 +266,7 @@ class _Cells:
         self._held = 0
 
     def add(self, units: Ints, slices: Ints, differences: Floats, sizes: Floats, *, known: bool) -> None:
-        """Add cells; a cell may come again."""
+        """Add cells, unit, slice, difference in nats and size, [cells] each; a cell may come again."""
         self._known = known
         self._parts.append((units >> self._pooled, slices, differences, sizes))
         self._held += len(units)

@@ -40,7 +40,11 @@ class JsonlReader:
         return whole_lines(self.source)
 
     def parse(self, block: RawBlock) -> Records:
-        """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`."""
+        """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`.
+
+        Raises:
+            InputError: the first record has a field of the name of a score.
+        """
         lines: list[bytes] = []
         numbers: list[int] = []
         texts: list[str | None] = []

@@ -41,7 +41,7 @@ class BlockEvents:
     before: GivenTokens | None = None
 
     def given_ids(self, room: int | None, label: str) -> list[NDArray[np.uint32]]:
-        """Return the ids given before each segment, uint32 each.
+        """Return the ids given before each segment, uint32 [tokens] each.
 
         Args:
             room: tokens that fit into one window, the one predicted last included; None if there is no limit.

@@ -85,7 +85,7 @@ class _Words:
         return hashes
 
     def listed(self, order: NDArray[np.uint32]) -> bytes:
-        """Return the words in an order, each followed by a zero byte."""
+        """Return the words in an order, uint32 [words], each followed by a zero byte."""
         return _native.join_words(self.offsets, self.strings, order)
 
     def unigrams(self, tables: NgramTables) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -114,6 +114,9 @@ class LoadedTables:
         """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it.
 
         Back-off weights above one are common and correct, so only the products can be checked.
+
+        Raises:
+            ModelFileError: it is above one by more than rounding, or NaN.
         """
         if not most <= 1 + _ROUNDING:
             raise ProbabilityError(
