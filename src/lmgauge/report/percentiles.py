@@ -116,4 +116,7 @@ def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
 
 def _line(percentiles: Percentiles, model: str, group: str | None) -> doc.Series:
     own = percentiles.of(model, group)
-    return doc.Series("all documents" if group is None else group, percentiles.percents, own.values, own.low, own.high)
+    drawn = [place for place, percent in enumerate(percentiles.percents) if not 1 < percent < 99 or percent % 2 == 0]
+    x = tuple(percentiles.percents[place] for place in drawn)
+    y, low, high = (tuple(column[place] for place in drawn) for column in (own.values, own.low, own.high))
+    return doc.Series("all documents" if group is None else group, x, y, low, high)
