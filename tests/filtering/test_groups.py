@@ -28,7 +28,7 @@ def names(groups: Groups) -> list[str | None]:
         (pa.array([[1], None]), [None, None]),
         ([], []),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_values_name_groups(values: object, expected: list[str | None]) -> None:
     groups = Groups.of(values)  # type: ignore[arg-type]
