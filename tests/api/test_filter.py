@@ -121,6 +121,15 @@ def test_an_output_may_be_standard_output(source: Path, monkeypatch: pytest.Monk
     assert len(Out.buffer.getvalue().splitlines()) == 4
 
 
+def test_shards_do_not_share_a_file_of_rejects(source: Path, tmp_path: Path) -> None:
+    half = lmgauge.FilterWork(shard=(0, 2))
+    with pytest.raises(
+        UsageError, match=r"all shards would write --rejects .*; their bad records are in .*_lmgauge/rejects"
+    ):
+        lmgauge.filter_documents({"m": small_model()}, source, f"{tmp_path}/out/", work=half, rejects=tmp_path / "bad.jsonl")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_a_folder_may_be_there_or_have_a_slash(source: Path, tmp_path: Path, form: str) -> None:
     (tmp_path / "there").mkdir()

@@ -133,7 +133,7 @@ def test_a_notebook_shows_it(every: dict[str, Any], kind: str) -> None:
     html = every[kind]._repr_html_()
     check_harmless(html)
     assert "<table" in html or "<dl" in html or "<ruby" in html or kind in ("Alignment", "AlignedSegment")
-    assert html.count("<svg") <= 1
+    assert html.count("<svg") - html.count('<svg class="bar"') <= 1  # bars in the cells of a table are not charts
 
 
 def test_hostile_strings_are_text_in_a_notebook() -> None:

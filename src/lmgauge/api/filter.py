@@ -15,7 +15,7 @@ from lmgauge.files import refuse_replacing, writing
 from lmgauge.filtering.filter_file import refuse_nothing
 from lmgauge.filtering.filter_files import filter_files
 from lmgauge.filtering.folder import begin_folder
-from lmgauge.filtering.layout import jobs_of
+from lmgauge.filtering.layout import RECORDS, jobs_of
 from lmgauge.filtering.options import FilterKeywords, FilterWork, RecordKeywords, RecordOptions, RuleKeywords
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.plan import FileJob, FilterPlan
@@ -23,7 +23,7 @@ from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import Model
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.places import exists, shown_name
+from lmgauge.places import exists, joined, shown_name
 from lmgauge.text.streams import find_sources
 
 
@@ -152,6 +152,11 @@ def run_plan(
         raise UsageError(f"shard {work.shard}: the number of a share, from 0, and how many there are, such as (0, 2)")
     if work.shard is not None and not is_folder:
         raise UsageError("a shard has a share of the files: give -o a folder")
+    if work.shard is not None and rejects is not None:
+        place = joined(target, RECORDS, "rejects")
+        raise UsageError(
+            f"all shards would write --rejects {rejects}: leave it out; their bad records are in {shown_name(place)}"
+        )
     if is_folder:
         begin_folder(target, plan, jobs)
     if work.shard is not None:
@@ -172,8 +177,8 @@ def _join_rejects(jobs: Sequence[FileJob], path: str) -> None:
     """Write the bad records of all files as one file, in the order of the files."""
     from lmgauge.places import open_reading
 
-    with writing(path) as joined:
+    with writing(path) as whole:
         for job in jobs:
             if job.rejects is not None:
                 with open_reading(job.rejects) as own:
-                    shutil.copyfileobj(own, joined)
+                    shutil.copyfileobj(own, whole)
