@@ -2,9 +2,9 @@
 
 All hold the same model: the peers a KenLM binary that lmgauge wrote, lmgauge its own folder and that binary. All read one
 JSONL file, by turns, in one process, on one thread; CPU seconds become MB of the file a second. lmgauge and the loop read
-and write files: the loop does json.loads, `Model.score`, the division, and json.dumps of the record with bits, perplexity and
-tokens, but counts no unseen words, which lmgauge does. A plain JSON pass is the limit of any loop. Perplexities must agree,
-or nothing is printed.
+and write files: the loop does json.loads, `Model.score`, the division, and json.dumps of the record with bits, perplexity
+and tokens, but counts no unseen words, which lmgauge does. A plain JSON pass is the limit of any loop. Perplexities must
+agree, or nothing is printed.
 
     python benchmarks/filter_documents.py --size small --size large --runs 3
 """

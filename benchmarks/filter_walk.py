@@ -2,7 +2,7 @@
 
 The documents are made of the open corpora: paragraphs in a row from random places of books, novels, reviews and other texts,
 as JSONL.zst and Parquet by turns, with an id, a language and nested fields, and one bad record in 500. The percentiles are
-learnt once, and every way uses them. Files are compared by their bytes; what datatrove writes, which has a form of its own,
+learned once, and every way uses them. Files are compared by their bytes; what datatrove writes, which has a form of its own,
 by the ids that stay and the digits of their perplexity.
 
     python benchmarks/filter_walk.py --gigabytes 10 --files 20 --model kn5/

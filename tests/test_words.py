@@ -13,7 +13,7 @@ SOURCES = sorted((ROOT / "src" / "lmgauge").rglob("*.py")) + sorted((ROOT / "ben
 
 BRITISH = re.compile(
     r"\w*(?:normalis|tokenis|quantis|optimis|summaris|recognis|organis|randomis|initialis|serialis|generalis|minimis|maximis"
-    r"|analyse\b|analysing|behaviour|neighbour|favour|colour|labell(?!imit)|centre\b|licence)\w*",
+    r"|analyse\b|analysing|behaviour|neighbour|favour|colour|labell(?!imit)|centre\b|licence|learnt\b)\w*",
     re.IGNORECASE,
 )
 TURNS = {

@@ -148,7 +148,7 @@ def test_bad_models(folder: Path, tmp_path: Path) -> None:
     assert "nothing to evaluate" in refused("eval", "-m", folder / "gpt2", tmp_path / "empty.txt")
 
 
-def test_models_trained_here_end_lines_as_they_learnt_to(folder: Path) -> None:
+def test_models_trained_here_end_lines_as_they_learned_to(folder: Path) -> None:
     (result,) = evaluate("-m", folder / "lstm", folder / "test.txt")
     assert result["sentence_ends"] == 12
     assert "|context:sentence|" in result["signature"]

@@ -45,7 +45,7 @@ def test_a_table_and_a_file(folder: Path, tmp_path: Path) -> None:
 def test_all_documents_have_no_intervals(folder: Path) -> None:
     printed = ok("percentiles", "-m", folder / "wb2", folder / "in.jsonl", "--sample", "all").stdout
     assert printed.splitlines()[1].split("\t") == ["group", "documents", "scored", "p10", "p30", "p50", "p70", "p90"]
-    assert "# learnt on all documents; 400 documents were read (seed 12345)" in printed
+    assert "# learned on all documents; 400 documents were read (seed 12345)" in printed
 
 
 def test_a_terminal_has_room_for_the_percentiles(folder: Path) -> None:

@@ -14,7 +14,7 @@ from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
 from lmgauge.filtering.rules import DocumentFigures, FilterRules, judge
 
 
-def learnt() -> lmgauge.Percentiles:
+def learned() -> lmgauge.Percentiles:
     """Percentiles of perplexities 1 to 200: those of group "a" are 1 to 150, and 50 of "b" are too few."""
     sample, keys = PercentileSample(1), document_keys("x", 0, 200, seed=1)
     groups = Groups.of(["a"] * 150 + ["b"] * 50)
@@ -34,7 +34,7 @@ def test_only_models_that_count_have_limits() -> None:
 
 def test_groups_with_percentiles_of_their_own_have_their_own_limits() -> None:
     rules = FilterRules(keep="p10..p70", buckets="p33,p67")
-    limits = limits_of(rules, ["m"], learnt())
+    limits = limits_of(rules, ["m"], learned())
     assert limits == (
         PerplexityLimits("m", "a", 15.0, 105.0, (50.0, 101.0)),
         PerplexityLimits("m", None, 20.0, 140.0, (66.0, 134.0)),
@@ -43,12 +43,12 @@ def test_groups_with_percentiles_of_their_own_have_their_own_limits() -> None:
 
 def test_the_narrower_limit_counts() -> None:
     rules = FilterRules(keep="p10..p70", min_perplexity=30, max_perplexity=1000)
-    assert limits_of(rules, ["m"], learnt())[-1] == PerplexityLimits("m", None, 30, 140.0)
+    assert limits_of(rules, ["m"], learned())[-1] == PerplexityLimits("m", None, 30, 140.0)
 
 
 @pytest.mark.parametrize("group", ["a", "b", None])
 def test_documents_between_the_limits_stay(group: str | None) -> None:
-    rules, percentiles = FilterRules(keep="p10..p70"), learnt()
+    rules, percentiles = FilterRules(keep="p10..p70"), learned()
     perplexity = np.arange(1.0, 201.0)
     figures = DocumentFigures(("m",), np.ones(200, int), perplexity[:, None], np.ones((200, 1), int), np.zeros((200, 1)))
     stays = judge(rules, figures, Groups.of([group] * 200), percentiles).reasons == 0
@@ -60,5 +60,5 @@ def test_documents_between_the_limits_stay(group: str | None) -> None:
 
 
 def test_limits_come_back_from_plain_values() -> None:
-    for one in limits_of(FilterRules(keep="p10..p70", buckets="p33,p67"), ["m"], learnt()):
+    for one in limits_of(FilterRules(keep="p10..p70", buckets="p33,p67"), ["m"], learned()):
         assert PerplexityLimits.from_dict(asdict(one)) == one

@@ -19,7 +19,7 @@ from lmgauge.filtering.percentiles import Percentiles
 MUTATIONS = 1_000
 
 
-def learnt(documents: int = 300) -> Percentiles:
+def learned(documents: int = 300) -> Percentiles:
     names = ["en", "\u202e[\n 1 ]\x1b[31m", None]
     groups = Groups.of([names[k % 3] for k in range(documents)])
     sample = PercentileSample(2, SampleSettings(50, 2**64 - 1, "lang"))
@@ -32,7 +32,7 @@ def learnt(documents: int = 300) -> Percentiles:
 
 
 def test_a_file_is_one_line_a_percentile(tmp_path: Path) -> None:
-    percentiles = learnt()
+    percentiles = learned()
     lines = percentiles.save(tmp_path / "p.json").read_text("utf-8").splitlines()
     assert sum(line.lstrip().startswith('"p50": [') and line.rstrip(",").endswith("]") for line in lines) == 6
     assert Percentiles.load(tmp_path / "p.json") == percentiles
@@ -67,7 +67,7 @@ def test_other_files_are_refused(raw: bytes, message: str) -> None:
 
 
 def changed(path: str, value: object) -> bytes:
-    record: dict[str, Any] = json.loads(json.dumps(learnt().to_dict(), default=str).replace("Infinity", '"inf"'))
+    record: dict[str, Any] = json.loads(json.dumps(learned().to_dict(), default=str).replace("Infinity", '"inf"'))
     *way, last = path.split("/")
     part = record
     for name in way:
@@ -133,7 +133,7 @@ def mutated(raw: bytes, dice: random.Random) -> bytes:
 
 
 def test_mutated_files_are_read_whole_or_refused(tmp_path: Path) -> None:
-    raw, dice = learnt().save(tmp_path / "p.json").read_bytes(), random.Random(1)
+    raw, dice = learned().save(tmp_path / "p.json").read_bytes(), random.Random(1)
     messages = []
     for _ in range(MUTATIONS):
         try:

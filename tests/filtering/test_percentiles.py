@@ -82,10 +82,10 @@ def test_nothing_to_learn_from_is_refused() -> None:
         ({"m": "model:m|order:5"}, {"field": "text"}, None, "another model 'm': order was '3', and here it is '5'"),
         ({"m": "model:m"}, {"field": "text"}, None, "order was '3', and here it is not there"),
         ({"n": "model:m|order:3"}, {"field": "text"}, None, "has percentiles of 'm', not of model 'n'"),
-        ({"m": "model:m|order:3"}, {"field": "body"}, None, "learnt with field 'text', and here it is 'body'"),
-        ({"m": "model:m|order:3"}, {}, None, "learnt with field 'text', and here it is 'not set'"),
+        ({"m": "model:m|order:3"}, {"field": "body"}, None, "learned with field 'text', and here it is 'body'"),
+        ({"m": "model:m|order:3"}, {}, None, "learned with field 'text', and here it is 'not set'"),
         ({"m": "model:m|order:3"}, {"field": "text", "lines": "yes"}, None, "lines 'not set', and here it is 'yes'"),
-        ({"m": "model:m|order:3"}, {"field": "text"}, "lang", "learnt not grouped, and here documents are by group 'lang'"),
+        ({"m": "model:m|order:3"}, {"field": "text"}, "lang", "learned not grouped, and here documents are by group 'lang'"),
     ],
     ids=str,
 )
@@ -100,7 +100,7 @@ def test_what_scores_otherwise_is_refused(
     assert "learn them anew with 'lmgauge percentiles'" in str(refusal.value)
 
 
-def test_only_percentiles_that_are_learnt_can_be_asked_for() -> None:
+def test_only_percentiles_that_are_learned_can_be_asked_for() -> None:
     with pytest.raises(UsageError, match=r"p33\.3: percentiles are p0"):
         learn(np.array([5.0])).value("m", None, 33.3)
     with pytest.raises(UsageError, match="percentiles of 'm', not of model 'n'"):

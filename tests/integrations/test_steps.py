@@ -59,7 +59,7 @@ def test_what_does_not_fit_together_is_refused(model_path: str, percentiles_path
 
 
 def test_the_text_may_be_in_a_column_of_another_name(model_path: str, percentiles_path: str) -> None:
-    """The field that percentiles were learnt on is the name in those files."""
+    """The field that percentiles were learned on is the name in those files."""
     table = make_table()
     body = table.rename_columns(["id", "body", "lang"])
     rules = FilterRules(**RULES)

@@ -132,9 +132,9 @@ bounds = st.one_of(st.none(), st.integers(1, 12))
     st.data(),
 )
 def test_rules_judge_as_a_loop_does(
-    learnt: list[Row], rows: list[Row], plain: dict[str, int | None], data: st.DataObject
+    learned: list[Row], rows: list[Row], plain: dict[str, int | None], data: st.DataObject
 ) -> None:
-    percentiles = learn(learnt, least=5)
+    percentiles = learn(learned, least=5)
     rules: dict[str, float | None] = {**plain}
     for name in ("min_perplexity", "max_perplexity"):
         rules[name] = data.draw(st.one_of(st.none(), st.integers(1, 20)))

@@ -138,7 +138,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
-        "percentiles": learnt_percentiles(),
+        "percentiles": learned_percentiles(),
         "filtering": filtered(),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }
@@ -170,7 +170,7 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.FilteredDocuments:
     return lmgauge.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
 
 
-def learnt_percentiles() -> lmgauge.Percentiles:
+def learned_percentiles() -> lmgauge.Percentiles:
     """Percentiles of two models, with impossible events, a small group, and documents without a group or a perplexity."""
     groups = Groups.of([(HOSTILE, LONG, "a", None)[min(k % 9, 3)] for k in range(450)])
     sample = PercentileSample(2, SampleSettings(40, 1, HOSTILE))

@@ -49,7 +49,7 @@ def filter_documents(
             values of that field, "*" for all others.
         inputs: files, globs, addresses; `-` is standard input.
         output: a file for one, a folder for several.
-        percentiles: those that `keep` and `buckets` refer to, or their file; where there is none yet, they are learnt on a
+        percentiles: those that `keep` and `buckets` refer to, or their file; where there is none yet, they are learned on a
             sample of the inputs and saved there; see `learn_percentiles`.
         rejects: JSONL file for bad records, with what is wrong with each.
         scoring: how networks score.

@@ -31,7 +31,7 @@ def learn_percentiles(
     work: FilterWork | None = None,
     **options: Unpack[RecordKeywords],
 ) -> Percentiles:
-    """Return the percentiles of the perplexity of documents, by group, learnt on a sample: `lmgauge percentiles`.
+    """Return the percentiles of the perplexity of documents, by group, learned on a sample: `lmgauge percentiles`.
 
     The sample is uniform, and depends on the seed, the names of the files and the numbers of the records alone: not on the
     order of the files, nor on workers and threads. All records are read, and only those that may be in it are scored.
@@ -67,7 +67,7 @@ def learn_percentiles(
     work = work or FilterWork()
     records = RecordOptions(**options)
     if work.shard is not None:
-        raise UsageError("percentiles are learnt on all files, not on a shard of them; leave the shard out")
+        raise UsageError("percentiles are learned on all files, not on a shard of them; leave the shard out")
     plan = FilterPlan(scorer_of(model, records, scoring), records)
     how = SampleSettings(sample, seed, records.group_field)
     sources = find_sources(inputs, records.format)

@@ -183,7 +183,7 @@ def _answer(result: FilteredDocuments, output: _Output) -> None:
     click.option(
         "--percentiles",
         metavar="FILE",
-        help="Percentiles that lmgauge percentiles froze; learnt on a sample of IN and written there, if there is no file.",
+        help="Percentiles that lmgauge percentiles froze; learned on a sample of IN and written there, if there is no file.",
     ),
 )
 @reading_records()

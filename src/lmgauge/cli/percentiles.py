@@ -41,7 +41,7 @@ class SampleSize(click.ParamType[int | str]):
 
 @dataclass(frozen=True)
 class _Sampling:
-    """What is learnt from."""
+    """What is learned from."""
 
     sample: int | str
     seed: int
@@ -107,7 +107,7 @@ def percentiles(
     from lmgauge.report.documents import document_of
 
     with showing_progress():
-        learnt = learn_percentiles(
+        learned = learn_percentiles(
             named_models(models, reading.by),
             inputs,
             sample=None if sampling.sample == ALL else int(sampling.sample),
@@ -117,6 +117,6 @@ def percentiles(
             work=work,
             **vars(reading),
         )
-    answer(learnt, lambda: document_of(learnt), as_json=result.as_json, html=result.html)
+    answer(learned, lambda: document_of(learned), as_json=result.as_json, html=result.html)
     if result.output is not None:
         say(f"{result.output}: saved; lmgauge filter --percentiles {result.output} --keep p10..p70 keeps by it", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,5 +142,5 @@ def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
     yield _packed({"tally": tally})
 
 
-def _packed(answer: dict[str, Any]) -> Array:
+def _packed(answer: Mapping[str, Any]) -> Array:
     return np.frombuffer(to_json(answer, indent=None).encode(), np.uint8)

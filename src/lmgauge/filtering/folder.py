@@ -146,7 +146,7 @@ def begin(job: FileJob) -> None:
         write_json(job.record, {"source": None, "outputs": None, "tally": None, "version": __version__})
 
 
-def remember(job: FileJob, before: Mapping[str, Any] | None, tally: dict[str, Any]) -> None:
+def remember(job: FileJob, before: Mapping[str, Any] | None, tally: Mapping[str, Any]) -> None:
     """Remember a file whose outputs are complete.
 
     Args:

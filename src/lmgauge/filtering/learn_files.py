@@ -1,4 +1,4 @@
-"""Percentiles learnt on files: a sample of each, several files at a time, merged into the sample of all."""
+"""Percentiles learned on files: a sample of each, several files at a time, merged into the sample of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people decide about files of documents: light, as the command line imports it."""
+"""The options for files of documents; light, as the command line imports it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class RecordOptions:
         field: the field or column with the text.
         lines: each line of a document is a sentence of its own; else a document is one segment.
         by: the field whose value chooses the model.
-        group: the field that the groups of a report and of percentiles are the values of; None for that of `by`.
+        group: the field whose values are the groups of a report and of percentiles; None for that of `by`.
         id: the field that names a record, in rejects and examples.
         format: of all files; None to go by their names.
-        errors: "reject" bad records, which are counted and kept aside, or "fail".
+        errors: "reject" bad records, which are counted and put aside, or "fail".
 
     Example:
         >>> RecordOptions(field="body", by="lang").group_field

@@ -137,7 +137,7 @@ def _model_as_dict(model: ModelPercentiles) -> dict[str, Any]:
     return {"scored": model.scored, **{percent_name(percent): list(row) for percent, *row in rows}}
 
 
-def _percentiles(record: dict[str, Any]) -> dict[str, Any]:
+def _percentiles(record: Mapping[str, Any]) -> dict[str, Any]:
     models = _strings(record, "models")
     if not models:
         raise _Damage("it names no model")
@@ -165,7 +165,7 @@ def _percentiles(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _group(record: dict[str, Any], models: Mapping[str, str], where: str) -> GroupPercentiles:
+def _group(record: Mapping[str, Any], models: Mapping[str, str], where: str) -> GroupPercentiles:
     columns = _dict(record, "models")
     if set(columns) != set(models):
         raise _Damage(f"{where} does not have the percentiles of each model")
@@ -175,7 +175,7 @@ def _group(record: dict[str, Any], models: Mapping[str, str], where: str) -> Gro
     return GroupPercentiles(documents, sampled, of_models)
 
 
-def _model(record: dict[str, Any], sampled: int, where: str) -> ModelPercentiles:
+def _model(record: Mapping[str, Any], sampled: int, where: str) -> ModelPercentiles:
     scored = _whole(record, "scored", 0, sampled)
     names = [percent_name(percent) for percent in PERCENTS]
     if set(record) == {"scored"}:

@@ -1,4 +1,4 @@
-"""The percentiles that are learnt, and those of one group."""
+"""The percentiles that are learned, and those of one group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lmgauge.errors import UsageError
 
 PERCENTS = (0.0, 0.1, 0.5, *(float(percent) for percent in range(1, 100)), 99.5, 99.9, 100.0)
-"""The percentiles that are learnt."""
+"""The percentiles that are learned."""
 
 PLACES = {percent: place for place, percent in enumerate(PERCENTS)}
 """Percentile -> its place in `PERCENTS`."""
@@ -28,7 +28,7 @@ def percent_name(percent: float) -> str:
 
 
 def check_percent(percent: float) -> float:
-    """Return a percentage if it is one of those that are learnt.
+    """Return a percentage if it is one of those that are learned.
 
     Args:
         percent: 0 to 100.

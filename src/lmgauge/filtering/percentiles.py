@@ -1,4 +1,4 @@
-"""Percentiles of perplexity by group, learnt on a sample and frozen.
+"""Percentiles of perplexity by group, learned on a sample and frozen.
 
 The p-th percentile is a perplexity of the sample: the lowest that at least p per cent of its documents do not exceed (the
 inverse of the empirical distribution function, Hyndman & Fan 1996, definition 1). A range p10..p70 has what is above the
@@ -54,7 +54,7 @@ class Percentiles(Shown):
         overall: of all documents, also those without a group.
         groups: by name, in the order of names.
         bad_records: records that were left out, as they have no text or no valid one.
-        version: of lmgauge that learnt them.
+        version: of lmgauge that learned them.
         source: the file they were read from; empty if they were not.
 
     Example:
@@ -229,21 +229,21 @@ class Percentiles(Shown):
         Raises:
             UsageError: something differs; the message says what.
         """
-        again = "learn them anew with 'lmgauge percentiles', or score as they were learnt"
+        again = "learn them anew with 'lmgauge percentiles', or score as they were learned"
         for name, line in signatures.items():
             if name not in self.signatures:
-                learnt = first_few([*self.signatures])
-                raise UsageError(f"{self._name} has percentiles of {learnt}, not of model {name!r}; {again}")
+                learned = first_few([*self.signatures])
+                raise UsageError(f"{self._name} has percentiles of {learned}, not of model {name!r}; {again}")
             if what := _difference(self.signatures[name], line):
-                raise UsageError(f"{self._name} was learnt with another model {name!r}: {what}; {again}")
+                raise UsageError(f"{self._name} was learned with another model {name!r}: {what}; {again}")
         current = settings or {}
         for name in {**self.settings, **current}:
-            learnt, now = self.settings.get(name, "not set"), current.get(name, "not set")
-            if learnt != now:
-                raise UsageError(f"{self._name} was learnt with {name} {learnt!r}, and here it is {now!r}; {again}")
+            learned, now = self.settings.get(name, "not set"), current.get(name, "not set")
+            if learned != now:
+                raise UsageError(f"{self._name} was learned with {name} {learned!r}, and here it is {now!r}; {again}")
         if group != self.sample.group:
             before = _grouped(self.sample.group)
-            raise UsageError(f"{self._name} was learnt {before}, and here documents are {_grouped(group)}; {again}")
+            raise UsageError(f"{self._name} was learned {before}, and here documents are {_grouped(group)}; {again}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as in the file."""
@@ -290,9 +290,9 @@ def _interval_ranks(count: int, tenths: int) -> tuple[int, int]:
     return first, last + 1
 
 
-def _difference(learnt: str, now: str) -> str:
+def _difference(learned: str, now: str) -> str:
     """Return what differs between two models' signatures; empty if only the version of lmgauge does."""
-    parts = Signature.parse(learnt).differences(Signature.parse(now))
+    parts = Signature.parse(learned).differences(Signature.parse(now))
     for key, (before, after) in parts.items():
         if key != "v":
             return f"{key} was {_said(before)}, and here it is {_said(after)}"

@@ -60,7 +60,7 @@ class FilterRules:
         min_bytes, max_bytes: length of the document's text in UTF-8.
         min_tokens: tokens of each model that counts, the end of sentence included.
         max_unseen: share of the tokens that are unseen words, 0 to 1.
-        buckets: two percentiles that part the documents that stay into head (low perplexity), middle and tail: "p33,p67".
+        buckets: two percentiles that divide the documents that stay into head (low perplexity), middle and tail: "p33,p67".
         judged_by: name of the model that counts where several score; None: a document has to pass with each of them.
 
     Raises:

@@ -75,7 +75,7 @@ class Scorer:
     Attributes:
         settings: the choices that decide the figures.
         names: of the models, as columns begin: `lm` where a field chooses.
-        threads: how many; None for one a core.
+        threads: how many; None for one per core.
 
     Raises:
         UsageError: there is no model, or `by` without a mapping.

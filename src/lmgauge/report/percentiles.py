@@ -22,7 +22,7 @@ def blocks(percentiles: Percentiles) -> doc.Document:
     """Return a table and a chart for each model, and what a reader must know.
 
     Args:
-        percentiles: learnt, or read from a file.
+        percentiles: learned, or read from a file.
     """
     names = _largest(percentiles, _MOST_ROWS)
     return (
@@ -74,7 +74,7 @@ def _notes(percentiles: Percentiles) -> Iterator[str]:
     overall, sample = percentiles.overall, percentiles.sample
     of_each = " of each group" if sample.group is not None else ""
     size = "all documents" if sample.size is None else f"up to {sample.size:,} documents{of_each}"
-    yield f"learnt on {size}; {overall.documents:,} documents were read (seed {sample.seed})"
+    yield f"learned on {size}; {overall.documents:,} documents were read (seed {sample.seed})"
     if percentiles.bad_records:
         yield f"{counted(percentiles.bad_records, 'record')} without valid text left out"
     for name, model in overall.models.items():

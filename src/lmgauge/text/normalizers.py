@@ -1,7 +1,7 @@
 """What is done to a text before it is cut into tokens, and where each byte of the result is from.
 
 ccnet: what CCNet (Wenzek et al. 2020, arXiv:1911.00359) does to a text before its language models see it. White space at
-both ends is dropped; letters become small; accents and other non-spacing marks are dropped (canonical decomposition,
+both ends is dropped; letters become lower-case; accents and other non-spacing marks are dropped (canonical decomposition,
 category Mn); each decimal digit of any script becomes 0; some punctuation marks become ASCII; control characters, the
 newline among them, are dropped. So the lines of a document become one line, with nothing between them.
 
@@ -67,8 +67,8 @@ class _Characters:
 
     Attributes:
         sizes: uint8 [code points], bytes of what the character becomes.
-        changes: bool [code points], whether it becomes something else.
-        rare: bool [code points], whether it takes a look at its neighbors.
+        changes: bool [code points], True if it becomes something else.
+        rare: bool [code points], True if its neighbors decide what it becomes.
         strings: uint8 [code points, longest], what it becomes, in UTF-8.
     """
 
@@ -111,7 +111,7 @@ class NormalizedSegments:
     Attributes:
         segments: as they are now; nothing is given before them.
         source: as they were.
-        changed: bool [segments], which are not what they were.
+        changed: bool [segments], True for those that the normalizer changed.
         origins: int64 [bytes of segments.data], the byte of the source's data that each is from or stands in the place of.
         characters: int64 [n], where the characters of the source that became something else begin, ascending.
         ends: int64 [n], where they end.

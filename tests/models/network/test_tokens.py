@@ -82,7 +82,7 @@ def word_level(unk: str = "[UNK]", bos: str = "[BOS]", eos: str = "[EOS]") -> An
 
 
 def with_added() -> Any:
-    """Tokens added to those that were learnt: one of letters, one of several bytes a character, one with a space in it."""
+    """Tokens added to those that were learned: one of letters, one of several bytes a character, one with a space in it."""
     tokenizer = byte_level()
     tokenizer.add_tokens(["cat sat", "株式", AddedToken("<sep>", normalized=False), "🙂"])
     return tokenizer

@@ -100,7 +100,7 @@ print(json.dumps([
 
 
 def test_two_processes_train_the_same_model(tmp_path: Path) -> None:
-    """In streams, stopped and gone on with; and in sentences. Subwords are learnt once, and all stop where one fails."""
+    """In streams, stopped and gone on with; and in sentences. Subwords are learned once, and all stop where one fails."""
     for context in ("stream", "sentence"):
         corpus, valid = Corpus.from_strings(TEXTS), Corpus.from_strings(TEXTS[:5])
         output = tmp_path / f"one-{context}"

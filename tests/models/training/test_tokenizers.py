@@ -1,4 +1,4 @@
-"""Tokenizers to train with: subwords learnt on the spot, vocabularies that are given."""
+"""Tokenizers to train with: subwords learned on the spot, vocabularies that are given."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,7 @@ class JsonlReader:
             return record, None, (TAKEN, f"there is a field {self._taken(record)!r} already, which scores would hide")
         return record, text, None
 
-    def _taken(self, record: dict[str, Any]) -> str:
+    def _taken(self, record: Mapping[str, Any]) -> str:
         return min(self._fields.taken.intersection(record))
 
     def raw_record(self, records: Records, row: int) -> bytes | None:

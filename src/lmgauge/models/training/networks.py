@@ -27,7 +27,7 @@ def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
     """Return a new model with random parameters, from torch's generator as it stands.
 
     The Transformer is the library's GPT-2: of its decoders the one with dropout on embeddings, attention and residuals,
-    without which a text of a million words is learnt by heart.
+    without which a text of a million words is learned by heart.
 
     Args:
         settings: sizes and kind.

@@ -1,4 +1,4 @@
-"""Tokenizers to train with: those of any model, and subwords learnt from the training text itself."""
+"""Tokenizers to train with: those of any model, and subwords learned from the training text itself."""
 
 from __future__ import annotations
 
