@@ -248,7 +248,7 @@ def test_a_folder_that_cannot_be_made_is_said_to(tmp_path: Path, output: str) ->
 
 # -- ends of a run ------------------------------------------------------------------------------------------------------
 SLOW = """
-import sys, time
+import signal, sys, time
 import lmgauge
 from lmgauge.filtering import filter_file
 
@@ -259,6 +259,7 @@ def slowly(*arguments):
     return write(*arguments)
 filter_file.Tally.count = slowly
 root, workers = sys.argv[1], int(sys.argv[2])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
 try:
     work = lmgauge.FilterWork(threads=1, workers=workers)
     lmgauge.filter_documents({"m": root + "/model"}, root + "/in/*.jsonl", root + "/out/", work=work)
