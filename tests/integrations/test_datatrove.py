@@ -7,6 +7,8 @@ import io
 import json
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,8 +48,23 @@ def run(folder: Path, *steps: Any, tasks: int = 1, documents: Iterable[dict[str,
         (folder / "in" / f"{name}.jsonl").write_text("".join(part), encoding="utf-8")
     pipeline = [JsonlReader(str(folder / "in")), *steps, JsonlWriter(str(folder / "out"), compression=None)]
     logs = str(folder / "logs")
-    LocalPipelineExecutor(pipeline, tasks=tasks, logging_dir=logs, start_method="fork").run()
+    # One worker: its pool forks, and a program with threads that forks may wait forever.
+    LocalPipelineExecutor(pipeline, tasks=tasks, workers=1, logging_dir=logs).run()
     return read(folder / "out")
+
+
+IN_PROCESSES = """
+import sys
+from datatrove.executor.local import LocalPipelineExecutor
+from datatrove.pipeline.readers import JsonlReader
+from datatrove.pipeline.writers.jsonl import JsonlWriter
+from lmgauge.integrations.datatrove import PerplexityFilter
+
+if __name__ == "__main__":
+    source, model, output, logs = sys.argv[1:]
+    steps = [JsonlReader(source), PerplexityFilter(model, max_perplexity=20_000.0), JsonlWriter(output, compression=None)]
+    LocalPipelineExecutor(steps, tasks=2, workers=2, logging_dir=logs).run()
+"""
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -101,6 +118,17 @@ def test_the_statistics_of_the_step_are_those_of_the_corpus(model_path: str, tmp
     evaluation = lmgauge.evaluate(model_path, lmgauge.Corpus.from_strings(lines))
     assert stats["wb3_bits"] == pytest.approx(evaluation.cross_entropy * evaluation.events / math.log(2))
     assert (stats["wb3_tokens"], stats["scored_bytes"]) == (evaluation.events, len("".join(lines).encode()))
+
+
+def test_two_processes_decide_as_one(model_path: str, tmp_path: Path) -> None:
+    from lmgauge.integrations.datatrove import PerplexityFilter
+
+    alone = run(tmp_path, PerplexityFilter(model_path, max_perplexity=20_000.0))
+    (tmp_path / "program.py").write_text(IN_PROCESSES, encoding="utf-8")
+    arguments = [str(tmp_path / "in"), model_path, str(tmp_path / "out2"), str(tmp_path / "logs2")]
+    subprocess.run([sys.executable, str(tmp_path / "program.py"), *arguments], check=True, timeout=300, capture_output=True)
+    assert [path.name for path in sorted((tmp_path / "out2").iterdir())] == ["00000.jsonl", "00001.jsonl"]
+    assert read(tmp_path / "out2") == alone != {}
 
 
 def test_statistics_are_written_as_datatrove_does(model_path: str, tmp_path: Path) -> None:
