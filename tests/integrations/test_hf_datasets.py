@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import shutil
 from collections.abc import Iterator
@@ -87,13 +88,31 @@ def test_filter_decides_as_the_command_does(
     assert rows["id"][:] == [*decisions]
 
 
+TWO_PROCESSES = """
+import json, sys
+import datasets
+from lmgauge.integrations import hf_datasets
+place, model, percentiles = sys.argv[1:]
+with open(place, encoding="utf-8") as file:
+    documents, rules = json.load(file)
+dataset = datasets.Dataset.from_list(documents)
+rows = dataset.map(hf_datasets.scorer(model), batched=True, num_proc=2).to_list()
+stays = hf_datasets.filter(model, percentiles, **rules)
+print(json.dumps([rows, dataset.filter(stays, batched=True, num_proc=2)["id"][:]]))
+"""
+
+
 def test_two_processes(
-    dataset: Any, model_path: str, percentiles_path: str, scored: list[dict[str, Any]], decisions: dict[str, Any]
+    model_path: str, percentiles_path: str, scored: list[dict[str, Any]], decisions: dict[str, Any], tmp_path: Path
 ) -> None:
-    rows = dataset.map(hf_datasets.scorer(model_path), batched=True, num_proc=2)
-    assert without_null(rows.to_list()) == without_null(scored)
-    stays = hf_datasets.filter(model_path, percentiles_path, **RULES)
-    assert dataset.filter(stays, batched=True, num_proc=2)["id"][:] == [*decisions]
+    """In a program without threads: the library's processes are forked, and with threads they may wait forever."""
+    (tmp_path / "documents.json").write_text(json.dumps([make_documents(), RULES]), encoding="utf-8")
+    with run_python(TWO_PROCESSES, str(tmp_path / "documents.json"), model_path, percentiles_path) as program:
+        output, errors = program.communicate(timeout=300)
+    assert program.returncode == 0, errors
+    rows, stay = json.loads(output.splitlines()[-1])
+    assert without_null(rows) == without_null(scored)
+    assert stay == [*decisions]
 
 
 HASHES = """
