@@ -136,7 +136,8 @@ def wait_for(condition: Callable[[], object]) -> None:
 
 def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: Path) -> None:
     program = f"""if __name__ == "__main__":
-    import sys
+    import signal, sys
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
     sys.path.insert(0, {str(ROOT)!r})
     from pathlib import Path
     from lmgauge.stages.array_folder import ArrayFolder
