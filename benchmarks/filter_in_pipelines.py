@@ -169,7 +169,7 @@ def _ray_child(words: str, documents: str, runs: str) -> None:
     records = [json.loads(line) for line in Path(documents).read_text(encoding="utf-8").splitlines()]
     tables = [pa.Table.from_pylist(records[row : row + 1024]) for row in range(0, len(records), 1024)] * REPEATS
     ray = library()
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=400_000_000)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=400_000_000)
     import ray.data
 
     ray.data.DataContext.get_current().enable_progress_bars = False

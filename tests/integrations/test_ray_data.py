@@ -48,7 +48,7 @@ def limited() -> Iterator[None]:
 def data() -> Iterator[Any]:
     ray = library()  # its settings are read when it is imported
     options = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
-    ray.init(num_cpus=2, object_store_memory=100_000_000, **options)
+    ray.init("local", num_cpus=2, object_store_memory=100_000_000, **options)
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
