@@ -13,7 +13,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering import learn_files
 from lmgauge.filtering.learn_files import sample_file
 from lmgauge.filtering.options import RecordOptions
-from lmgauge.filtering.percentile_sample import SampleSettings
+from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
 from lmgauge.filtering.plan import FilterPlan
 from lmgauge.text.streams import find_sources
 
@@ -89,7 +89,7 @@ def test_only_documents_that_may_be_sampled_are_scored(
     monkeypatch.setattr(learn_files, "score_records", counting)
     monkeypatch.setattr("lmgauge.filtering.percentile_sample._PENDING", 500)
     plan = FilterPlan(lmgauge.Scorer({"m": model}))
-    sample = sample_file(plan, find_sources(path, None)[0], SampleSettings(size=200), threads=1)
+    sample = sample_file(plan, find_sources(path, None)[0], PercentileSample(1, SampleSettings(size=200)), threads=1)
     assert (sample.overall().documents, len(sample.overall().values)) == (30_000, 200)
     assert sum(scored) < 10_000
 

@@ -19,6 +19,7 @@ from lmgauge.filtering.plan import FilterPlan, column_signatures, keys_of
 from lmgauge.filtering.records.forms import reader_of
 from lmgauge.filtering.records.records import RawBlock
 from lmgauge.progress import say_progress
+from lmgauge.stages.memory_engine import MemoryEngine
 from lmgauge.stages.stage import Array, Engine, Read, Stage
 from lmgauge.text.streams import Source
 from lmgauge.threads import map_in_order, thread_count
@@ -63,25 +64,35 @@ def learn_files(
         UsageError: the field of groups has more values than there can be groups, or is not the one that chooses the model.
     """
     plan.options.check_groups()
-    settings = _Settings(plan, sample, sources, threads)
-    engine.run(Stage("learn", len(sources), _work, settings, _needs, _makes, title="sampling documents"))
+    if isinstance(engine, MemoryEngine):  # one file after the other: what came before says which documents to score
+        whole = PercentileSample(len(plan.names), sample)
+        for source in sources:
+            sample_file(plan, source, whole, threads=threads)
+    else:
+        whole = _in_parts(_Settings(plan, sample, sources, threads), engine)
     # With a model for each group, none has another's percentiles to stand in for its own.
     least = LEAST_DOCUMENTS if plan.options.by is None else 1
-    parts = (_collected(engine, number, sample) for number in range(len(sources)))
-    return Percentiles.learn(reduce(_merged, parts), column_signatures(plan.scorer), plan.options.scored_by(), least)
+    return Percentiles.learn(whole, column_signatures(plan.scorer), plan.options.scored_by(), least)
+
+
+def _in_parts(settings: _Settings, engine: Engine) -> PercentileSample:
+    """Return the sample of all files, each sampled by a task."""
+    sources, sample = settings.sources, settings.sample
+    engine.run(Stage("learn", len(sources), _work, settings, _needs, _makes, title="sampling documents"))
+    return reduce(_merged, (_collected(engine, number, sample) for number in range(len(sources))))
 
 
 def sample_file(
-    plan: FilterPlan, source: Source, settings: SampleSettings, *, threads: int | None = None
+    plan: FilterPlan, source: Source, sample: PercentileSample, *, threads: int | None = None
 ) -> PercentileSample:
-    """Return the sample of the documents of a file: only those that may be in it are scored.
+    """Add the documents of a file to a sample, and return it: only those that may be in it are scored.
 
     A bad record is left out; where it cannot be scored although its text is fine, it has its place without a score.
 
     Args:
         plan: the models, and how records are read.
         source: the file.
-        settings: of the sample.
+        sample: that they are added to; the documents of other files may be in it.
         threads: blocks parsed and scored at a time.
 
     Raises:
@@ -89,13 +100,13 @@ def sample_file(
         UsageError: the field of groups has more values than there can be groups.
     """
     reader = reader_of(source, plan.fields())
-    sample, lock = PercentileSample(len(plan.names), settings), Lock()
+    lock, seed = Lock(), sample.settings.seed
 
     def candidates(block: RawBlock) -> _Candidates:
         records = reader.parse(block)
         usable = np.zeros(len(records), bool)
         usable[records.documents.rows] = True
-        keys, groups = keys_of(records, source.label, settings.seed), groups_of(plan, records)
+        keys, groups = keys_of(records, source.label, seed), groups_of(plan, records)
         wanted = np.zeros(len(records), bool)
         with lock:  # which documents are wanted depends on what came before, and what is sampled in the end does not
             wanted[usable] = sample.wanted(keys[usable], groups.where(usable))
@@ -127,8 +138,10 @@ def _makes(number: int) -> list[str]:
 
 
 def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
-    plan, sample, sources, threads = settings
-    yield from sample_file(plan, sources[number], sample, threads=threads).arrays()
+    plan, source = settings.plan, settings.sources[number]
+    yield from sample_file(
+        plan, source, PercentileSample(len(plan.names), settings.sample), threads=settings.threads
+    ).arrays()
 
 
 def _collected(engine: Engine, number: int, settings: SampleSettings) -> PercentileSample:
