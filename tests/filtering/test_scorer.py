@@ -198,3 +198,24 @@ def test_a_model_beside_others_has_columns_of_its_own(path: str) -> None:
     assert scorer.column_names == [f"{name}_{figure}" for name in "ab" for figure in FIGURES]
     columns = figures(scorer, LINES)
     np.testing.assert_array_equal(columns["a_bits"], columns["b_bits"])
+
+
+def test_documents_with_reserved_words_cost_the_others_nothing() -> None:
+    calls = 0
+
+    class Counting(lmgauge.NgramModel):
+        def sum_block(self, block: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return super().sum_block(block)
+
+    model = small_model()
+    counting = Counting(model.tables, model.vocabulary, model.tokenizer, model.settings)  # type: ignore[attr-defined]
+    texts = [f"the cat{' <s> sat' if number % 50 == 7 else ''}" for number in range(1_000)]
+    scores = lmgauge.Scorer({"m": counting}).score_texts(texts)
+    assert [*scores.problems] == [*range(7, 1_000, 50)]
+    assert all("reserved token <s>" in detail for _, detail in scores.problems.values())
+    assert calls <= 2 + len(scores.problems)
+    others = [text for text in texts if "<s>" not in text]
+    alone = lmgauge.Scorer({"m": model}).score_texts(others).columns()["m_bits"]
+    assert np.delete(scores.columns()["m_bits"], [*scores.problems]).tolist() == alone.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
@@ -125,6 +126,25 @@ class Documents:
         counts = np.zeros(self.count, np.int64)
         counts[self.rows] = self.segments.ends - self.segments.starts
         return counts
+
+    def with_words(self, words: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which usable documents have one of some words between ASCII white space, bool [segments].
+
+        Args:
+            words: to look for.
+
+        Example:
+            >>> Documents.of(["a <s> b", "a <s>b", "</s>"]).with_words(["<s>", "</s>"]).tolist()
+            [True, False, True]
+        """
+        one = b"|".join(re.escape(word.encode()) for word in words)
+        has_one = np.zeros(len(self.segments), bool)
+        whole = self.segments.data.tobytes()
+        if any(word.encode() in whole for word in words):
+            spaced = re.compile(rb"(?<![^\t-\r ])(?:%s)(?![^\t-\r ])" % one)
+            for place in range(len(self.segments)):
+                has_one[place] = spaced.search(self.segments.text(place)) is not None
+        return has_one
 
     def only(self, chosen: NDArray[np.bool_]) -> Documents:
         """Return some of the usable documents, under their numbers.

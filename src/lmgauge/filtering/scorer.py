@@ -21,6 +21,7 @@ from lmgauge.models.registry import model_names, not_a_model
 from lmgauge.models.segment_totals import sum_segments
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.units import pieces
+from lmgauge.text.vocabulary import SPECIAL_TOKENS
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
@@ -240,9 +241,8 @@ class Scorer:
             if len(documents.rows) == 1:
                 problems[int(documents.rows[0])] = REFUSED, str(error).partition(": ")[2]
                 return
-            first = np.arange(len(documents.rows)) < len(documents.rows) // 2
-            for half in (first, ~first):
-                self._add(sums, model, documents.only(half), problems)
+            for some in _apart(documents):
+                self._add(sums, model, some, problems)
             return
         for part in parts:
             sums.add(rows[begin : begin + len(part)], part)
@@ -371,3 +371,16 @@ def _of_name(scoring: ScoringOptions, name: str) -> ScoringOptions:
     if not isinstance(scoring.tokenizer, str):
         return scoring
     return replace(scoring, tokenizer=scoring.tokenizer.replace("{name}", name))
+
+
+def _apart(documents: Documents) -> list[Documents]:
+    """Return documents, of which a model has refused some, in parts: each with a reserved word alone, and the others.
+
+    Where that is all the same, two halves.
+    """
+    suspect = documents.with_words(SPECIAL_TOKENS)
+    if not suspect.any() or len(suspect) == 2:
+        halves = np.arange(len(suspect)) < len(suspect) // 2
+        return [documents.only(halves), documents.only(~halves)]
+    alone = [documents.only(np.arange(len(suspect)) == place) for place in np.flatnonzero(suspect).tolist()]
+    return alone if suspect.all() else [*alone, documents.only(~suspect)]
