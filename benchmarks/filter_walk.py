@@ -34,6 +34,7 @@ SHARES = {"en": 0.7, "de": 0.1, "cs": 0.08, "ja": 0.07, "ko": 0.05}
 WAYS = ("one machine", "shards", "ray", "datatrove")
 # Not a JSON array: at one, datatrove's reader ends with a traceback.
 BAD = ('{"id": "bad-%d", "text": null}', '{"id": "bad-%d"', '{"id": "bad-%d", "text": "half a \\ud83d"}')
+RESERVED = ["--reserved", "unk"]  # texts of Wikipedia have <unk> for rare words
 ONE_BAD_IN = 500
 DIFFERENT = 4  # files made of the texts; further ones repeat them under other ids, which takes less time
 ROWS = 4096  # of a row group
@@ -199,8 +200,10 @@ def main() -> None:
     percentiles = work / "percentiles.json"
     percentiles.unlink(missing_ok=True)
     learn = [program, "percentiles", "-m", f"{name}={arguments.model}", inputs, "-o", str(percentiles), "--group", "lang"]
+    learn += RESERVED
     _show("percentiles", run_watched(learn, work), arguments.gigabytes)
     base = [program, "filter", "-m", f"{name}={arguments.model}", inputs, "--keep", "p10..p70", "--group", "lang"]
+    base += RESERVED
     base += ["--percentiles", str(percentiles), "--min-bytes", "200", "--json"]
     for way in arguments.ways:
         out = work / f"filtered-{way.replace(' ', '-')}"
@@ -235,12 +238,14 @@ def run_datatrove(source: Path, out: Path, model: str, percentiles: str) -> None
     from datatrove.pipeline.readers import JsonlReader, ParquetReader
     from datatrove.pipeline.writers.jsonl import JsonlWriter
 
+    import lmgauge
     from lmgauge.integrations.datatrove import PerplexityFilter
 
+    scorer = lmgauge.Scorer({Path(model).name: model}, scoring=lmgauge.ScoringOptions(reserved="unk"))
     for reader, pattern in ((JsonlReader, "*.jsonl.zst"), (ParquetReader, "*.parquet")):
         steps = [
             reader(str(source), glob_pattern=pattern, text_key="text", id_key="id"),
-            PerplexityFilter(model, percentiles, keep="p10..p70", min_bytes=200),
+            PerplexityFilter(scorer, percentiles, keep="p10..p70", min_bytes=200),
             JsonlWriter(str(out / reader.__name__), compression=None),
         ]
         LocalPipelineExecutor(pipeline=steps, tasks=2, workers=2, logging_dir=str(out / f"_lmgauge-{reader.__name__}")).run()

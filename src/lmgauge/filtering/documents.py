@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import Place, clean_record, find_problem, what_is_wrong
-from lmgauge.text.segments import Segments, TextReport
+from lmgauge.text.segments import Segments, TextReport, is_white_space
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,13 +137,17 @@ class Documents:
             >>> Documents.of(["a <s> b", "a <s>b", "</s>"]).with_words(["<s>", "</s>"]).tolist()
             [True, False, True]
         """
-        one = b"|".join(re.escape(word.encode()) for word in words)
         has_one = np.zeros(len(self.segments), bool)
-        whole = self.segments.data.tobytes()
-        if any(word.encode() in whole for word in words):
-            spaced = re.compile(rb"(?<![^\t-\r ])(?:%s)(?![^\t-\r ])" % one)
-            for place in range(len(self.segments)):
-                has_one[place] = spaced.search(self.segments.text(place)) is not None
+        data, starts, ends = self.segments.data, self.segments.starts, self.segments.ends
+        whole, white = data.tobytes(), is_white_space(data)
+        for word in words:
+            places = np.array([match.start() for match in re.finditer(re.escape(word.encode()), whole)], np.int64)
+            owner = np.searchsorted(starts, places, side="right") - 1
+            behind = places + len(word.encode())
+            inside = (owner >= 0) & (behind <= ends[owner])
+            opens = (places == starts[owner]) | white[places - 1]
+            closes = (behind == ends[owner]) | white[np.minimum(behind, len(white) - 1)]
+            has_one[owner[inside & opens & closes]] = True
         return has_one
 
     def only(self, chosen: NDArray[np.bool_]) -> Documents:
