@@ -159,8 +159,8 @@ def test_a_nul_is_refused_before_the_line_ends(tmp_path: Path, unit: str, before
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmgauge.text.parquet.MAX_LINE_BYTES", 1000)  # first: this imports it, with the usual limit
     monkeypatch.setattr(readers, "MAX_LINE_BYTES", 1000)
-    monkeypatch.setattr("lmgauge.text.parquet.MAX_LINE_BYTES", 1000)
     packed = gzip.compress(b"a b " * (1 << 18))
     for name, data in (("a.txt", b"x" * 2000), ("a.txt.gz", packed), ("b.jsonl", b'{"text": "' + b"x" * 2000)):
         with pytest.raises(InputError, match=rf"{name}: there is no newline within 1,000 bytes.*newlines"):
