@@ -121,6 +121,13 @@ def test_an_output_may_be_standard_output(source: Path, monkeypatch: pytest.Monk
     assert len(Out.buffer.getvalue().splitlines()) == 4
 
 
+def test_percentiles_are_not_learned_on_what_can_be_read_only_once(tmp_path: Path) -> None:
+    new = tmp_path / "new.json"
+    with pytest.raises(UsageError, match=r"<stdin> can be read only once, and learning .*new.json takes it"):
+        lmgauge.filter_documents({"m": small_model()}, "-", tmp_path / "out.txt", keep="p10..p70", percentiles=new)
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_shards_do_not_share_a_file_of_rejects(source: Path, tmp_path: Path) -> None:
     half = lmgauge.FilterWork(shard=(0, 2))
     with pytest.raises(

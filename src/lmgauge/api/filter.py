@@ -63,7 +63,8 @@ def filter_documents(
 
     Raises:
         InputError: a file cannot be read; no record can be used; a record is bad, and errors are to "fail".
-        UsageError: options contradict each other, or the folder holds documents that were filtered otherwise.
+        UsageError: options contradict each other, percentiles are to be learned on what can be read only once, or the folder
+            holds documents that were filtered otherwise.
         OutputError: something cannot be written; nothing half-written is left.
 
     Example:
@@ -83,6 +84,11 @@ def filter_documents(
     if isinstance(percentiles, PATHS) and rules.needs_percentiles and not exists(percentiles):
         if work.shard is not None:
             raise UsageError(f"{percentiles}: no such file; learn it once for all shards, with 'lmgauge percentiles'")
+        once = next((source.name for source in find_sources(inputs, records.format) if source.one_shot), None)
+        if once is not None:
+            raise UsageError(
+                f"{once} can be read only once, and learning {percentiles} takes it: save the text in a file first"
+            )
         learn_percentiles(model, inputs, output=percentiles, scoring=scoring, work=work, **vars(records))
     frozen = Percentiles.load(percentiles) if isinstance(percentiles, PATHS) else percentiles
     plan = FilterPlan(scorer_of(model, records, scoring), records, rules, frozen)
