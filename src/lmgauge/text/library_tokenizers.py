@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, needing
 from lmgauge.text.segments import Segments, is_character_start
-from lmgauge.text.tokens import TOKENIZER_FILE, TokenizerBase, Tokens, TokenUnit
+from lmgauge.text.tokens import TOKENIZER_FILE, FileTokenizer, TokenizerBase, Tokens, TokenUnit
 
 if TYPE_CHECKING:
     import tokenizers
@@ -85,7 +83,7 @@ class IcuWordTokenizer(TokenizerBase):
         return {"name": self.name, "locale": self.locale, "icu": self._icu_version}
 
 
-class HuggingFaceTokenizer(TokenizerBase):
+class HuggingFaceTokenizer(FileTokenizer):
     """Subwords of a tokenizer.json, named by the strings of its own vocabulary.
 
     The text is taken as text: no special token is added, one that is spelled out in the text is not made special,
@@ -95,6 +93,7 @@ class HuggingFaceTokenizer(TokenizerBase):
     """
 
     PREFIX = "hf@"
+    FILE = TOKENIZER_FILE
     unit: TokenUnit = "subword"
     kernel: int | None = None
 
@@ -111,15 +110,12 @@ class HuggingFaceTokenizer(TokenizerBase):
         """
         with needing("tokenizers", extra="tokenizers"):
             import tokenizers
-        self._source = source
+        super().__init__(content, source)
         with self._library_errors():
             self._tokenizer = tokenizers.Tokenizer.from_str(content.decode())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
-        self._json = content
-        self._sha256 = hashlib.sha256(content).hexdigest()
-        self.name = self.PREFIX + self._sha256[:6]
         self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
         self._pieces = _spelled(self._strings, self._bounds, _marks(content), byte_level=b'"ByteLevel"' in content)
 
@@ -137,24 +133,6 @@ class HuggingFaceTokenizer(TokenizerBase):
                 raise
             reason = str(error).partition("\n")[0]
             raise InputError(f"{self._source}: not a usable tokenizer.json: {reason}") from error
-
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> HuggingFaceTokenizer:
-        """Return the tokenizer of a tokenizer.json file.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            InputError: it cannot be read, or is not a usable tokenizer.json.
-            MissingExtraError: the library tokenizers is not installed.
-        """
-        try:
-            with open(path, "rb") as file:
-                content = file.read()
-        except OSError as error:
-            raise InputError(f"{os.fspath(path)}: {(error.strerror or str(error)).lower()}") from error
-        return cls(content, os.fspath(path))
 
     def tokenize(self, segments: Segments) -> Tokens:
         """Return the subwords of `segments`, with byte spans.
@@ -218,19 +196,6 @@ class HuggingFaceTokenizer(TokenizerBase):
         numbers = [self._tokenizer.token_to_id(token) for token in tokens]
         pairs = zip(tokens, numbers, strict=True)
         return [token.encode() if number is None else self._pieces[number] for token, number in pairs]
-
-    def settings(self) -> dict[str, object]:
-        """Return the name, and the file with its SHA-256."""
-        return {"name": self.name, "file": TOKENIZER_FILE, "sha256": self._sha256}
-
-    def files(self) -> dict[str, bytes]:
-        """Return tokenizer.json as it was read."""
-        return {TOKENIZER_FILE: self._json}
-
-    @property
-    def fingerprint(self) -> str:
-        """Six hexadecimal digits of the SHA-256 of tokenizer.json."""
-        return self._sha256[:6]
 
 
 def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

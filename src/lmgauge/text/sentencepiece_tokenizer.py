@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -12,13 +10,13 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, needing
 from lmgauge.text.segments import Segments
-from lmgauge.text.tokens import SENTENCEPIECE_FILE, TokenizerBase, Tokens, TokenUnit
+from lmgauge.text.tokens import SENTENCEPIECE_FILE, FileTokenizer, Tokens, TokenUnit
 
 _SPACE = "\u2581".encode()
 _SILENT = 3  # what the library says below a fatal error is in its exceptions, too
 
 
-class SentencePieceTokenizer(TokenizerBase):
+class SentencePieceTokenizer(FileTokenizer):
     """Subwords of a SentencePiece model, named by its pieces; what it has no piece for is named by the text itself.
 
     The text is taken as text: no piece that begins or ends one is added, and none is made of what is spelled like one.
@@ -27,6 +25,7 @@ class SentencePieceTokenizer(TokenizerBase):
     """
 
     PREFIX = "sp@"
+    FILE = SENTENCEPIECE_FILE
     unit: TokenUnit = "subword"
     kernel: int | None = None
 
@@ -44,9 +43,7 @@ class SentencePieceTokenizer(TokenizerBase):
         with needing("sentencepiece", extra="sentencepiece"):
             import sentencepiece
         sentencepiece.set_min_log_level(_SILENT)
-        self._source, self._content = source, content
-        self._sha256 = hashlib.sha256(content).hexdigest()
-        self.name = self.PREFIX + self._sha256[:6]
+        super().__init__(content, source)
         with self._library_errors("not a usable SentencePiece model"):
             processor = sentencepiece.SentencePieceProcessor()
             processor.LoadFromSerializedProto(content)
@@ -73,24 +70,6 @@ class SentencePieceTokenizer(TokenizerBase):
         except (RuntimeError, ValueError, IndexError, OverflowError, OSError) as error:
             reason = str(error).partition("\n")[0].strip() or "the library gives no reason"
             raise InputError(f"{self._source}: {what}: {reason}") from error
-
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> SentencePieceTokenizer:
-        """Return the tokenizer of a SentencePiece model.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            InputError: it cannot be read, or is not a usable model.
-            MissingExtraError: the library sentencepiece is not installed.
-        """
-        try:
-            with open(path, "rb") as file:
-                content = file.read()
-        except OSError as error:
-            raise InputError(f"{os.fspath(path)}: {(error.strerror or str(error)).lower()}") from error
-        return cls(content, os.fspath(path))
 
     def tokenize(self, segments: Segments) -> Tokens:
         """Return the subwords of `segments`, with byte spans.
@@ -209,19 +188,6 @@ class SentencePieceTokenizer(TokenizerBase):
             tokens: n pieces; one that is not in the vocabulary stands for itself.
         """
         return [self._bytes_of[token] if token in self._bytes_of else _plain(token.encode()) for token in tokens]
-
-    def settings(self) -> dict[str, object]:
-        """Return the name, and the file with its SHA-256."""
-        return {"name": self.name, "file": SENTENCEPIECE_FILE, "sha256": self._sha256}
-
-    def files(self) -> dict[str, bytes]:
-        """Return the model's file as it was read."""
-        return {SENTENCEPIECE_FILE: self._content}
-
-    @property
-    def fingerprint(self) -> str:
-        """Six hexadecimal digits of the SHA-256 of the file."""
-        return self._sha256[:6]
 
 
 def _plain(piece: bytes) -> bytes:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.errors import InputError
 from lmgauge.text.segments import Segments
 
 TokenUnit = Literal["word", "character", "byte", "subword"]
@@ -125,6 +127,56 @@ class TokenizerBase:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+
+class FileTokenizer(TokenizerBase):
+    """A tokenizer that is a file of a library: it is known by the SHA-256 of the file, and kept with a model as it was read.
+
+    A subclass reads the content in `__init__`, which takes what this one takes.
+
+    Attributes:
+        PREFIX: how its names begin.
+        FILE: what the file is called beside a model.
+    """
+
+    PREFIX: ClassVar[str]
+    FILE: ClassVar[str]
+
+    def __init__(self, content: bytes, source: str) -> None:
+        self._source, self._content = source, content
+        self._sha256 = hashlib.sha256(content).hexdigest()
+        self.name = self.PREFIX + self._sha256[:6]
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the tokenizer of a file.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            InputError: it cannot be read, or the library cannot use it.
+            MissingExtraError: the library is not installed.
+        """
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise InputError(f"{os.fspath(path)}: {(error.strerror or str(error)).lower()}") from error
+        return cls(content, os.fspath(path))
+
+    def settings(self) -> dict[str, object]:
+        """Return the name, and the file with its SHA-256."""
+        return {"name": self.name, "file": self.FILE, "sha256": self._sha256}
+
+    def files(self) -> dict[str, bytes]:
+        """Return the file as it was read."""
+        return {self.FILE: self._content}
+
+    @property
+    def fingerprint(self) -> str:
+        """Six hexadecimal digits of the SHA-256 of the file."""
+        return self._sha256[:6]
 
 
 def token_bytes(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[bytes]:
