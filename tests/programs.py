@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 
 @contextmanager
 def running(command: Sequence[object], **options: Any) -> Iterator[subprocess.Popen[Any]]:
@@ -33,3 +35,24 @@ def running(command: Sequence[object], **options: Any) -> Iterator[subprocess.Po
             yield process
         finally:
             process.kill()
+
+
+@contextmanager
+def skipped_after_minutes(minutes: int, program: str) -> Iterator[None]:
+    """Skip the test in the block where a program that it needs is not served in time by the machine.
+
+    Args:
+        minutes: how long the block may take.
+        program: that is waited for.
+    """
+
+    def _skip(*frame: object) -> None:
+        pytest.skip(f"{program} did not answer within {minutes} minutes")
+
+    before = signal.signal(signal.SIGALRM, _skip)
+    signal.alarm(60 * minutes)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

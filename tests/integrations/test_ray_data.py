@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.integrations.documents import RULES, make_table
+from tests.programs import skipped_after_minutes
 
 import lmgauge
 from lmgauge.errors import ModelFileError, UsageError
@@ -34,14 +35,8 @@ pytestmark = [
 def limited() -> Iterator[None]:
     """Where the machine does not serve Ray's own processes in time, nothing is learned of the steps."""
 
-    def _skip(*frame: object) -> None:
-        pytest.skip("Ray did not answer within three minutes")
-
-    before = signal.signal(signal.SIGALRM, _skip)
-    signal.alarm(180)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with skipped_after_minutes(3, "Ray"):
+        yield
 
 
 @pytest.fixture(scope="module")

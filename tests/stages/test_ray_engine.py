@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.programs import skipped_after_minutes
 from tests.stages.graphs import Plan, arrays_after
 from tests.stages.ray_work import fail, stages
 
@@ -43,14 +44,8 @@ TEXT = Path(__file__).resolve().parent.parent / "data" / "pud.en.txt"
 def limited() -> Iterator[None]:
     """Where the machine does not serve Ray's own processes in time, nothing is learned of the engine."""
 
-    def _skip(*frame: object) -> None:
-        pytest.skip("Ray did not answer within three minutes")
-
-    before = signal.signal(signal.SIGALRM, _skip)
-    signal.alarm(180)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with skipped_after_minutes(3, "Ray"):
+        yield
 
 
 @pytest.fixture(scope="module")
