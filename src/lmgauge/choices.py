@@ -64,7 +64,7 @@ SMOOTHINGS: dict[SmoothingKind, tuple[str, str]] = {
 }
 """For each smoothing the short name in signatures, and a line for the help page."""
 SMOOTHING_KINDS: tuple[SmoothingKind, ...] = get_args(SmoothingKind)
-VocabularyKind = Literal["open", "closed"]
+VocabularyKind = Literal["open", "closed", "spelled"]
 VOCABULARY_KINDS: tuple[VocabularyKind, ...] = get_args(VocabularyKind)
 NgramContext = Literal["sentence", "stream"]
 NGRAM_CONTEXTS: tuple[NgramContext, ...] = get_args(NgramContext)

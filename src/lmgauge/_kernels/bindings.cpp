@@ -254,7 +254,7 @@ NB_MODULE(_native, m) {
             r = sum_events(view(logprob), view(kind), view(context), view(segment_events), view(high), view(low), view(zeros));
         }
         nb::list kinds;
-        for (int k = 0; k < 3; ++k) kinds.append(nb::make_tuple(r.sum[k].high, r.sum[k].low, r.events[k], r.zeros[k]));
+        for (int k = 0; k < kKinds; ++k) kinds.append(nb::make_tuple(r.sum[k].high, r.sum[k].low, r.events[k], r.zeros[k]));
         return nb::make_tuple(kinds, to_numpy(std::vector<std::int64_t>(r.contexts.begin(), r.contexts.end())), r.bad);
     });
 

@@ -267,9 +267,11 @@ class SegmentAdder {
     double most_ = 0.0;
 };
 
+inline constexpr int kKinds = 4;  // of events: token, oov, eos, spelled
+
 struct EventSums {
-    std::array<ExactSum, 3> sum;              // by kind: token, oov, eos
-    std::array<std::int64_t, 3> events{}, zeros{};
+    std::array<ExactSum, kKinds> sum;
+    std::array<std::int64_t, kKinds> events{}, zeros{};
     std::array<std::int64_t, 256> contexts{};
     std::int64_t bad = -1;                    // first row that is NaN, positive or absurd
 };

@@ -23,7 +23,7 @@ EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::ui
         std::int64_t segment_zeros = 0;
         for (std::int64_t n = segment_events[j]; n > 0; --n, ++row) {
             const double value = logprob[row];
-            const std::uint8_t k = kind[row] < 3 ? kind[row] : 0;
+            const std::uint8_t k = kind[row] < kKinds ? kind[row] : 0;
             ++result.events[k];
             if (value == -INFINITY) {
                 ++result.zeros[k];
@@ -44,7 +44,7 @@ EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::ui
         low[j] = segment.low;
         zeros[j] = segment_zeros;
     }
-    for (int k = 1; k < 3; ++k) {
+    for (int k = 1; k < kKinds; ++k) {
         ExactSum negated{-result.sum[k].high - (result.sum[k].low != 0 ? 1 : 0), ~result.sum[k].low + 1};
         result.sum[0].add(negated);
     }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
 
 from lmgauge.api.inputs import PathLike, Text, corpus_of
-from lmgauge.api.train_within import train_or_within
+from lmgauge.api.train_within import train_or_within, train_spelled
 from lmgauge.choices import NgramContext, NormalizerName, ReservedPolicy, SmoothingKind, VocabularyKind
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.models.ngram.model import NgramModel
@@ -19,10 +19,46 @@ from lmgauge.text.tokenizers import with_normalizer
 from lmgauge.text.tokens import Tokenizer
 
 if TYPE_CHECKING:
+    from lmgauge.models.spelling.model import SpelledModel
     from lmgauge.models.training.loop import Watch
     from lmgauge.models.training.run import NeuralTraining
 
 
+class NgramKeywords(TypedDict, total=False):
+    """What `train` takes by name, besides the kind of vocabulary."""
+
+    order: int
+    tokenizer: str | Tokenizer
+    normalizer: NormalizerName | None
+    min_count: int
+    vocab_size: int | None
+    words: Sequence[str] | None
+    reserved: ReservedPolicy
+    context: NgramContext
+    eos: bool
+    interpolate: bool
+    discount: float | Sequence[float] | None
+    k: float | None
+    cutoffs: Sequence[int]
+    prune: float | None
+    output: PathLike | None
+    memory: str | int | None
+    temp: PathLike | None
+    resume: bool
+    workers: int | None
+    ray: str | None
+    threads: int | None
+    progress: Progress
+
+
+@overload
+def train(
+    kind: SmoothingKind, texts: Text, *, vocabulary: Literal["open", "closed"] = "open", **others: Unpack[NgramKeywords]
+) -> NgramModel: ...
+@overload
+def train(
+    kind: SmoothingKind, texts: Text, *, vocabulary: Literal["spelled"], **others: Unpack[NgramKeywords]
+) -> SpelledModel: ...
 def train(
     kind: SmoothingKind,
     texts: Text,
@@ -50,7 +86,7 @@ def train(
     ray: str | None = None,
     threads: int | None = None,
     progress: Progress = lambda stage: None,
-) -> NgramModel:
+) -> NgramModel | SpelledModel:
     """Train an n-gram model.
 
     Args:
@@ -60,7 +96,8 @@ def train(
         order: length of the longest n-grams, in tokens, from 1.
         tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json or a SentencePiece .model.
         normalizer: what is done to the text before that: ccnet; None: nothing.
-        vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible.
+        vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible; spelled:
+            they are spelled, and white space is predicted, so that every text has a probability (the text is read twice).
         min_count: words that occur less often become `<unk>`.
         vocab_size: only this many of the most frequent words stay.
         words: the vocabulary, as a list of words.
@@ -83,7 +120,7 @@ def train(
         progress: called with a few words when a stage begins.
 
     Returns:
-        The model, memory-mapped if made in parts. Where discounts could not be estimated, `model.record.notes` says so.
+        The model, memory-mapped if made in parts; a `SpelledModel` where unseen words are spelled. Where discounts could not be estimated, `model.record.notes` says so.
 
     Raises:
         InputError: the text cannot be used, or something is in the way of the output.
@@ -97,12 +134,15 @@ def train(
     if str(kind) in NEURAL_KINDS:
         raise UsageError(f"{kind} is a neural model; train it with train_neural")
     settings = NgramTrainingSettings(
-        kind, order=order, tokenizer=with_normalizer(tokenizer, normalizer), vocabulary=vocabulary, min_count=min_count,
+        kind, order=order, tokenizer=with_normalizer(tokenizer, normalizer),
+        vocabulary="open" if vocabulary == "spelled" else vocabulary, min_count=min_count,
         vocab_size=vocab_size, k=k, words=words, reserved=reserved, context=context, eos=eos, interpolate=interpolate,
         cutoffs=tuple(cutoffs), prune=prune, discount=tuple(discount) if isinstance(discount, Sequence) else discount,
     )  # fmt: skip
     corpus, resources = corpus_of(texts), TrainingResources(output, memory, temp, resume, workers, ray)
-    return train_or_within(settings, corpus.without_given("training"), resources, threads=threads, progress=progress)
+    corpus = corpus.without_given("training")
+    how = train_spelled if vocabulary == "spelled" else train_or_within
+    return how(settings, corpus, resources, threads=threads, progress=progress)
 
 
 def train_neural(

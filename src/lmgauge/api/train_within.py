@@ -6,7 +6,9 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lmgauge.errors import LmgaugeError, NotEnoughMemoryError, UsageError
 from lmgauge.files import refuse_replacing
@@ -17,6 +19,9 @@ from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.text.documents import Corpus
+
+if TYPE_CHECKING:
+    from lmgauge.models.spelling.model import SpelledModel
 
 _LOGGER = logging.getLogger(__name__)
 _SMALLER = "a lower --order, or --cutoffs"
@@ -59,6 +64,47 @@ def train_or_within(
     if output is not None:
         progress(f"saving {os.fspath(output)}")
         model.save(os.fspath(output))
+    return model
+
+
+def train_spelled(
+    settings: NgramTrainingSettings,
+    corpus: Corpus,
+    resources: TrainingResources,
+    *,
+    threads: int | None,
+    progress: Progress,
+) -> SpelledModel:
+    """Train as `train_or_within` does, then read the text once more for the spelling of unseen words.
+
+    Args:
+        settings: all decisions about the model inside.
+        corpus: the text.
+        resources: what training may take, and where the model goes.
+        threads: how many share the work.
+        progress: called with a few words when a stage begins.
+
+    Raises:
+        UsageError: the text can be read only once, or the output is not a folder, or the model cannot be spelled.
+        LmgaugeError: whatever `train_or_within` raises.
+    """
+    from lmgauge.models.spelling.learn import learn_spelling
+    from lmgauge.models.spelling.storage import refuse_file, write_spelling
+
+    if not corpus.rereadable:
+        raise UsageError("a vocabulary that is spelled reads the text twice, and this can be read only once: save it first")
+    if resources.output is not None:
+        refuse_file(resources.output)
+    in_memory = resources.output is not None and not resources.asked
+    where = replace(resources, output=None) if in_memory else resources
+    inner = train_or_within(settings, corpus, where, threads=threads, progress=progress)
+    model = learn_spelling(inner, corpus, threads=threads, progress=progress)
+    if resources.output is not None:
+        progress(f"saving {os.fspath(resources.output)}")
+        if in_memory:
+            model.save(os.fspath(resources.output))
+        else:
+            write_spelling(model, resources.output)
     return model
 
 

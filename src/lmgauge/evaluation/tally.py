@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
-from lmgauge.scores import KINDS, ScoreBatch
+from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch
 
 _SHOWN_ZEROS = 10
 _NONE = np.zeros(0, np.int64)
@@ -45,9 +45,9 @@ class Tally:
         crossing_tokens: first events of segments that begin in the given text.
     """
 
-    exact: list[int] = field(default_factory=lambda: [0, 0, 0])
-    events: list[int] = field(default_factory=lambda: [0, 0, 0])
-    zeros: list[int] = field(default_factory=lambda: [0, 0, 0])
+    exact: list[int] = field(default_factory=lambda: [0] * len(KINDS))
+    events: list[int] = field(default_factory=lambda: [0] * len(KINDS))
+    zeros: list[int] = field(default_factory=lambda: [0] * len(KINDS))
     first_zeros: list[ZeroEvent] = field(default_factory=list)
     contexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
     lossy_segments: int = 0
@@ -115,10 +115,10 @@ class Tally:
             other: sums of later segments.
 
         Example:
-            >>> both = Tally(exact=[1, 0, 0], events=[1, 0, 0])
-            >>> both.merge(Tally(events=[2, 0, 1]))
+            >>> both = Tally(exact=[1, 0, 0, 0], events=[1, 0, 0, 0])
+            >>> both.merge(Tally(events=[2, 0, 1, 0]))
             >>> both.events
-            [3, 0, 1]
+            [3, 0, 1, 0]
         """
         for kind in range(len(KINDS)):
             self.exact[kind] += other.exact[kind]
@@ -135,6 +135,11 @@ class Tally:
     def nats(self, *kinds: int) -> float:
         """Sum of the finite log-probabilities of these kinds (all if none is named), correctly rounded."""
         return exact_to_nats(sum(self.exact[k] for k in kinds or range(len(KINDS))))
+
+    @property
+    def unseen_events(self) -> int:
+        """Rows that are unseen words, whether they stand as `<unk>` or are spelled."""
+        return self.events[OOV] + self.events[SPELLED]
 
     @property
     def total_events(self) -> int:

@@ -37,6 +37,7 @@ from lmgauge.models.protocol import (
     CLASS_MODEL_TYPE,
     MIXTURE_MODEL_TYPE,
     NGRAM_MODEL_TYPE,
+    SPELLING_FOLDER,
     LanguageModel,
     UnknownKindError,
     read_config,
@@ -217,7 +218,12 @@ def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageMode
         if not _HUB_NAME.fullmatch(name) or name.endswith(_FILE_ENDS):
             raise ModelFileError(f"{path}: no such model; a model is {_KINDS}; train one with `lmgauge train`")
         return _load_network(name, options)
-    return _load_folder(path, name, options)
+    model = _load_folder(path, name, options)
+    if not (path / SPELLING_FOLDER).is_dir():
+        return model
+    from lmgauge.models.spelling.storage import load_spelling
+
+    return load_spelling(path, model)
 
 
 def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageModel:

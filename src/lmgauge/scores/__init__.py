@@ -7,10 +7,12 @@ In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and t
     end       int64
     token     dictionary<int32, string>   the token as the model sees it
     logprob   float64                     natural log of the conditional probability; -inf allowed, NaN never
-    kind      dictionary<int8, string>    token, oov or eos
+    kind      dictionary<int8, string>    token, oov, eos or spelled (an unseen word, letter by letter)
     context   uint8, optional             how many tokens of context were used; an n-gram model: the order that matched
     entropy   float64, optional           of the predictive distribution, nats
     rank      int64, optional             of the true token among all, from 1
+    spelling  float64, optional           of `logprob`, the part that is the letters of an unseen word, nats; else 0
+    separator float64, optional           of `logprob`, the part that is the white space before the event, nats
     id        dictionary<int32, string>   of the segment, as its source names it; only on disk, for joins
 
 `table.py` has the table in memory and the ways to walk it, `files.py` writes and reads it.
@@ -28,6 +30,9 @@ from lmgauge.scores.pieces import score_in_pieces as score_in_pieces
 from lmgauge.scores.table import EOS_KIND as EOS_KIND
 from lmgauge.scores.table import KINDS as KINDS
 from lmgauge.scores.table import OOV as OOV
+from lmgauge.scores.table import SEPARATOR as SEPARATOR
+from lmgauge.scores.table import SPELLED as SPELLED
+from lmgauge.scores.table import SPELLING as SPELLING
 from lmgauge.scores.table import TOKEN as TOKEN
 from lmgauge.scores.table import ScoreBatch as ScoreBatch
 from lmgauge.scores.table import SegmentReader as SegmentReader

@@ -18,8 +18,10 @@ from lmgauge.scores.given import GivenTokens
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = ("token", "oov", "eos")
-TOKEN, OOV, EOS_KIND = range(3)
+KINDS = ("token", "oov", "eos", "spelled")
+TOKEN, OOV, EOS_KIND, SPELLED = range(4)
+SPELLING, SEPARATOR = "spelling", "separator"
+"""Optional columns: the parts of `logprob` that are the letters of an unseen word, and the white space before the event."""
 
 
 class TokenStrings(Protocol):
@@ -87,6 +89,27 @@ class ScoreBatch:
     def lossy_segments(self) -> int:
         """The number of segments that the tokens do not spell exactly."""
         return int(np.count_nonzero(self.lossy))
+
+    def unseen(self) -> NDArray[np.bool_]:
+        """Return which rows are unseen words, bool [n], whether they stand as `<unk>` or are spelled."""
+        unseen: NDArray[np.bool_] = (self.kind == OOV) | (self.kind == SPELLED)
+        return unseen
+
+    def event_logprob(self) -> NDArray[np.float64]:
+        """Return what the model's own events cost, float64 [n], nats: without spelled letters and white space.
+
+        Example:
+            >>> batch = example_batch()
+            >>> spelled = replace(batch, extra={"spelling": np.array([0.0, -0.5, 0.0]), "separator": np.zeros(3)})
+            >>> (spelled.event_logprob() - batch.logprob).tolist()
+            [0.0, 0.5, 0.0]
+        """
+        logprob = self.logprob
+        for name in (SPELLING, SEPARATOR):
+            if name in self.extra:
+                possible = self.extra[name] > -np.inf  # else the event keeps it, as what it cost cannot be known
+                logprob = logprob - np.where(possible, self.extra[name], 0.0)
+        return logprob
 
     def documents(self) -> NDArray[np.int64] | None:
         """Return the document number of each segment, int64 [s], 0 for one without rows; None if the table has none."""

@@ -1,0 +1,104 @@
+"""Learns from a training text how unseen words are spelled and what stands between words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models.custom import rows_of_block
+from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.training import train_ngram
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.spelling.model import SpelledModel, refuse_unspellable
+from lmgauge.models.spelling.separators import SeparatorCounts
+from lmgauge.models.spelling.speller import Speller, words_of
+from lmgauge.text.documents import Corpus
+from lmgauge.text.encoding import encode
+from lmgauge.text.tokens import Tokenizer
+from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, VocabularyBuilder
+
+ORDER = 6
+"""Characters of the longest n-grams of a speller, its default."""
+MAX_COUNT = 1
+"""Words that occur at most this often in the training text are what a speller learns from, by default."""
+_SMOOTHING = "modified-kneser-ney"
+_DIVIDED = "whitespace"
+
+
+@dataclass(frozen=True)
+class SpellerSettings:
+    """How a speller is learned.
+
+    Attributes:
+        order: characters of its longest n-grams, 1 or more.
+        max_count: it learns from the words that occur at most this often, each once; 1 or more.
+
+    Raises:
+        UsageError: a number is below 1.
+    """
+
+    order: int = ORDER
+    max_count: int = MAX_COUNT
+
+    def __post_init__(self) -> None:
+        if self.order < 1 or self.max_count < 1:
+            raise UsageError("a speller needs an order of 1 or more, and words that occur once or more (max count)")
+
+
+def learn_spelling(
+    model: LanguageModel,
+    corpus: Corpus,
+    settings: SpellerSettings = SpellerSettings(),
+    *,
+    threads: int | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> SpelledModel:
+    """Return a model around which unseen words are spelled, as a text has them.
+
+    Args:
+        model: of words or characters.
+        corpus: the text, best that which the model was trained on; it is read once more.
+        settings: how the speller is learned.
+        threads: how many; nothing depends on it.
+        progress: called with a few words when a stage begins.
+
+    Raises:
+        InputError: the text has no word.
+        UsageError: no speller fits the model.
+    """
+    refuse_unspellable(model)
+    if model.tokenizer.unit == "character":
+        return SpelledModel(model, None, None)
+    progress("reading rare words and white space")
+    words, counts, separators = _read(corpus, model.tokenizer)
+    rare = [word for word, count in zip(words, counts.tolist(), strict=True) if count <= settings.max_count] or words
+    characters = sorted(set("".join(words)) | set("".join(model.vocabulary.tokens[len(SPECIAL_TOKENS) :])))
+    progress(f"learning to spell from {len(rare):,} words")
+    wanted = NgramTrainingSettings(
+        _SMOOTHING, order=settings.order, tokenizer="character", words=characters, reserved="escape"
+    )
+    speller = Speller(train_ngram(wanted, Corpus.from_strings(rare), threads=threads))
+    return SpelledModel(model, speller, separators.finish())
+
+
+def _read(corpus: Corpus, tokenizer: Tokenizer) -> tuple[list[str], NDArray[np.int64], SeparatorCounts]:
+    """Return the distinct words of a text, how often each occurs, int64 [words], and its separators."""
+    builder = VocabularyBuilder()
+    separators = SeparatorCounts(divided=tokenizer.name == _DIVIDED)
+    counts = np.zeros(0, np.int64)
+    for block in corpus.without_given("training"):
+        encoded = encode(block, tokenizer, builder, bos=True, reserved="escape", spans=True)
+        here = np.bincount(encoded.ids, minlength=builder.size)
+        here[: len(counts)] += counts
+        counts = here
+        events = int(np.count_nonzero(encoded.ids != BOS))
+        separators.add(block, rows_of_block(block, encoded, builder, np.zeros(events)))
+    vocabulary = builder.finish()
+    words = words_of(vocabulary)
+    if not len(words):
+        raise InputError("the training text has no word: there is nothing to learn spelling from")
+    return [words.text(i).decode() for i in range(len(words))], counts[len(SPECIAL_TOKENS) :], separators

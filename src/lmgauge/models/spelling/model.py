@@ -1,0 +1,293 @@
+"""A model of words around which unseen words are spelled and white space is predicted: every text has a probability."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import tee
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.errors import UsageError
+from lmgauge.models.mixture.agreement import with_reserved
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.models.spelling.separators import SeparatorModel
+from lmgauge.models.spelling.speller import Speller, Spelling
+from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch
+from lmgauge.text.encoding import ReservedPolicy
+from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
+from lmgauge.text.segments import Segments
+from lmgauge.text.vocabulary import SPECIAL_TOKENS
+from lmgauge.text.white_space import white_space_before
+from lmgauge.threads import map_in_order, thread_count
+
+if TYPE_CHECKING:
+    from lmgauge.distributions.blocks import BlockDistributions
+    from lmgauge.text.tokens import Tokenizer
+    from lmgauge.text.vocabulary import Vocabulary
+
+
+class SpelledModel(ScoresStrings):
+    """A model of words or characters whose unseen ones are spelled, and white space between words predicted.
+
+    Its rows are those of the model inside, one a word; `logprob` is the whole cost of a word with the white space before it,
+    and the columns `spelling` and `separator` say what of it is spelled letters and white space.
+
+    Attributes:
+        inner: the model of words or characters; its `<unk>` is what is spelled.
+        speller: how unseen words are spelled; None for a model of characters, whose unseen characters are shared out.
+        separators: how white space is predicted; None for a model of characters.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "ab c"]), order=2, vocabulary="spelled")
+        >>> scored = model.score_text("a  cab")
+        >>> scored.kinds, scored.spans
+        (('token', 'spelled', 'eos'), ((0, 1), (1, 6), (6, 6)))
+    """
+
+    is_spelled = True
+
+    def __init__(
+        self,
+        inner: LanguageModel,
+        speller: Speller | None,
+        separators: SeparatorModel | None,
+        *,
+        known_mass: float | None = None,
+    ) -> None:
+        """Put a speller around a model.
+
+        Args:
+            inner: of words between white space, ICU's or Treebank's words, or characters.
+            speller: of words; None for a model of characters.
+            separators: for words; None for a model of characters.
+            known_mass: what `Spelling` computes, if it was computed before.
+
+        Raises:
+            UsageError: the model has no event `<unk>`, or is not one of words or characters that scores all of a text.
+        """
+        refuse_unspellable(inner)
+        self.inner, self.speller, self.separators = inner, speller, separators
+        self._known_mass = known_mass
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """The speller without the words that the model knows.
+
+        Raises:
+            UsageError: it is a model of characters.
+        """
+        if self.speller is None:
+            raise UsageError(f"{self.label}: a model of characters shares out its unseen ones, and spells no words")
+        return Spelling(self.speller, self.vocabulary, self._known_mass)
+
+    @cached_property
+    def unseen_characters(self) -> UnseenCharacters:
+        """What the `<unk>` of a model of characters is shared out among."""
+        return UnseenCharacters([token for token in self.vocabulary.tokens[len(SPECIAL_TOKENS) :] if len(token) == 1], "\0")
+
+    @property
+    def label(self) -> str:
+        """Short name for signatures, e.g. `kn5+spelled`."""
+        return f"{self.inner.label}+spelled"
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Tokens of the model inside."""
+        return self.inner.vocabulary
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """That of the model inside."""
+        return self.inner.tokenizer
+
+    @property
+    def context_policy(self) -> ContextPolicy:
+        """That of the model inside."""
+        return policy_of(self.inner)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the model inside and all that spelling and separators are made of."""
+        parts: list[Any] = ["spelled", self.inner.fingerprint, self.speller.fingerprint if self.speller else ""]
+        if self.separators is not None:
+            parts.append(self.separators.to_dict())
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def blocks_are_independent(self) -> bool:
+        """Whether those of the model inside are."""
+        return self.inner.blocks_are_independent
+
+    @property
+    def tolerance(self) -> float:
+        """Nats by which rows may differ when they are scored again: as the model inside."""
+        return float(getattr(self.inner, "tolerance", 0.0))
+
+    @property
+    def notes(self) -> list[str]:
+        """What the model inside met in the latest scoring that numbers depend on."""
+        return list(getattr(self.inner, "notes", ()))
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the model inside offers to those who ask for it: options, distributions of many contexts."""
+        if name not in _OF_INNER:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.__dict__["inner"], name)
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield one batch of the score table for each block of segments, in order; log-probabilities are in nats.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: not used: they are always filled, as words are spelled from them.
+            threads: how many; no score depends on it.
+
+        Raises:
+            InputError: the text cannot be scored.
+        """
+        if isinstance(segments, str):
+            raise UsageError("score takes blocks of text, such as a Corpus; score_text takes a string")
+        if self.blocks_are_independent:
+            return map_in_order(self.score_block, segments, thread_count(threads))
+        blocks, scored = tee(segments)
+        batches = self.inner.score(scored, spans=True, threads=threads)
+        return (self.spelled(block, batch) for block, batch in zip(blocks, batches, strict=True))
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """Return the batch of one block whose segments are contexts of their own.
+
+        Args:
+            block: some segments of a text.
+            spans: not used, see `score`.
+
+        Raises:
+            InputError: the text cannot be scored.
+        """
+        return self.spelled(block, self.inner.score_block(block, spans=True))
+
+    def spelled(self, block: Segments, batch: ScoreBatch) -> ScoreBatch:
+        """Return rows of the model inside with what letters and white space cost.
+
+        Args:
+            block: the text.
+            batch: rows as the model inside scores them, with spans.
+
+        Returns:
+            The same rows; nothing of the text is lost in them.
+        """
+        owner = np.repeat(batch.segments - block.first, batch.segment_events)
+        unseen = np.flatnonzero(batch.kind == OOV)
+        words = self._words(block, batch, owner, unseen)
+        spelling = np.zeros(len(batch))
+        if self.separators is None:
+            spelling[unseen] = [self.unseen_characters.logprob(words.text(i).decode()) for i in range(len(words))]
+            parts = {SPELLING: spelling}
+        else:
+            spelling[unseen] = self.spelling.logprobs(words)
+            parts = {SPELLING: spelling, SEPARATOR: self.separators.logprobs(block, batch)}
+        kind = batch.kind.copy()
+        kind[unseen] = SPELLED
+        logprob = batch.logprob + sum(parts.values())
+        return replace(batch, logprob=logprob, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy))
+
+    def _words(
+        self, block: Segments, batch: ScoreBatch, owner: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> Segments:
+        """Return the words of some rows as segments, without the white space before them."""
+        at = block.starts[owner[rows]]
+        begins, ends = at + batch.starts()[rows], at + batch.ends[rows]
+        if self.separators is not None:
+            begins += white_space_before(block, begins, ends, unicode=not self.separators.divided)
+        if batch.before is not None:
+            firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[batch.segment_events > 0]
+            crossing = np.isin(rows, firsts[batch.before.crossing[batch.segment_events > 0]])
+            for i in np.flatnonzero(crossing).tolist():  # a word that begins in the given text is scored whole
+                given = block.given_text(int(owner[rows[i]]))
+                begins[i] -= len(given) - len(given.rstrip(_word_bytes(given)))
+        return Segments(block.data, begins, ends, block.source)
+
+    def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
+        """Return natural log-probabilities of all tokens after a context: those of the model inside.
+
+        Args:
+            context_ids: ids before the event, `<s>` first.
+
+        Returns:
+            float64 [vocabulary], nats; `<unk>` stands for all unseen words together, whatever their letters.
+
+        Raises:
+            UsageError: an id is outside the vocabulary.
+        """
+        return self.inner.log_distribution(context_ids)  # type: ignore[arg-type]
+
+    def save(self, path: str | Path) -> None:
+        """Write the model: the folder of the model inside, with a folder `spelling` in it.
+
+        Args:
+            path: the folder.
+
+        Raises:
+            InputError: something else is in the way.
+            OutputError: it cannot be written; nothing is left behind.
+            UsageError: the model inside cannot be saved as a folder.
+        """
+        from lmgauge.models.spelling.storage import save_spelled
+
+        save_spelled(self, path)
+
+    def with_reserved(self, reserved: ReservedPolicy) -> SpelledModel:
+        """Return the same model with another meaning of reserved tokens in the text.
+
+        Args:
+            reserved: refuse, escape or unk (a literal `<unk>` is then spelled).
+        """
+        inner = with_reserved([self.inner], reserved)[0]
+        return SpelledModel(inner, self.speller, self.separators, known_mass=self._known_mass)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is in the model, as plain values."""
+        inner = getattr(self.inner, "to_dict", dict)()
+        return {**inner, "vocabulary": "spelled", "label": self.label, "fingerprint": self.fingerprint}
+
+    def __repr__(self) -> str:
+        return f"SpelledModel({self.inner!r})"
+
+
+_OF_INNER = frozenset({"options", "log_distributions", "contexts_at_a_time", "reserved", "settings", "order", "record", "types"})
+
+
+def _word_bytes(text: bytes) -> bytes:
+    """Return the bytes of a text that are not white space."""
+    return bytes(set(text) - set(b" \t\n\v\f\r"))
+
+
+def refuse_unspellable(model: LanguageModel) -> None:
+    """Refuse a model that no speller can make exact.
+
+    Raises:
+        UsageError: it says why.
+    """
+    policy, problem = policy_of(model), ""
+    if getattr(model, "is_spelled", False):
+        problem = "its unseen words are spelled already"
+    elif model.tokenizer.unit not in ("word", "character"):
+        problem = f"its tokens are {model.tokenizer.unit}s: a speller is for models of words or characters"
+    elif model.vocabulary.closed:
+        problem = "its vocabulary is closed, so that unseen words have no probability to share; train it with an open one"
+    elif isinstance(model.tokenizer, NormalizingTokenizer):
+        problem = f"its normalizer {model.tokenizer.normalizer} changes the text, which no speller can give back"
+    elif policy.line_ends != "event" or not policy.scores_first_tokens:
+        problem = "it does not predict the ends of lines, so that a text has no probability; train it with </s>"
+    if problem:
+        raise UsageError(f"{model.label}: {problem}")

@@ -1,0 +1,409 @@
+"""White space as events: a small model of what stands before each word, and behind the last one of a segment.
+
+A separator is the white space before a token, which may be none, or that before the end of a segment. It is predicted
+after the token it stands before, from where it is (first in its segment, between tokens, at the end of one, in an empty
+one), from the characters on both sides, and from the separator before it. Counts of the finest context fall back on
+coarser ones, each with one observation's weight: p(g | c) = (n(c, g) + p(g | coarser c)) / (n(c) + 1). The coarsest
+context falls back on a spelling of the separator, character by character, over all white space of Unicode, so that none is
+impossible; between tokens that only white space divides it is not empty.
+Source: MacKay & Peto (1995), "A hierarchical Dirichlet language model".
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.text.segments import Segments
+from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE, white_space_before
+
+FIRST, INNER, LAST, EMPTY = range(4)
+"""Where a separator stands: before the first token, between tokens, behind the last one, in a segment without tokens."""
+_PLACES, _SIDES, _BEFORE = 4, 40, 8
+_MOST_KNOWN = 64
+_NO_SIDE, _LETTER, _DIGIT, _OTHER, _CLITIC = range(5)
+
+
+def _classes() -> NDArray[np.int64]:
+    """Return the class of a character by a byte of its UTF-8, int64 [256]: each ASCII punctuation mark has one of its own."""
+    classes = np.full(256, _OTHER, np.int64)
+    following = _CLITIC + 1
+    for byte in range(33, 127):
+        character = chr(byte)
+        if character.isalpha() or character.isdigit():
+            classes[byte] = _LETTER if character.isalpha() else _DIGIT
+        else:
+            classes[byte] = following
+            following += 1
+    return classes
+
+
+_CLASS_OF = _classes()
+assert _CLASS_OF.max() < _SIDES
+
+
+@dataclass(frozen=True)
+class Separators:
+    """Where the separators of some rows are, and what they are predicted from.
+
+    Attributes:
+        place: int64 [rows], FIRST, INNER, LAST or EMPTY.
+        sides: int64 [rows], classes of the characters on both sides, in one number.
+        begins: int64 [rows], where each begins in the data of the block.
+        lengths: int64 [rows], bytes of each.
+        follows: bool [rows], True where another separator of the same segment comes before it.
+        scored: bool [rows], False where all of it is in text that is given before the segment.
+    """
+
+    place: NDArray[np.int64]
+    sides: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    follows: NDArray[np.bool_]
+    scored: NDArray[np.bool_]
+
+    @classmethod
+    def of_rows(cls, block: Segments, batch: ScoreBatch, *, divided: bool) -> Separators:
+        """Find the separators of the rows of a block.
+
+        Args:
+            block: the text.
+            batch: its rows, with spans.
+            divided: True if ASCII white space, and nothing else, divides tokens (see `SeparatorModel`).
+        """
+        owner = np.repeat(batch.segments - block.first, batch.segment_events)
+        at = block.starts[owner]
+        begins, ends = at + batch.starts(), at + batch.ends
+        lengths = white_space_before(block, begins, ends, unicode=not divided)
+        first = np.ones(len(owner), bool)
+        first[1:] = owner[1:] != owner[:-1]
+        behind = ~first
+        scored = np.ones(len(owner), bool)
+        data = block.data
+        if block.given_starts is not None:
+            behind |= block.given_lengths()[owner] > 0
+            before = data[np.maximum(begins - 1, 0)]
+            scored = ~(first & behind & (lengths == 0) & np.isin(before, np.frombuffer(BETWEEN_WORDS.encode(), np.uint8)))
+            if batch.before is not None:
+                scored[first] &= ~batch.before.crossing[batch.segment_events > 0]
+        is_end = batch.kind == EOS_KIND
+        place = np.where(is_end, np.where(behind, LAST, EMPTY), np.where(behind, INNER, FIRST))
+        left = np.where(behind, _CLASS_OF[data[np.maximum(begins - 1, 0)]] if len(data) else 0, _NO_SIDE)
+        right = _NO_SIDE if divided else np.where(is_end, _NO_SIDE, _class_ahead(data, begins + lengths, ends))
+        return cls(place, left * _SIDES + right, begins, lengths, ~first, scored)
+
+    def text(self, block: Segments, row: int) -> str:
+        """Return a separator.
+
+        Args:
+            block: the text.
+            row: its number.
+        """
+        begin = int(self.begins[row])
+        return block.data[begin : begin + int(self.lengths[row])].tobytes().decode()
+
+    def identify(self, block: Segments, numbers: dict[str, int], *, learn: bool) -> NDArray[np.int64]:
+        """Return the number of each separator, int64 [rows]; -1 for one without a number.
+
+        Args:
+            block: the text.
+            numbers: of separators; grows where they are learned.
+            learn: whether new ones get the next numbers.
+        """
+        which = np.full(len(self.begins), numbers.get(" ", -1), np.int64)
+        spaces = np.zeros(len(which), bool)
+        if len(block.data):
+            spaces = (self.lengths == 1) & (block.data[np.minimum(self.begins, len(block.data) - 1)] == ord(" "))
+        if learn:
+            for text, some in ((" ", spaces), ("", self.lengths == 0)):
+                if some.any():
+                    numbers.setdefault(text, len(numbers))
+        which[spaces] = numbers.get(" ", -1)
+        which[self.lengths == 0] = numbers.get("", -1)
+        for row in np.flatnonzero((self.lengths > 0) & ~spaces).tolist():
+            text = self.text(block, row)
+            which[row] = numbers.setdefault(text, len(numbers)) if learn else numbers.get(text, -1)
+        return which
+
+
+def _class_ahead(data: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the class of the character that each token begins with; that of `n't` is one of its own."""
+    if not len(data):
+        return np.full(len(begins), _NO_SIDE, np.int64)
+    last = len(data) - 1
+    first = data[np.minimum(begins, last)]
+    classes = np.where(begins < ends, _CLASS_OF[first], _NO_SIDE)
+    clitic = (first == ord("n")) & (data[np.minimum(begins + 1, last)] == ord("'")) & (ends - begins == len("n't"))
+    return np.where(clitic, _CLITIC, classes)
+
+
+def _rank_of(which: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return what a separator counts as where it is looked back at: the commonest have numbers of their own."""
+    return np.where(which < 0, _BEFORE - 1, np.minimum(which + 1, _BEFORE - 1))
+
+
+def _context(separators: Separators, which: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the finest context of each separator, int64 [rows]."""
+    before = np.zeros(len(which), np.int64)
+    before[1:] = _rank_of(which[:-1])
+    before[~separators.follows] = 0
+    return (separators.place * _SIDES * _SIDES + separators.sides) * _BEFORE + before
+
+
+class SeparatorModel:
+    """Predicts separators; see the head of the file.
+
+    Args:
+        known: the separators that were counted, the commonest first.
+        counts: how often each (context, index into `known`) was seen.
+        spelling: how often each (character before, character) was seen in separators, "" before the first and behind the last.
+        divided: True if ASCII white space, and nothing else, divides tokens: then separators between them are never empty,
+            and what follows need not be known to predict them.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "b  a"]), vocabulary="spelled")
+        >>> model.separators.known
+        ('', ' ', '  ')
+    """
+
+    def __init__(
+        self,
+        known: tuple[str, ...],
+        counts: Mapping[tuple[int, int], int],
+        spelling: Mapping[tuple[str, str], int],
+        *,
+        divided: bool,
+    ) -> None:
+        self.known, self.counts, self.spelling, self.divided = known, dict(counts), dict(spelling), divided
+        self.alphabet = BETWEEN_WORDS if divided else WHITE_SPACE
+        self._numbers = {text: i for i, text in enumerate(known)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `from_dict` takes, as JSON values."""
+        return {
+            "divided": self.divided,
+            "known": list(self.known),
+            "counts": [[context, which, n] for (context, which), n in sorted(self.counts.items())],
+            "spelling": [[before, following, n] for (before, following), n in sorted(self.spelling.items())],
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> SeparatorModel:
+        """Return the model that `to_dict` describes.
+
+        Args:
+            content: from a file, and so to be looked at.
+
+        Raises:
+            ValueError: it is not such a description.
+        """
+        divided, known = content["divided"], content["known"]
+        alphabet = BETWEEN_WORDS if divided is True else WHITE_SPACE
+        _check(isinstance(divided, bool), "divided")
+        _check(isinstance(known, list) and len(known) <= _MOST_KNOWN and len(set(known)) == len(known), "known")
+        _check(all(isinstance(text, str) and set(text) <= set(alphabet) for text in known), "known")
+        counts, spelling = dict[tuple[int, int], int](), dict[tuple[str, str], int]()
+        for context, which, n in content["counts"]:
+            _check(type(context) is int and 0 <= context < _PLACES * _SIDES * _SIDES * _BEFORE, "counts")
+            _check(type(which) is int and 0 <= which < len(known) and _is_count(n), "counts")
+            counts[context, which] = n
+        for before, following, n in content["spelling"]:
+            _check(before in {"", *alphabet} and following in {"", *alphabet} and _is_count(n), "spelling")
+            spelling[before, following] = n
+        return cls(tuple(known), counts, spelling, divided=divided)
+
+    def logprobs(self, block: Segments, batch: ScoreBatch) -> NDArray[np.float64]:
+        """Return the log-probability of the separator of each row, float64 [rows], nats.
+
+        Args:
+            block: the text.
+            batch: its rows, with spans.
+        """
+        separators = Separators.of_rows(block, batch, divided=self.divided)
+        which = separators.identify(block, self._numbers, learn=False)
+        rows = self._row_of_context[_context(separators, which)]
+        logprobs = self._table[rows, which]  # -1: the last column, what is left for all that are not known
+        for row in np.flatnonzero(which < 0).tolist():
+            logprobs[row] += self._spelled(separators.text(block, row), int(separators.place[row]))
+        return np.where(separators.scored, logprobs, 0.0)
+
+    def probabilities(self, context: int) -> NDArray[np.float64]:
+        """Return the probabilities of separators in a context, float64 [known + 1]; the last is that of all unknown ones.
+
+        Args:
+            context: as `context_of` gives it.
+        """
+        p = np.exp(self._table[self._row_of_context[context]])
+        p[-1] *= 1.0 - math.fsum(self._base(context // (_SIDES * _SIDES * _BEFORE))[:-1])
+        return p
+
+    def context_of(self, place: int, left: bytes, right: bytes, before: str | None) -> int:
+        """Return the context of a separator.
+
+        Args:
+            place: FIRST, INNER, LAST or EMPTY.
+            left: the text before it in its segment; empty if there is none.
+            right: the token behind it; empty at the end of the segment.
+            before: the separator before it in the segment; None if there is none.
+        """
+        side = int(_CLASS_OF[left[-1]]) if left else _NO_SIDE
+        ahead = 0
+        if right and not self.divided:
+            ahead = _CLITIC if right == b"n't" else int(_CLASS_OF[right[0]])
+        which = np.array([0 if before is None else self._numbers.get(before, -1)])
+        rank = 0 if before is None else int(_rank_of(which)[0])
+        return (place * _SIDES * _SIDES + side * _SIDES + ahead) * _BEFORE + rank
+
+    def next_character(self, prefix: str, place: int) -> NDArray[np.float64]:
+        """Return the probabilities of what comes next in an unknown separator that begins so.
+
+        Args:
+            prefix: the characters so far.
+            place: where it stands.
+
+        Returns:
+            float64 [alphabet + 1], by index into `alphabet`, and last of its end. No known separator can come of it.
+        """
+        steps = np.array([self._step(prefix[-1:], following) for following in (*self.alphabet, "")])
+        if place == INNER and self.divided and not prefix:
+            steps[-1] = 0.0
+        mass = math.exp(self._chain(prefix))
+        for text in self.known:
+            if text.startswith(prefix):
+                following = text[len(prefix) : len(prefix) + 1]
+                at = self.alphabet.index(following) if following else len(self.alphabet)
+                steps[at] -= math.exp(self._chain(text) + math.log(self._step(text[-1:], ""))) / mass
+        if place == INNER and self.divided and not prefix:
+            steps[-1] = 0.0
+        return np.maximum(steps, 0.0) / np.maximum(steps, 0.0).sum()
+
+    def _step(self, before: str, following: str) -> float:
+        """Return the probability of a character, or the end (""), after another, or the beginning ("")."""
+        total = self._totals.get(before, 0)
+        return (self.spelling.get((before, following), 0) + 1 / (len(self.alphabet) + 1)) / (total + 1)
+
+    @cached_property
+    def _totals(self) -> Counter[str]:
+        totals = Counter[str]()
+        for (before, _), n in self.spelling.items():
+            totals[before] += n
+        return totals
+
+    def _chain(self, text: str) -> float:
+        """Return the log of the probability that a separator begins so."""
+        return math.fsum(math.log(self._step(text[:i][-1:], character)) for i, character in enumerate(text))
+
+    def _spelled(self, text: str, place: int) -> float:
+        """Return the log-probability of a separator, character by character."""
+        logprob = self._chain(text) + math.log(self._step(text[-1:], ""))
+        if place == INNER and self.divided:
+            return logprob - math.log1p(-self._step("", "")) if text else -math.inf
+        return logprob
+
+    def _base(self, place: int) -> NDArray[np.float64]:
+        """Return the spelled probabilities of the known separators, and one for all others: float64 [known + 1]."""
+        return np.array([*(math.exp(self._spelled(text, place)) for text in self.known), 1.0])
+
+    @cached_property
+    def _tables(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the row of each context, and the log-probabilities of each row: float64 [rows, known + 1]."""
+        sides = _SIDES * _SIDES
+        finest: dict[int, Counter[int]] = {}
+        middle: dict[int, Counter[int]] = {}
+        coarsest: dict[int, Counter[int]] = {place: Counter() for place in range(_PLACES)}
+        for (context, which), n in self.counts.items():
+            finest.setdefault(context, Counter())[which] += n
+            middle.setdefault(context // _BEFORE, Counter())[which] += n
+            coarsest[context // (_BEFORE * sides)][which] += n
+        rows = [self._mixed(coarsest[place], self._base(place)) for place in range(_PLACES)]
+        row_of = np.repeat(np.arange(_PLACES), sides * _BEFORE)
+        for context, counts in sorted(middle.items()):
+            rows.append(self._mixed(counts, rows[context // sides]))
+            row_of[context * _BEFORE : (context + 1) * _BEFORE] = len(rows) - 1
+        for context, counts in sorted(finest.items()):
+            rows.append(self._mixed(counts, rows[row_of[context]]))
+            row_of[context] = len(rows) - 1
+        with np.errstate(divide="ignore"):
+            return row_of, np.log(np.array(rows))
+
+    def _mixed(self, counts: Counter[int], coarser: NDArray[np.float64]) -> NDArray[np.float64]:
+        p = coarser.copy()
+        for which, n in counts.items():
+            p[which] += n
+        mixed: NDArray[np.float64] = p / (counts.total() + 1)
+        return mixed
+
+    @property
+    def _row_of_context(self) -> NDArray[np.int64]:
+        return self._tables[0]
+
+    @property
+    def _table(self) -> NDArray[np.float64]:
+        return self._tables[1]
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 < value < 1 << 53
+
+
+def _check(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(f"separators: {what} is not as lmgauge writes it")
+
+
+class SeparatorCounts:
+    """Counts the separators of a text as it goes by.
+
+    Args:
+        divided: as `SeparatorModel` has it.
+    """
+
+    def __init__(self, *, divided: bool) -> None:
+        self._divided = divided
+        self._numbers: dict[str, int] = {}
+        self._times = Counter[int]()
+        self._counts = Counter[tuple[int, int, int]]()
+
+    def add(self, block: Segments, batch: ScoreBatch) -> None:
+        """Count the separators of a block.
+
+        Args:
+            block: the text.
+            batch: its rows, with spans; nothing else of them is looked at.
+        """
+        separators = Separators.of_rows(block, batch, divided=self._divided)
+        which = separators.identify(block, self._numbers, learn=True)
+        before = np.full(len(which), -1, np.int64)
+        before[1:] = np.where(separators.follows[1:], which[:-1], -1)
+        size = len(self._numbers) + 1
+        context = separators.place * _SIDES * _SIDES + separators.sides
+        keys, n = np.unique((context * size + before + 1) * size + which, return_counts=True)
+        for key, count in zip(keys.tolist(), n.tolist(), strict=True):
+            rest, one = divmod(key, size)
+            self._counts[(*divmod(rest, size), one)] += count
+            self._times[one] += count
+
+    def finish(self) -> SeparatorModel:
+        """Return the model of what was counted."""
+        texts = list(self._numbers)
+        order = sorted(range(len(texts)), key=lambda i: (-self._times[i], texts[i]))[:_MOST_KNOWN]
+        rank = np.full(len(texts) + 1, -1, np.int64)
+        rank[np.array(order, np.int64)] = np.arange(len(order))
+        looked_back_at = [0, *_rank_of(rank[:-1]).tolist()]  # nothing before it; each separator
+        counts = Counter[tuple[int, int]]()
+        spelling = Counter[tuple[str, str]]()
+        for (context, before, which), n in sorted(self._counts.items()):
+            if rank[which] >= 0:
+                counts[context * _BEFORE + looked_back_at[before], int(rank[which])] += n
+        for i, text in enumerate(texts):  # each once: what new ones are like
+            spelling.update(zip(["", *text], [*text, ""], strict=True))
+        return SeparatorModel(tuple(texts[i] for i in order), counts, spelling, divided=self._divided)

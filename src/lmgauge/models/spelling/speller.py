@@ -1,0 +1,182 @@
+"""The speller: how probable a word is as a string of characters, and what is left where known words are taken out."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import ModelFileError
+from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.text.segments import Segments
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary
+from lmgauge.text.white_space import BETWEEN_WORDS
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.model import NgramModel
+
+_FIRST_WORD = len(SPECIAL_TOKENS)
+_PREFIXES = 1 << 14
+
+
+class Speller:
+    """A model of characters that gives every word without white space a probability q(w), end of word included.
+
+    Args:
+        characters: an n-gram model of characters; each segment is a word, and its `</s>` the end of the word.
+
+    Attributes:
+        characters: the model.
+        unseen: what its `<unk>` is shared out among.
+    """
+
+    def __init__(self, characters: NgramModel) -> None:
+        self.characters = characters
+        self.unseen = UnseenCharacters(characters.vocabulary.tokens[_FIRST_WORD:], BETWEEN_WORDS + "\0")
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the model of characters: it determines all probabilities."""
+        return self.characters.fingerprint
+
+    def logprobs(self, words: Segments) -> NDArray[np.float64]:
+        """Return ln q of words, float64 [words], nats.
+
+        Args:
+            words: each a segment.
+        """
+        totals = self.characters.sum_block(words)
+        logprobs = np.where(totals.zeros > 0, -np.inf, totals.nats)
+        for i in np.flatnonzero(totals.unseen).tolist():
+            logprobs[i] += self.unseen.logprobs(words.text(i).decode())
+        return logprobs
+
+
+class Spelling:
+    """A speller beside a vocabulary, whose words are not spelled.
+
+    Args:
+        speller: q.
+        known: the vocabulary of the model of words.
+        known_mass: q of the known words and the empty one, if it was computed before.
+
+    Attributes:
+        speller: q.
+        known: the vocabulary.
+        known_mass: q(known words) + q(empty word), 0 to 1.
+
+    Raises:
+        ModelFileError: known words take all of q.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "ab c"]), vocabulary="spelled")
+        >>> words = lmgauge.Corpus.from_strings(["ba", "cab"])
+        >>> bool((model.spelling.logprobs(next(iter(words))) < 0).all())
+        True
+    """
+
+    def __init__(self, speller: Speller, known: Vocabulary, known_mass: float | None = None) -> None:
+        self.speller, self.known = speller, known
+        self.known_mass = self._sum_known() if known_mass is None else known_mass
+        if not self.known_mass < 1:
+            raise ModelFileError(f"known words have all of the probability that the speller has to give: {self.known_mass}")
+
+    def _sum_known(self) -> float:
+        return math.fsum([*np.exp(self._known_logprobs).tolist(), self._empty])
+
+    @property
+    def _empty(self) -> float:
+        first = self.speller.characters.log_distribution(np.array([BOS], np.uint32))
+        return float(np.exp(first[EOS]))
+
+    @cached_property
+    def _known_logprobs(self) -> NDArray[np.float64]:
+        """Return ln q of each known word, float64 [vocabulary - 3]."""
+        return self.speller.logprobs(words_of(self.known))
+
+    def logprobs(self, words: Segments) -> NDArray[np.float64]:
+        """Return the natural logs of the probabilities of unseen words, float64 [words]: of which word it is.
+
+        Args:
+            words: each a segment, none of them known.
+        """
+        return self.speller.logprobs(words) - math.log1p(-self.known_mass)
+
+    def next_character(self, prefix: str) -> NDArray[np.float64]:
+        """Return the probabilities of what comes next in an unseen word that begins so.
+
+        Args:
+            prefix: the characters so far.
+
+        Returns:
+            float64 [alphabet], by ids of `speller.characters.vocabulary`: `</s>` ends the word, `<unk>` is a character outside
+            the alphabet (`speller.unseen` says which). Their products are those of `logprobs`: no known word can come of it.
+        """
+        return self._next_character(prefix).copy()
+
+    @cached_property
+    def _next_character(self):  # type: ignore[no-untyped-def]
+        return lru_cache(maxsize=_PREFIXES)(self._compute_next_character)
+
+    def _compute_next_character(self, prefix: str) -> NDArray[np.float64]:
+        vocabulary = self.speller.characters.vocabulary
+        ids = np.concatenate(([BOS], vocabulary.ids(prefix))).astype(np.uint32)
+        p = np.exp(self.speller.characters.log_distribution(ids))
+        p -= self._known_next(prefix.encode(), self._prefix_logprob(ids, prefix))
+        if not prefix:
+            p[EOS] = 0.0
+        return np.maximum(p, 0.0) / np.maximum(p, 0.0).sum()
+
+    def _prefix_logprob(self, ids: NDArray[np.uint32], prefix: str) -> float:
+        """Return the log of the probability that a word begins so, nats."""
+        steps = (
+            float(self.speller.characters.log_distribution(ids[: i + 1])[following]) for i, following in enumerate(ids[1:])
+        )
+        return math.fsum([*steps, self.speller.unseen.logprobs(prefix)])
+
+    def _known_next(self, prefix: bytes, logprob: float) -> NDArray[np.float64]:
+        """Return how much of what comes next leads to known words, by character: float64 [alphabet], of the prefix' mass."""
+        from bisect import bisect_left
+
+        words, logprobs = self._sorted_words
+        vocabulary = self.speller.characters.vocabulary
+        low = bisect_left(words, prefix)
+        high = bisect_left(words, prefix + b"\xff", lo=low)  # no UTF-8 has this byte
+        following = np.empty(high - low, np.int64)
+        of_character: dict[bytes, int] = {b"": EOS}
+        for i, word in enumerate(words[low:high]):
+            rest = word[len(prefix) : len(prefix) + 4]
+            character = rest[: _length(rest)]
+            if character not in of_character:
+                of_character[character] = vocabulary.id(character.decode())
+            following[i] = of_character[character]
+        return np.bincount(following, np.exp(logprobs[low:high] - logprob), len(vocabulary))
+
+    @cached_property
+    def _sorted_words(self) -> tuple[list[bytes], NDArray[np.float64]]:
+        """Return the known words in the order of their bytes, and ln q of each."""
+        words = words_of(self.known)
+        texts = [words.text(i) for i in range(len(words))]
+        order = sorted(range(len(texts)), key=texts.__getitem__)
+        return [texts[i] for i in order], self._known_logprobs[np.array(order, np.int64)]
+
+
+def _length(rest: bytes) -> int:
+    """Return how many bytes the first character has."""
+    first = rest[0] if rest else 0
+    return 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0) if rest else 0
+
+
+def words_of(vocabulary: Vocabulary) -> Segments:
+    """Return the words of a vocabulary, without `<unk>`, `<s>` and `</s>`, each as a segment.
+
+    Example:
+        >>> words_of(Vocabulary.from_tokens(["the", "cat"])).text(1)
+        b'cat'
+    """
+    bounds = vocabulary.offsets
+    return Segments(vocabulary.bytes, bounds[_FIRST_WORD:-1].copy(), bounds[_FIRST_WORD + 1 :].copy(), "the vocabulary")

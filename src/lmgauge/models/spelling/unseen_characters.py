@@ -1,0 +1,66 @@
+"""How probable each character of Unicode is that a model has not met: by the bytes of its UTF-8, never zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+_CODE_POINTS = 0x110000
+_SURROGATES = slice(0xD800, 0xE000)
+# What the bytes of UTF-8 fix one after another: blocks of 4,096 and 64 code points, and the code point.
+_BLOCKS = (1 << 12, 1 << 6, 1)
+
+
+class UnseenCharacters:
+    """A distribution over the characters outside an alphabet.
+
+    Level by level (blocks of 4,096 code points, of 64, single ones), what k characters of the alphabet share has the
+    probability (k + s) / (n + 1) among the n of its block, where s is its share of that block's code points: scripts that the
+    alphabet has are likelier than others. The alphabet itself is then left out.
+
+    Args:
+        alphabet: the characters that are not unseen, each once.
+        impossible: those that cannot come, such as white space in words.
+
+    Example:
+        >>> unseen = UnseenCharacters("abc", " ")
+        >>> bool(unseen.logprob("d") > unseen.logprob("я")), float(unseen.logprob("a"))
+        (True, -inf)
+    """
+
+    def __init__(self, alphabet: Sequence[str], impossible: Sequence[str] = "") -> None:
+        self._alphabet = np.array([ord(character) for character in alphabet], np.int64)
+        self._impossible = np.array([ord(character) for character in impossible], np.int64)
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Probabilities by code point, float64 [1,114,112]; they sum to one, 0 for what is not an unseen character."""
+        size, seen = np.ones(_CODE_POINTS), np.zeros(_CODE_POINTS)
+        size[_SURROGATES] = 0.0
+        seen[self._alphabet] = 1.0
+        p = np.ones(1)
+        above, above_seen = size.sum(keepdims=True), seen.sum(keepdims=True)
+        for width in _BLOCKS:
+            here, here_seen = size.reshape(-1, width).sum(axis=1), seen.reshape(-1, width).sum(axis=1)
+            times = len(here) // len(p)
+            share = here / np.repeat(np.maximum(above, 1.0), times)
+            p = np.repeat(p, times) * (here_seen + share) / np.repeat(above_seen + 1.0, times)
+            above, above_seen = here, here_seen
+        p[self._alphabet] = 0.0
+        p[self._impossible] = 0.0
+        p[_SURROGATES] = 0.0
+        probabilities: NDArray[np.float64] = p / p.sum()
+        return probabilities
+
+    def logprob(self, character: str) -> float:
+        """Return the natural log of the probability of a character; -inf for one of the alphabet."""
+        p = float(self.probabilities[ord(character)])
+        return float(np.log(p)) if p > 0 else -np.inf
+
+    def logprobs(self, text: str) -> float:
+        """Return the sum of the logs of the unseen characters of a text, nats; those of the alphabet count nothing."""
+        p = self.probabilities[[ord(character) for character in text]]
+        return float(np.log(p[p > 0]).sum())

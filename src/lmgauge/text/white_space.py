@@ -1,0 +1,48 @@
+"""White space between tokens: which characters it is made of, and how much of each token's span it is."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.text.segments import Segments, is_white_space
+
+BETWEEN_WORDS = " \t\n\v\f\r"
+"""ASCII white space, which no token of a tokenizer of words has in it."""
+WHITE_SPACE = BETWEEN_WORDS + "\x1c\x1d\x1e\x1f\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+"""All characters of white space in Unicode, which some tokenizers drop between words."""
+_ASCII = 0x80
+
+
+def white_space_before(
+    block: Segments, begins: NDArray[np.int64], ends: NDArray[np.int64], *, unicode: bool
+) -> NDArray[np.int64]:
+    """Return how many bytes at the beginning of each span are white space, int64 [spans].
+
+    Args:
+        block: the text.
+        begins: int64 [spans], where each begins in `block.data`.
+        ends: int64 [spans], one past its last byte.
+        unicode: whether white space that is not ASCII counts, as for a tokenizer that drops it.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> block = next(iter(Corpus.from_strings(["the  cat "])))
+        >>> white_space_before(block, np.array([0, 3, 8]), np.array([3, 8, 9]), unicode=False).tolist()
+        [0, 2, 1]
+    """
+    if not len(begins):
+        return np.zeros(0, np.int64)
+    data = block.data
+    white = is_white_space(data)
+    last = len(data) - 1
+    first = white[np.minimum(begins, last)] & (begins < ends)
+    second = white[np.minimum(begins + 1, last)] & (begins + 1 < ends)
+    lengths = first.astype(np.int64)
+    irregular = first & second
+    if unicode:
+        irregular |= (data[np.minimum(begins + first, last)] >= _ASCII) & (begins + first < ends)
+    for row in np.flatnonzero(irregular).tolist():
+        text = data[begins[row] : ends[row]].tobytes()
+        lengths[row] = len(text) - len(text.decode().lstrip(WHITE_SPACE if unicode else BETWEEN_WORDS).encode())
+    return lengths
