@@ -98,7 +98,8 @@ def train(
             good-turing.
         texts: a path, several, or a `Corpus`; each line is a sentence.
         order: length of the longest n-grams, in tokens, from 1.
-        tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json or a SentencePiece .model.
+        tokenizer: whitespace, treebank, character, byte, icu, icu:<locale>, or the path of a tokenizer.json or a
+            SentencePiece .model.
         normalizer: what is done to the text before that: ccnet; None: nothing.
         vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible;
             spelled: they are spelled, and white space is predicted: every text has a probability (the text is read twice).
