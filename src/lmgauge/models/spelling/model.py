@@ -22,6 +22,7 @@ from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.models.spelling.writing import EventWriter, token_text
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
@@ -227,6 +228,23 @@ class SpelledModel(ScoresStrings):
             UsageError: an id is outside the vocabulary.
         """
         return self.inner.log_distribution(context_ids)  # type: ignore[arg-type]
+
+    def writer(self, text: bytes = b"", begin: int | None = None) -> EventWriter:
+        """Return what writes the events of a segment as its text, step by step, e.g. for a coder or to draw text.
+
+        Args:
+            text: UTF-8 that the segment has already.
+            begin: where its last event begins in it, bytes, with the white space before it; None if it has no event.
+        """
+        return EventWriter(self, text, begin)
+
+    def text_of(self, token: int) -> str:
+        """Return the text that a known token stands for.
+
+        Args:
+            token: id.
+        """
+        return token_text(self.vocabulary.token(token), self.inner)
 
     def save(self, path: str | Path) -> None:
         """Write the model: the folder of the model inside, with a folder `spelling` in it.
