@@ -29,7 +29,7 @@ from lmgauge.errors import InputError
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN, ScoreBatch
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -230,7 +230,7 @@ class _ChosenRows:
             rows = rows_among(self._chosen, seen, len(batch))
             documents = batch.extra.get("document")
             of_rows = np.full(len(rows), -1) if documents is None else documents[rows].astype(np.int64)
-            self._parts.append((batch.token_ids[rows], batch.logprob[rows], batch.row_segments()[rows], of_rows))
+            self._parts.append((batch.token_ids[rows], batch.event_logprob()[rows], batch.row_segments()[rows], of_rows))
             seen += len(batch)
             yield batch
 
@@ -280,7 +280,7 @@ def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.u
         InputError: the model does not know a token.
     """
     vocabulary = model.vocabulary
-    special = {OOV: vocabulary.id("<unk>"), EOS_KIND: vocabulary.id("</s>")}
+    special = {OOV: vocabulary.id("<unk>"), SPELLED: vocabulary.id("<unk>"), EOS_KIND: vocabulary.id("</s>")}
     used = np.unique(batch.token_ids[batch.kind == TOKEN])
     own = np.zeros(len(batch.strings.tokens), np.uint32)
     for i in used.tolist():

@@ -160,7 +160,8 @@ class RankStatistics:
         first, top_5, top_10: share of events whose token was the most probable, or among the 5 or 10 most probable.
         mean_reciprocal_rank: mean of 1 / rank.
         mean_entropy_bits: what the model expected to pay for an event.
-        mean_surprisal_bits: what it paid; infinite with an event of probability zero.
+        mean_surprisal_bits: what it paid, letters of unseen words and white space left out; infinite with an event of
+            probability zero.
     """
 
     events: int
@@ -199,7 +200,7 @@ class RankSums:
             return
         self._events += len(batch)
         self._columns &= batch.extra.keys()
-        self._sums["surprisal"].append(-float(batch.logprob.sum()))
+        self._sums["surprisal"].append(-float(batch.event_logprob().sum()))
         if "rank" in self._columns:
             rank = batch.extra["rank"]
             for i, most in enumerate((1, 5, 10)):
