@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
-from lmgauge.distributions.blocks import by_event, computes_many, distributions_of, rows_among
+from lmgauge.distributions.blocks import by_event, computes_many, distributions_of, of_events, rows_among
 from lmgauge.distributions.forecasts import DECADES, TENTHS, Forecasts, bins_of
 from lmgauge.distributions.reduce import reduced
 from lmgauge.distributions.reductions import Columns
@@ -173,6 +173,7 @@ def calibrate(
     chosen = None
     if contexts is not None and contexts < events:
         chosen = np.sort(np.random.default_rng(seed).choice(events, contexts, replace=False, shuffle=False))
+    model = of_events(model)
     rows = _ChosenRows(run, model, chosen)
     if tables is None:
         tables = (batch for _, (batch,) in lockstep([run.batches()], None, [run.name]))
