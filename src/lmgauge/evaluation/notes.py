@@ -43,11 +43,11 @@ def _unseen_words(tally: Tally) -> Iterator[str]:
 def _spelled_words(tally: Tally) -> str:
     """Say what of the bits is letters of unseen words and white space."""
     bits = nats_to_bits(-tally.nats())
-    shares = {name: nats_to_bits(-tally.part_nats(name)) / bits if bits else 0.0 for name in (SPELLING, SEPARATOR)}
-    rate = tally.events[SPELLED] / tally.tokens if tally.tokens else 0.0
-    note = f"{100 * rate:.1f} % of the tokens are unseen words, spelled letter by letter: {100 * shares[SPELLING]:.1f} % of the bits"
-    if SEPARATOR in tally.parts:
-        note += f" are their letters, {100 * shares[SEPARATOR]:.1f} % the white space between words"
-    else:
-        note += " say which they are"
-    return note
+    letters, space = (100 * nats_to_bits(-tally.part_nats(name)) / (bits or 1.0) for name in (SPELLING, SEPARATOR))
+    of_tokens = f"{100 * tally.events[SPELLED] / (tally.tokens or 1):.1f} % of the tokens are unseen"
+    if SEPARATOR not in tally.parts:
+        return f"{of_tokens} characters: {letters:.1f} % of the bits say which they are"
+    return (
+        f"{of_tokens} words, spelled letter by letter: {letters:.1f} % of the bits are their letters, {space:.1f} % the white "
+        "space between words"
+    )

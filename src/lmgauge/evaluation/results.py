@@ -36,7 +36,7 @@ class Evaluation(Shown):
         interval: of 95 %, of the perplexity; None for a single segment.
         independence, documents_by: what the interval takes as independent, in words, and what tells documents apart
             ("files", ..., "unknown").
-        events: of which `tokens`, `sentence_ends` (`</s>`), and among the tokens `oov` (unseen words, as `<unk>` or spelled).
+        events: of which `tokens`, `sentence_ends` (`</s>`), and among the tokens `oov` (unseen words, spelled or not).
         oov_rate: share of the tokens, 0 to 1.
         perplexity_without_eos, perplexity_without_oov: over the tokens, and over all events but unseen words.
         word_perplexity: by the words of the source text, whatever the tokens are.
@@ -55,8 +55,8 @@ class Evaluation(Shown):
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
         scored_share: share of the text's bytes that is scored, below 1 where a protocol leaves tokens out, or None.
-        spelling_bits, separator_bits: of all bits those of the letters of unseen words, and of the white space between words;
-            None of a table that has no such columns.
+        spelling_bits, separator_bits: of all bits those of the letters of unseen words, and of the white space between
+            words; None of a table that has no such columns.
         source_figures: what the program whose protocol was followed prints, under its own names; empty without a protocol.
 
     Example:
@@ -116,7 +116,7 @@ class Evaluation(Shown):
     separator_bits: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values, full precision; infinities stay floats. The two of spelled words only with them."""
+        """Return all fields as plain values, full precision; infinities stay floats. Bits of spelling only where known."""
         plain = asdict(self)
         return {name: value for name, value in plain.items() if value is not None or name not in _OF_SPELLED}
 

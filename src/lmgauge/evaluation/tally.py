@@ -112,9 +112,10 @@ class Tally:
             column = np.where(batch.logprob > -np.inf, np.asarray(batch.extra[name], np.float64), 0.0)
             over = np.flatnonzero(~((column <= 0) & (column >= batch.logprob - _ROUNDING)))
             if len(over):
+                i = over[0]
                 raise InputError(
-                    f"segment {batch.row_segments()[over[0]]}: {name} {column[over[0]]} is not a part of the log-probability "
-                    f"{batch.logprob[over[0]]}; the column has natural logs, none above 0 and none below it"
+                    f"segment {batch.row_segments()[i]}: {name} {column[i]} is not a part of the log-probability "
+                    f"{batch.logprob[i]}; the column has natural logs, none above 0 and none below it"
                 )
             of_kinds = self.parts.setdefault(name, [0] * len(KINDS))
             for kind, total in enumerate(_exact_by_kind(column, batch.kind)):

@@ -31,6 +31,7 @@ from lmgauge.text.white_space import white_space_before
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
+    from lmgauge.distributions.blocks import BlockDistributions
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
 
