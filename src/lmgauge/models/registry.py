@@ -219,7 +219,7 @@ def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageMode
             raise ModelFileError(f"{path}: no such model; a model is {_KINDS}; train one with `lmgauge train`")
         return _load_network(name, options)
     model = _load_folder(path, name, options)
-    if not (path / SPELLING_FOLDER).is_dir():
+    if not os.path.lexists(path / SPELLING_FOLDER):
         return model
     from lmgauge.models.spelling.storage import load_spelling
 
