@@ -105,7 +105,7 @@ def train_spelled(
         if in_memory:
             model.save(os.fspath(resources.output))
         else:
-            add_spelling(model, resources.output)
+            add_spelling(model, Path(resources.output))
     return model
 
 

@@ -233,7 +233,7 @@ def train(
     corpus = read_texts(files.texts, reading)
     refuse_replacing({"-o": files.output}, [*(source.path for source in corpus.sources), *filter(None, [files.words])])
     with progress() as listener:
-        model = run(  # type: ignore[call-overload]  # click has checked the choices
+        model = run(  # type: ignore[call-overload,misc]  # click has checked the choices
             kind,
             corpus,
             words=None if files.words is None else read_word_list(files.words),

@@ -186,8 +186,10 @@ def is_folder_of(model_type: str, *names: str) -> Callable[[Path], bool]:
         names: of its files, or patterns of them (`component-*`).
     """
 
+    known = (*names, SPELLING_FOLDER, f".{SPELLING_FOLDER}.*")  # the last is what a run that was killed left behind
+
     def is_ours(path: Path) -> bool:
-        if not all(any(fnmatchcase(file.name, name) for name in (*names, SPELLING_FOLDER)) for file in path.iterdir()):
+        if not all(any(fnmatchcase(file.name, name) for name in known) for file in path.iterdir()):
             return False
         try:
             return read_config(path).get("model_type") == model_type

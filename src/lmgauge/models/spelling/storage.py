@@ -1,8 +1,8 @@
 """The folder `spelling` inside the folder of a model: the model of characters, and config.json with the separators.
 
-The rest of the folder is the model as it was: other programs read it as before. What the folder says is believed as far as it
-fits the model beside it: tokenizer, vocabulary, model of characters. The probability of the known words, by which all others
-are divided, is computed anew before it is believed, once for each file (`verified_files`).
+The rest of the folder is the model as it was: other programs read it as before. What the folder says is believed as far as
+it fits the model beside it: tokenizer, vocabulary, model of characters. The probability of the known words, by which all
+others are divided, is computed anew before it is believed, once for each file (`verified_files`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel, check_format, is_folder_of, read_config
+from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel, check_format, read_config
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.separators import SeparatorModel, divided_by_white_space
 from lmgauge.models.spelling.speller import Speller, Spelling
@@ -33,8 +33,6 @@ _KIND = "lmgauge-spelling"
 _CONFIG, _CHARACTERS = "config.json", "characters"
 _AGAIN = "spell the model again (`lmgauge spell MODEL --train TEXT --replace`)"
 _ROUNDING = 1e-9  # of what is left to unseen words: machines may differ in the last digits of an exponential
-is_spelling_folder = is_folder_of(_KIND, _CONFIG, _CHARACTERS)
-"""Tells whether a folder is a speller and nothing else, so that a new one may replace it."""
 
 
 def save_spelled(model: SpelledModel, path: str | Path) -> None:
@@ -50,6 +48,15 @@ def save_spelled(model: SpelledModel, path: str | Path) -> None:
             file.rename(folder / file.name)
         inner.rmdir()
         add_spelling(model, folder)
+
+
+def is_spelling_folder(path: Path) -> bool:
+    """Return True if a folder has the files of a speller, sound or not, and nothing else: a new one may replace it.
+
+    Args:
+        path: the folder.
+    """
+    return {file.name for file in path.iterdir()} <= {_CONFIG, _CHARACTERS}
 
 
 def _never(path: Path) -> bool:
@@ -157,7 +164,9 @@ def load_spelling(path: Path, inner: LanguageModel) -> SpelledModel:
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         if isinstance(error, LmgaugeError) and not isinstance(error, (UsageError, InputError)):
             raise
-        raise ModelFileError(f"{folder}: config.json does not describe a speller of this model ({error}); {_AGAIN}") from error
+        raise ModelFileError(
+            f"{folder}: config.json does not describe a speller of this model ({error}); {_AGAIN}"
+        ) from error
     return model
 
 

@@ -149,7 +149,9 @@ def run_training(
         text, vocabulary = _read(texts, tokenizer, settings, run)
         spelling = None
         if run.vocabulary == "spelled":
-            spelling = learn_network_spelling(texts, tokenizer, vocabulary, threads=torch.get_num_threads(), progress=progress)
+            spelling = learn_network_spelling(
+                texts, tokenizer, vocabulary, threads=torch.get_num_threads(), progress=progress
+            )
         held_out = None
         if valid is not None:
             context, reserved = settings.context, run.reserved
@@ -390,9 +392,7 @@ def _describe(
     setattr(model.config, CONFIG_KEY, said)
 
 
-def _write(
-    model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Path, spelling: NetworkSpelling | None
-) -> None:
+def _write(model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Path, spelling: NetworkSpelling | None) -> None:
     if not finite(model):
         raise TrainingFailedError(f"{output}: not written, as parameters of the model are not finite")
     with quiet(), writing_directory(output, is_ours=is_trained_here) as folder:

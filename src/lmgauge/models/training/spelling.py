@@ -82,8 +82,8 @@ def whole_already(tokenizer: str) -> str:
         tokenizer: its name.
     """
     return (
-        f"tokenizer {tokenizer}: subwords and bytes give every text a probability as they are, so that no word is left to be "
-        "spelled; leave out the vocabulary, or train on words"
+        f"tokenizer {tokenizer}: subwords and bytes give every text a probability as they are, so that no word is left to "
+        "be spelled; leave out the vocabulary, or train on words"
     )
 
 
