@@ -67,10 +67,10 @@ PUD_OF = {"zh": "zh-Hant"}
 
 def books(megabytes: float, test_megabytes: float | None = None) -> Texts:
     """Return the first so many MB of the books to learn from; all of their test part, or its first so many MB."""
-    train = _beginning(harness.book_text("train.txt"), megabytes)
+    train = beginning(harness.book_text("train.txt"), megabytes)
     test = harness.book_text("test.txt")
-    return Texts("books", train, _beginning(harness.book_text("valid.txt"), 1.0),
-                 _beginning(test, test_megabytes) if test_megabytes else test)  # fmt: skip
+    return Texts("books", train, beginning(harness.book_text("valid.txt"), 1.0),
+                 beginning(test, test_megabytes) if test_megabytes else test)  # fmt: skip
 
 
 def treebank() -> Texts:
@@ -150,7 +150,7 @@ def models_folder(texts: Texts) -> Path:
 def _lines_of(name: str, megabytes: float) -> list[bytes]:
     packed = name.startswith("../")
     if packed:
-        path = _beginning(harness.book_text("train.txt"), megabytes)
+        path = beginning(harness.book_text("train.txt"), megabytes)
     elif name.endswith(".gz"):
         path = harness.open_corpus(f"multilingual/{name}")
     else:
@@ -158,7 +158,7 @@ def _lines_of(name: str, megabytes: float) -> list[bytes]:
     return path.read_bytes().splitlines(keepends=True)
 
 
-def _beginning(path: Path, megabytes: float) -> Path:
+def beginning(path: Path, megabytes: float) -> Path:
     """Return a file with the first so many MB of a text, up to the end of a line."""
     target = path.with_name(f"{path.stem}-{megabytes:g}MB.txt")
     if not target.exists():
