@@ -286,8 +286,20 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
         {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
         spans_apart=sum(b.spans_apart for b in batches),
         gaps=sum(b.gaps for b in batches),
-        begins=np.concatenate([b.starts() for b in batches]) if any(len(b.begins) for b in batches) else first.begins,
+        begins=_joined_begins(batches, starts_of(np.concatenate([b.ends for b in batches]), events)),
     )
+
+
+def _joined_begins(batches: Sequence[ScoreBatch], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where spans of joined batches start: empty if all tile, else `starts` but where a batch has its own."""
+    if not any(len(batch.begins) for batch in batches):
+        return batches[0].begins
+    at = 0
+    for batch in batches:
+        if len(batch.begins):
+            starts[at : at + len(batch)] = batch.begins
+        at += len(batch)
+    return starts
 
 
 @dataclass(frozen=True, slots=True)
