@@ -59,6 +59,10 @@ def train(
 def train(
     kind: SmoothingKind, texts: Text, *, vocabulary: Literal["spelled"], **others: Unpack[NgramKeywords]
 ) -> SpelledModel: ...
+@overload
+def train(
+    kind: SmoothingKind, texts: Text, *, vocabulary: VocabularyKind, **others: Unpack[NgramKeywords]
+) -> NgramModel | SpelledModel: ...
 def train(
     kind: SmoothingKind,
     texts: Text,
@@ -96,8 +100,8 @@ def train(
         order: length of the longest n-grams, in tokens, from 1.
         tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json or a SentencePiece .model.
         normalizer: what is done to the text before that: ccnet; None: nothing.
-        vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible; spelled:
-            they are spelled, and white space is predicted, so that every text has a probability (the text is read twice).
+        vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible;
+            spelled: they are spelled, and white space is predicted: every text has a probability (the text is read twice).
         min_count: words that occur less often become `<unk>`.
         vocab_size: only this many of the most frequent words stay.
         words: the vocabulary, as a list of words.
@@ -120,7 +124,8 @@ def train(
         progress: called with a few words when a stage begins.
 
     Returns:
-        The model, memory-mapped if made in parts; a `SpelledModel` where unseen words are spelled. Where discounts could not be estimated, `model.record.notes` says so.
+        The model, memory-mapped if made in parts; a `SpelledModel` where unseen words are spelled. Where discounts could not
+        be estimated, `model.record.notes` says so.
 
     Raises:
         InputError: the text cannot be used, or something is in the way of the output.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import click
 
@@ -24,6 +24,9 @@ from lmgauge.files import refuse_replacing
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.training.settings import NEURAL_KINDS, RunSettings, SettingsChanges
 from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.model import NgramModel
 
 
 class _Smoothing(TypedDict):
@@ -226,8 +229,8 @@ def train(
     corpus = read_texts(files.texts, reading)
     refuse_replacing({"-o": files.output}, [*(source.path for source in corpus.sources), *filter(None, [files.words])])
     with progress() as listener:
-        model = run(
-            kind,  # type: ignore[arg-type]  # click has checked it
+        model = run(  # type: ignore[call-overload, misc]  # click has checked the choices
+            kind,
             corpus,
             words=None if files.words is None else read_word_list(files.words),
             tokenizer=shared.tokenizer,
@@ -243,16 +246,17 @@ def train(
         )
         if not output:
             listener(f"saving {files.output}")
-            model.save(files.output, trie=form.trie, quantize=form.quantize, array=form.array)
+            cast("NgramModel", model).save(files.output, trie=form.trie, quantize=form.quantize, array=form.array)
     if files.as_json:
         click.echo(to_json(model.to_dict() | {"path": files.output, "fingerprint": model.fingerprint}))
         return
-    types = ", ".join(f"{n:,}" for n in model.types)
-    events = model.record.training["events"]
+    inner = cast("NgramModel", getattr(model, "inner", model))
+    types = ", ".join(f"{n:,}" for n in inner.types)
+    events = inner.record.training["events"]
     say(
-        f"{files.output}: {kind}, order {model.order}, trained on {events:,} events; n-grams of order 1, 2, ...: {types}",
+        f"{files.output}: {kind}, order {inner.order}, trained on {events:,} events; n-grams of order 1, 2, ...: {types}",
         err=True,
     )
-    for note in model.record.notes:
+    for note in inner.record.notes:
         say(f"note: {note}", err=True)
     sys.stderr.flush()

@@ -306,7 +306,10 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 _INTEGERS = ("segment", "start", "end", "context", "rank")
-_FLOATS = ("entropy", "mean_logprob", "logprob_deviation", "mass", "word_boundary", "kl", "base_logprob", "spelling", "separator")
+_FLOATS = (
+    *("entropy", "mean_logprob", "logprob_deviation", "mass", "word_boundary", "kl", "base_logprob"),
+    *("spelling", "separator"),
+)
 _LISTS = ("top_tokens", "top_logprobs")
 _COLUMNS = frozenset((*_INTEGERS, *_FLOATS, *_LISTS, "logprob", "token", "kind", "document"))
 _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it

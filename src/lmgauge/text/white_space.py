@@ -9,7 +9,9 @@ from lmgauge.text.segments import Segments, is_white_space
 
 BETWEEN_WORDS = " \t\n\v\f\r"
 """ASCII white space, which no token of a tokenizer of words has in it."""
-WHITE_SPACE = BETWEEN_WORDS + "\x1c\x1d\x1e\x1f\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+WHITE_SPACE = (
+    f"{BETWEEN_WORDS}\x1c\x1d\x1e\x1f\x85\xa0\u1680{''.join(map(chr, range(0x2000, 0x200B)))}\u2028\u2029\u202f\u205f\u3000"
+)
 """All characters of white space in Unicode, which some tokenizers drop between words."""
 _ASCII = 0x80
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import SmoothingKind
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.custom import rows_of_block
 from lmgauge.models.ngram.settings import NgramTrainingSettings
@@ -19,14 +20,15 @@ from lmgauge.models.spelling.speller import Speller, words_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.tokens import Tokenizer
-from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, VocabularyBuilder
+from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
 
 ORDER = 6
 """Characters of the longest n-grams of a speller, its default."""
 MAX_COUNT = 1
 """Words that occur at most this often in the training text are what a speller learns from, by default."""
-_SMOOTHING = "modified-kneser-ney"
+_SMOOTHING: SmoothingKind = "modified-kneser-ney"
 _DIVIDED = "whitespace"
+_NO_WORDS = Vocabulary.from_tokens(())
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def _read(corpus: Corpus, tokenizer: Tokenizer) -> tuple[list[str], NDArray[np.i
         here[: len(counts)] += counts
         counts = here
         events = int(np.count_nonzero(encoded.ids != BOS))
-        separators.add(block, rows_of_block(block, encoded, builder, np.zeros(events)))
+        separators.add(block, rows_of_block(block, encoded, _NO_WORDS, np.zeros(events)))
     vocabulary = builder.finish()
     words = words_of(vocabulary)
     if not len(words):

@@ -31,7 +31,6 @@ from lmgauge.text.white_space import white_space_before
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
-    from lmgauge.distributions.blocks import BlockDistributions
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
 
@@ -201,9 +200,7 @@ class SpelledModel(ScoresStrings):
         logprob = batch.logprob + sum(parts.values())
         return replace(batch, logprob=logprob, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy))
 
-    def _words(
-        self, block: Segments, batch: ScoreBatch, owner: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> Segments:
+    def _words(self, block: Segments, batch: ScoreBatch, owner: NDArray[np.int64], rows: NDArray[np.int64]) -> Segments:
         """Return the words of some rows as segments, without the white space before them."""
         at = block.starts[owner[rows]]
         begins, ends = at + batch.starts()[rows], at + batch.ends[rows]
@@ -252,19 +249,21 @@ class SpelledModel(ScoresStrings):
         Args:
             reserved: refuse, escape or unk (a literal `<unk>` is then spelled).
         """
-        inner = with_reserved([self.inner], reserved)[0]
+        inner: LanguageModel = with_reserved([self.inner], reserved)[0]
         return SpelledModel(inner, self.speller, self.separators, known_mass=self._known_mass)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as plain values."""
-        inner = getattr(self.inner, "to_dict", dict)()
+        inner: dict[str, Any] = getattr(self.inner, "to_dict", dict)()
         return {**inner, "vocabulary": "spelled", "label": self.label, "fingerprint": self.fingerprint}
 
     def __repr__(self) -> str:
         return f"SpelledModel({self.inner!r})"
 
 
-_OF_INNER = frozenset({"options", "log_distributions", "contexts_at_a_time", "reserved", "settings", "order", "record", "types"})
+_OF_INNER = frozenset(
+    {"options", "log_distributions", "contexts_at_a_time", "reserved", "settings", "order", "record", "types"}
+)
 
 
 def _word_bytes(text: bytes) -> bytes:

@@ -33,7 +33,7 @@ _NO_SIDE, _LETTER, _DIGIT, _OTHER, _CLITIC = range(5)
 
 
 def _classes() -> NDArray[np.int64]:
-    """Return the class of a character by a byte of its UTF-8, int64 [256]: each ASCII punctuation mark has one of its own."""
+    """Return the class of a character by a byte of its UTF-8, int64 [256]; each ASCII punctuation mark has its own."""
     classes = np.full(256, _OTHER, np.int64)
     following = _CLITIC + 1
     for byte in range(33, 127):
@@ -95,10 +95,12 @@ class Separators:
             if batch.before is not None:
                 scored[first] &= ~batch.before.crossing[batch.segment_events > 0]
         is_end = batch.kind == EOS_KIND
-        place = np.where(is_end, np.where(behind, LAST, EMPTY), np.where(behind, INNER, FIRST))
+        place = np.where(is_end, np.where(behind, LAST, EMPTY), np.where(behind, INNER, FIRST)).astype(np.int64)
         left = np.where(behind, _CLASS_OF[data[np.maximum(begins - 1, 0)]] if len(data) else 0, _NO_SIDE)
-        right = _NO_SIDE if divided else np.where(is_end, _NO_SIDE, _class_ahead(data, begins + lengths, ends))
-        return cls(place, left * _SIDES + right, begins, lengths, ~first, scored)
+        sides = (left * _SIDES).astype(np.int64)
+        if not divided:
+            sides += np.where(is_end, _NO_SIDE, _class_ahead(data, begins + lengths, ends))
+        return cls(place, sides, begins, lengths, ~first, scored)
 
     def text(self, block: Segments, row: int) -> str:
         """Return a separator.
@@ -164,7 +166,7 @@ class SeparatorModel:
     Args:
         known: the separators that were counted, the commonest first.
         counts: how often each (context, index into `known`) was seen.
-        spelling: how often each (character before, character) was seen in separators, "" before the first and behind the last.
+        spelling: how often each (character before, character) was seen in separators, "" before the first, behind the last.
         divided: True if ASCII white space, and nothing else, divides tokens: then separators between them are never empty,
             and what follows need not be known to predict them.
 
@@ -231,10 +233,11 @@ class SeparatorModel:
         separators = Separators.of_rows(block, batch, divided=self.divided)
         which = separators.identify(block, self._numbers, learn=False)
         rows = self._row_of_context[_context(separators, which)]
-        logprobs = self._table[rows, which]  # -1: the last column, what is left for all that are not known
+        logprobs: NDArray[np.float64] = self._table[rows, which]  # -1: the last column, what is left for others
         for row in np.flatnonzero(which < 0).tolist():
             logprobs[row] += self._spelled(separators.text(block, row), int(separators.place[row]))
-        return np.where(separators.scored, logprobs, 0.0)
+        logprobs[~separators.scored] = 0.0
+        return logprobs
 
     def probabilities(self, context: int) -> NDArray[np.float64]:
         """Return the probabilities of separators in a context, float64 [known + 1]; the last is that of all unknown ones.
@@ -242,7 +245,7 @@ class SeparatorModel:
         Args:
             context: as `context_of` gives it.
         """
-        p = np.exp(self._table[self._row_of_context[context]])
+        p: NDArray[np.float64] = np.exp(self._table[self._row_of_context[context]])
         p[-1] *= 1.0 - math.fsum(self._base(context // (_SIDES * _SIDES * _BEFORE))[:-1])
         return p
 
@@ -284,7 +287,9 @@ class SeparatorModel:
                 steps[at] -= math.exp(self._chain(text) + math.log(self._step(text[-1:], ""))) / mass
         if place == INNER and self.divided and not prefix:
             steps[-1] = 0.0
-        return np.maximum(steps, 0.0) / np.maximum(steps, 0.0).sum()
+        steps = np.maximum(steps, 0.0)
+        probabilities: NDArray[np.float64] = steps / steps.sum()
+        return probabilities
 
     def _step(self, before: str, following: str) -> float:
         """Return the probability of a character, or the end (""), after another, or the beginning ("")."""
@@ -404,6 +409,6 @@ class SeparatorCounts:
         for (context, before, which), n in sorted(self._counts.items()):
             if rank[which] >= 0:
                 counts[context * _BEFORE + looked_back_at[before], int(rank[which])] += n
-        for i, text in enumerate(texts):  # each once: what new ones are like
+        for text in texts:  # each once: what new ones are like
             spelling.update(zip(["", *text], [*text, ""], strict=True))
         return SeparatorModel(tuple(texts[i] for i in order), counts, spelling, divided=self._divided)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ class Speller:
             words: each a segment.
         """
         totals = self.characters.sum_block(words)
-        logprobs = np.where(totals.zeros > 0, -np.inf, totals.nats)
+        logprobs: NDArray[np.float64] = np.where(totals.zeros > 0, -np.inf, totals.nats)
         for i in np.flatnonzero(totals.unseen).tolist():
             logprobs[i] += self.unseen.logprobs(words.text(i).decode())
         return logprobs
@@ -113,13 +114,13 @@ class Spelling:
             prefix: the characters so far.
 
         Returns:
-            float64 [alphabet], by ids of `speller.characters.vocabulary`: `</s>` ends the word, `<unk>` is a character outside
-            the alphabet (`speller.unseen` says which). Their products are those of `logprobs`: no known word can come of it.
+            float64 [alphabet], by ids of `speller.characters.vocabulary`: `</s>` ends the word, `<unk>` is a character
+            outside the alphabet (`speller.unseen` says which). No known word can come of it: products are `logprobs`.
         """
         return self._next_character(prefix).copy()
 
     @cached_property
-    def _next_character(self):  # type: ignore[no-untyped-def]
+    def _next_character(self) -> Callable[[str], NDArray[np.float64]]:
         return lru_cache(maxsize=_PREFIXES)(self._compute_next_character)
 
     def _compute_next_character(self, prefix: str) -> NDArray[np.float64]:
@@ -129,7 +130,9 @@ class Spelling:
         p -= self._known_next(prefix.encode(), self._prefix_logprob(ids, prefix))
         if not prefix:
             p[EOS] = 0.0
-        return np.maximum(p, 0.0) / np.maximum(p, 0.0).sum()
+        p = np.maximum(p, 0.0)
+        probabilities: NDArray[np.float64] = p / p.sum()
+        return probabilities
 
     def _prefix_logprob(self, ids: NDArray[np.uint32], prefix: str) -> float:
         """Return the log of the probability that a word begins so, nats."""
@@ -154,7 +157,7 @@ class Spelling:
             if character not in of_character:
                 of_character[character] = vocabulary.id(character.decode())
             following[i] = of_character[character]
-        return np.bincount(following, np.exp(logprobs[low:high] - logprob), len(vocabulary))
+        return np.bincount(following, np.exp(logprobs[low:high] - logprob), len(vocabulary)).astype(np.float64)
 
     @cached_property
     def _sorted_words(self) -> tuple[list[bytes], NDArray[np.float64]]:

@@ -58,7 +58,7 @@ def _is_model_folder(path: Path) -> bool:
         return False
 
 
-def write_spelling(model: SpelledModel, folder: str | Path) -> None:
+def write_spelling(model: SpelledModel, folder: str | os.PathLike[str]) -> None:
     """Write what makes a model spelled into the folder of the model inside.
 
     Args:

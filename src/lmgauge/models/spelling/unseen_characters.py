@@ -17,9 +17,9 @@ _BLOCKS = (1 << 12, 1 << 6, 1)
 class UnseenCharacters:
     """A distribution over the characters outside an alphabet.
 
-    Level by level (blocks of 4,096 code points, of 64, single ones), what k characters of the alphabet share has the
-    probability (k + s) / (n + 1) among the n of its block, where s is its share of that block's code points: scripts that the
-    alphabet has are likelier than others. The alphabet itself is then left out.
+    Level by level (blocks of 4,096 code points, of 64, single ones), a part that holds k of the n characters that the
+    alphabet has in the block has the probability (k + s) / (n + 1), where s is the part's share of that block's code
+    points: scripts that the alphabet has are likelier than others. The alphabet itself is then left out.
 
     Args:
         alphabet: the characters that are not unseen, each once.
