@@ -158,6 +158,7 @@ def train_neural(
     valid: Text | None = None,
     preset: str = "small",
     tokenizer: str | Tokenizer = "whitespace",
+    vocabulary: Literal["open", "spelled"] = "open",
     min_count: int = 1,
     vocab_size: int | None = None,
     reserved: ReservedPolicy = "refuse",
@@ -179,6 +180,9 @@ def train_neural(
         valid: the validation text; the epoch that predicts it best is kept.
         preset: small, medium or large: sizes and recipe of a paper.
         tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
+        vocabulary: open: unseen words are `<unk>`, whose probability the network learns from those that `min_count` leaves
+            out; spelled: they are spelled then, and white space is predicted, so that every text has a probability. Not for
+            subwords and bytes, which give every text one as they are.
         min_count: tokens that occur less often become `<unk>`.
         vocab_size: only this number of the most frequent tokens stays.
         reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, escaped (an ordinary word), or unk (`<unk>` alone).
@@ -212,6 +216,7 @@ def train_neural(
     settings = preset_settings(kind, preset, **changes)
     run = RunSettings(
         tokenizer=tokenizer,
+        vocabulary=vocabulary,
         min_count=min_count,
         vocab_size=vocab_size,
         reserved=reserved,
