@@ -275,6 +275,10 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     same = all(b.strings is first.strings for b in batches)
     offsets = np.cumsum([0] + [0 if same else len(b.strings.tokens) for b in batches])
     ids = [b.token_ids + np.uint32(offset) for b, offset in zip(batches, offsets.tolist(), strict=False)]
+    ends = np.concatenate([b.ends for b in batches])
+    begins = np.concatenate([b.starts() for b in batches]) if any(len(b.begins) for b in batches) else first.begins
+    if len(begins) and np.array_equal(begins, starts_of(ends, events)):
+        begins = first.begins[:0]  # a batch that begins within a segment needs them, the segment put together does not
     return ScoreBatch(
         segments,
         events,
@@ -282,11 +286,11 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
         first.strings if same else Strings([token for b in batches for token in b.strings.tokens]),
         np.concatenate([b.logprob for b in batches]),
         np.concatenate([b.kind for b in batches]),
-        np.concatenate([b.ends for b in batches]),
+        ends,
         {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
         spans_apart=sum(b.spans_apart for b in batches),
         gaps=sum(b.gaps for b in batches),
-        begins=np.concatenate([b.starts() for b in batches]) if any(len(b.begins) for b in batches) else first.begins,
+        begins=begins,
     )
 
 

@@ -35,10 +35,10 @@ from lmgauge.evaluation.audit.event_coder import EventCoder, NoCodeError, constr
 from lmgauge.evaluation.audit.results import Check, counted, judge
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Extent, sampled
-from lmgauge.evaluation.slicing.ranges import unescaped
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import listener
 from lmgauge.scores import OOV
+from lmgauge.text.vocabulary import unescaped
 from lmgauge.threads import map_in_order, thread_count
 
 LEVEL, LENGTH, DECODING = "compression", "code length", "decoding"

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.models.spelling.writing import EventWriter, token_text
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
@@ -31,6 +32,7 @@ from lmgauge.text.white_space import white_space_before
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
+    from lmgauge.distributions.blocks import BlockDistributions
     from lmgauge.models.network.torch.journal import Journal
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
@@ -244,6 +246,51 @@ class SpelledModel(ScoresStrings):
                 begins[i] -= len(given) - len(given.rstrip(_word_bytes(given)))
         return Segments(block.data, begins, ends, block.source)
 
+    def distributions(
+        self,
+        segments: Iterable[Segments],
+        *,
+        events: NDArray[np.int64] | None = None,
+        spans: bool = True,
+        threads: int | None = None,
+    ) -> Iterator[BlockDistributions]:
+        """Yield the distributions at the events of each block, for the engine in `lmgauge.distributions`.
+
+        They are those of the model inside, in which `<unk>` stands for all unseen words; the rows are spelled.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            events: int64 [events], numbers of those to look at, ascending; all if None.
+            spans: not used: rows always have byte spans.
+            threads: how many to compute with.
+
+        Raises:
+            InputError: the text cannot be scored.
+            UsageError: the model inside gives no distributions.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
+            >>> [tile.p.shape for block in model.distributions(text) for tile in block.tiles()]
+            [(6, 7)]
+        """
+        from lmgauge.distributions.blocks import distributions_of, rows_among, rows_of  # only for those who ask
+        from lmgauge.models.spelling.spelled_distributions import SpelledDistributions
+
+        blocks, copies, scored = tee(segments, 3)
+        inside = distributions_of(self.inner, copies, events=events, spans=True, threads=threads)
+        if events is None:
+            for block, part in zip(blocks, inside, strict=True):
+                yield SpelledDistributions(part, partial(self.spelled, block))
+            return
+        seen = 0
+        # What is spelled depends on the words around it, so that all rows are needed.
+        for part, batch in zip(inside, self.score(scored, threads=threads), strict=True):
+            rows = rows_of(batch, rows_among(events, seen, len(batch)))
+            seen += len(batch)
+            yield SpelledDistributions(part, partial(_as_scored, rows))
+
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
         """Return natural log-probabilities of all tokens after a context: those of the model inside.
 
@@ -257,6 +304,23 @@ class SpelledModel(ScoresStrings):
             UsageError: an id is outside the vocabulary.
         """
         return self.inner.log_distribution(context_ids)  # type: ignore[arg-type]
+
+    def writer(self, text: bytes = b"", begin: int | None = None) -> EventWriter:
+        """Return what writes the events of a segment as its text, step by step, e.g. for a coder or to draw text.
+
+        Args:
+            text: UTF-8 that the segment has already.
+            begin: where its last event begins in it, bytes, with the white space before it; None if it has no event.
+        """
+        return EventWriter(self, text, begin)
+
+    def text_of(self, token: int) -> str:
+        """Return the text that a known token stands for.
+
+        Args:
+            token: id.
+        """
+        return token_text(self.vocabulary.token(token), self.inner)
 
     def save(self, path: str | Path) -> None:
         """Write the model: the folder of the model inside, with a folder `spelling` in it.
@@ -300,6 +364,11 @@ class SpelledModel(ScoresStrings):
 
     def __repr__(self) -> str:
         return f"SpelledModel({self.inner!r})"
+
+
+def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
+    """Return rows that were scored, with further columns of the same rows of the model inside."""
+    return replace(scored, extra={**rows.extra, **scored.extra})
 
 
 _OF_MACHINE = ("options", "workers", "progress", "server")  # how a network computes, and what was chosen about it

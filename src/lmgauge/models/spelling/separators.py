@@ -277,7 +277,7 @@ class SeparatorModel:
             context: as `context_of` gives it.
         """
         p: NDArray[np.float64] = np.exp(self._table[self._row_of_context[context]])
-        p[-1] *= 1.0 - math.fsum(self._base(context // (_SIDES * _SIDES * _BEFORE))[:-1])
+        p[-1] *= self._unknown[context // (_SIDES * _SIDES * _BEFORE)]
         return p
 
     def context_of(self, place: int, left: bytes, right: bytes, before: str | None) -> int:
@@ -292,7 +292,8 @@ class SeparatorModel:
         side = int(_CLASS_OF[left[-1]]) if left else _NO_SIDE
         ahead = 0
         if right and not self.divided:
-            ahead = _CLITIC if right == b"n't" else int(_CLASS_OF[right[0]])
+            clitic = right[:2] == b"n'" and len(right) == len("n't")
+            ahead = _CLITIC if clitic else int(_CLASS_OF[right[0]])
         which = np.array([0 if before is None else self._numbers.get(before, -1)])
         rank = 0 if before is None else int(_rank_of(which)[0])
         return (place * _SIDES * _SIDES + side * _SIDES + ahead) * _BEFORE + rank
@@ -348,6 +349,11 @@ class SeparatorModel:
     def _base(self, place: int) -> NDArray[np.float64]:
         """Return the spelled probabilities of the known separators, and one for all others: float64 [known + 1]."""
         return np.array([*(math.exp(self._spelled(text, place)) for text in self.known), 1.0])
+
+    @cached_property
+    def _unknown(self) -> list[float]:
+        """How much of the spelled probabilities is that of unknown separators, by place."""
+        return [1.0 - math.fsum(self._base(place)[:-1]) for place in range(_PLACES)]
 
     @cached_property
     def _tables(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
