@@ -96,8 +96,8 @@ _VOCABULARY = (
         "--tokenizer",
         default="whitespace",
         show_default=True,
-        help="whitespace, character, byte, icu, icu:<locale>, the path of a tokenizer.json or a SentencePiece .model, or "
-        "bpe:N, unigram:N (neural).",
+        help="whitespace, treebank, character, byte, icu, icu:<locale>, the path of a tokenizer.json or a SentencePiece "
+        ".model, or bpe:N, unigram:N (neural).",
     ),
     normalizer_option,
     click.option(
