@@ -1,11 +1,11 @@
 """Four kinds of models in one column of bits per byte, on four texts, with tests of their differences.
 
-    python benchmarks/one_column.py             # about half an hour of CPU, nearly all of it to train the Transformers
+    python benchmarks/one_column.py             # about 20 minutes of CPU, nearly all of it to train the Transformers
     python benchmarks/one_column.py --text PTB
     python benchmarks/one_column.py --quick     # a small part of one text and a tiny network
 
 A 5-gram of words that spells unseen ones, a 12-gram of characters, a 12-gram of bytes, and a small Transformer over 2,000
-subwords (2 layers, 128 wide, 0.7 million parameters, as many passes as come to 15 MB of text). All four learn from the same
+subwords (2 layers, 128 wide, 0.7 million parameters, as many passes as come to 10 MB of text). All four learn from the same
 text, at most 5 MB of it, and give every text a probability; `lmgauge.compare` holds each against the words. n-gram models are
 modified Kneser-Ney. Texts come from the folder LMGAUGE_DATA. Everything that is trained stays in the cache folder.
 """
@@ -29,7 +29,7 @@ NETWORK: dict[str, Any] = {
     "embedding_size": 128, "hidden_size": 512, "num_layers": 2, "dropout": 0.1, "learning_rate": 2e-3, "warmup": 200,
     "batch_size": 8, "steps": 128,
 }  # fmt: skip
-PASSES_MB = 15.0  # of text, over all epochs
+PASSES_MB = 10.0  # of text, over all epochs
 LARGEST_MB = 5.0
 AUDITED_BYTES = 600
 HEAD = ("model", "bits per byte", "95 % interval", "p", "audit")
