@@ -64,14 +64,14 @@ def transformer(texts: Texts, *, quick: bool) -> Path:
 def measure(texts: Texts, *, quick: bool, audited: bool) -> bool:
     """Print the table of a text, and return whether all audits passed."""
     paths = {
-        "words, 5-gram": exact_models.trained(texts, "word").path,
+        "words, 5-gram": exact_models.trained(texts, "word", min_count=2).path,
         "characters, 12-gram": exact_models.trained(texts, "character").path,
         "bytes, 12-gram": exact_models.trained(texts, "byte").path,
         "Transformer, 2,000 subwords": transformer(texts, quick=quick),
     }
     runs = exact_models.models_folder(texts) / "runs"
     corpus = texts.corpus()
-    models = {name: lmgauge.load_model(str(path), reserved="escape") for name, path in paths.items()}
+    models = {name: exact_models.loaded(texts, path) for name, path in paths.items()}
     results, folders = [], []
     for i, (name, model) in enumerate(models.items()):
         harness.note(f"{texts.name}: scoring with {name}")
