@@ -7,8 +7,8 @@
 Every model gives every text a probability: unseen words are spelled, white space is predicted, unseen characters are shared
 out, and bytes are all known. So the figures of one row can be compared. `words, 2` knows the words that occur twice or more
 in the training text, and spells more; the columns on spelling and white space, and the mixture, are of these. `<unk>` in a
-published text is a word like others, but in `WikiText-2, all words`, where it is the unknown word of the training text, and the
-test articles have the words themselves. All models are modified Kneser-Ney: words of order 5, characters and bytes of 12.
+published text is a word like others, but in `WikiText-2, all words`, where it is the unknown word of the training text, and
+the test articles have the words themselves. All models are modified Kneser-Ney: words of order 5, characters and bytes of 12.
 Texts come from the folder LMGAUGE_DATA.
 """
 
@@ -30,17 +30,8 @@ from exact_models import Texts
 COLUMNS = (("words", "word", 1), ("words, 2", "word", 2), ("characters", "character", 1), ("bytes", "byte", 1))
 MIXED = ("words, 2", "characters", "bytes")
 AUDITED_BYTES = 1500
-HEAD = (
-    "text",
-    "train, MB",
-    "test, MB",
-    "unseen",
-    *(name for name, *_ in COLUMNS),
-    "mixture",
-    "spelling",
-    "white space",
-    "audit",
-)
+UNITS = tuple(name for name, *_ in COLUMNS)
+HEAD = ("text", "train, MB", "test, MB", "unseen", *UNITS, "mixture", "spelling", "white space", "audit")
 
 
 @dataclass(frozen=True)

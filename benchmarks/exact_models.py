@@ -1,4 +1,4 @@
-"""Texts, and n-gram models of words, characters and bytes that give each of them a probability: for the tables of exact bits.
+"""Texts, and n-gram models of words, characters and bytes that give each of them a probability: for tables of exact bits.
 
 Texts are unpacked, and models are trained, once; both stay in the cache folder (harness.py), where other runs find them.
 """
