@@ -8,7 +8,7 @@ Every model gives every text a probability: unseen words are spelled, white spac
 out, and bytes are all known. So the figures of one row can be compared. `words, 2` knows the words that occur twice or more
 in the training text, and spells more; the columns on spelling and white space, and the mixture, are of these. `<unk>` in a
 published text is a word like others, but in `WikiText-2, all words`, where it is the unknown word of the training text, and
-the test articles have the words themselves. All models are modified Kneser-Ney: words of order 5, characters and bytes of 12.
+the test articles have the words themselves. All models are modified Kneser-Ney: words of order 5, the others of 12.
 Texts come from the folder LMGAUGE_DATA.
 """
 
