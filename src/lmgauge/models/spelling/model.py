@@ -22,8 +22,8 @@ from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
-from lmgauge.models.spelling.writing import EventWriter, token_text
-from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch
+from lmgauge.models.spelling.writing import EventWriter
+from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments
@@ -320,7 +320,8 @@ class SpelledModel(ScoresStrings):
         Args:
             token: id.
         """
-        return token_text(self.vocabulary.token(token), self.inner)
+        string = self.vocabulary.token(token)
+        return unescaped(string) if reserved_policy(self.inner) in ("escape", None) else string
 
     def save(self, path: str | Path) -> None:
         """Write the model: the folder of the model inside, with a folder `spelling` in it.
