@@ -255,7 +255,7 @@ class _Bytes:
                 self._ids[byte[0]] = i
         self._unknown = self._ids == UNK
         self._unknown[_NUL] = False
-        self._share = 1 / max(1, np.count_nonzero(self._unknown))
+        self._share = 1.0 / max(1, int(np.count_nonzero(self._unknown)))
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
         """Return the log-probability of each byte and each end of a segment; see `_Reader`."""
