@@ -124,7 +124,7 @@ def test_another_version_of_the_format(tmp_path, monkeypatch):
     ("column", "value", "message"),
     [
         ("token_ids", 40, "a token is not in the vocabulary"),
-        ("kind", 3, "a kind is unknown"),
+        ("kind", 4, "a kind is unknown"),
         ("logprob", 0.5, "above 0 or NaN"),
         ("logprob", np.nan, "above 0 or NaN"),
         ("mass", -1.0, "sum to less than 0"),

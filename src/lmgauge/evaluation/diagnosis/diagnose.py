@@ -24,6 +24,7 @@ from lmgauge.evaluation.diagnosis.mutual_information import (
     parts_of,
 )
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
+from lmgauge.evaluation.diagnosis.spelling_costs import SpellingSums
 from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_scored_line_ends
@@ -186,6 +187,7 @@ class _Reading:
         self.long_runs = _LongRuns()
         self.cuts = EventCuts(corpus, training, len(evaluation.events_by_matched_order), self.long_runs.add)
         self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
+        self.spelling = SpellingSums(self.examples)
         self.worst, self.impossible, self.segments = (ExampleHeap(self.examples) for _ in range(3))
         self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
 
@@ -203,6 +205,7 @@ class _Reading:
         ranges = _event_ranges(table)
         sums = exact_sums(table, ranges.events[0])
         self.tokens.add(table)
+        self.spelling.add(block if self.spans and "unseen" in self.only else None, table)
         self.ranks.add(table)
         if "slices" in self.only:
             size = by.range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
@@ -261,6 +264,7 @@ class _Reading:
             ranks=self.ranks.finish(),
             information=information,
             notes=tuple(self._notes(slices, calibration, information)),
+            spelling=self.spelling.finish(),
         )
 
     def _notes(
