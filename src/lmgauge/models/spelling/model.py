@@ -382,7 +382,8 @@ def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
 _OF_MACHINE = ("options", "workers", "progress", "server")  # how a network computes, and what was chosen about it
 _OF_DISTRIBUTIONS = ("log_distributions", "contexts_at_a_time", "unk_probability")
 _OF_TRAINING = ("settings", "order", "record", "types")
-_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING))
+_OF_MIXTURES = ("components", "weights", "estimation", "read_as")
+_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIXTURES))
 
 
 def refuse_unspellable(model: LanguageModel) -> None:
