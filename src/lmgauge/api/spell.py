@@ -114,8 +114,8 @@ def _refuse_output(model: Model, output: PathLike, corpus: Corpus, *, in_place: 
     """Refuse, before anything is read, an output that cannot be.
 
     Raises:
-        UsageError: a file of another program, which has no room for a speller; a model that is no folder, in place; or what
-            would replace what is read.
+        UsageError: a file of another program, which has no room for a speller; a model that is not a folder,
+            in place; or what would replace what is read.
     """
     read = [source.path for source in corpus.sources]
     if not in_place:

@@ -96,8 +96,8 @@ _VOCABULARY = (
         "--tokenizer",
         default="whitespace",
         show_default=True,
-        help="whitespace, character, byte, icu, icu:<locale>, the path of a tokenizer.json or a SentencePiece .model, or "
-        "bpe:N, unigram:N (neural).",
+        help="whitespace, treebank, character, byte, icu, icu:<locale>, the path of a tokenizer.json or a SentencePiece "
+        ".model, or bpe:N, unigram:N (neural).",
     ),
     normalizer_option,
     click.option(
@@ -212,13 +212,11 @@ def train(
         return
     refuse_given(NEURAL_ONLY, f"is for neural models; {kind} does not take it")
     from lmgauge.api.train import train as run
-    from lmgauge.json_text import to_json
     from lmgauge.models.ngram.partitioned.limits import TrainingResources
     from lmgauge.models.ngram.settings import ADDITIVE, NgramTrainingSettings
     from lmgauge.models.ngram.training import read_word_list
     from lmgauge.models.spelling.storage import refuse_file
     from lmgauge.report.progress import progress
-    from lmgauge.report.spelling import learned
 
     if kind in ADDITIVE:
         refuse_given(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")
@@ -252,10 +250,18 @@ def train(
         if not output:
             listener(f"saving {files.output}")
             cast("NgramModel", model).save(files.output, trie=form.trie, quantize=form.quantize, array=form.array)
+    _print_result(kind, files, model, spelled=spelled)
+
+
+def _print_result(kind: str, files: TrainingFiles, model: Any, *, spelled: bool) -> None:
+    """Print what was trained: an n-gram model, spelled or not."""
+    from lmgauge.json_text import to_json
+    from lmgauge.report.spelling import learned
+
     if files.as_json:
         click.echo(to_json(model.to_dict() | {"path": files.output, "fingerprint": model.fingerprint}))
         return
-    inner = model.inner if spelled else model
+    inner: NgramModel = model.inner if spelled else model
     types = ", ".join(f"{n:,}" for n in inner.types)
     events = inner.record.training["events"]
     say(

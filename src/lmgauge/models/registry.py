@@ -234,7 +234,7 @@ def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageMode
     model = _load_folder(path, name, options)
     if not os.path.lexists(path / SPELLING_FOLDER):
         return model
-    from lmgauge.models.spelling.storage import load_spelling
+    from lmgauge.models.spelling.loading import load_spelling
 
     return load_spelling(path, model)
 

@@ -369,9 +369,9 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
     if len(ends):
         expected = batch.starts()
         starts = integers.get("start", expected)
+        begins = np.zeros(0, np.int64) if np.array_equal(starts, expected) else np.asarray(starts, np.int64)
         if row_segments[0] == last:
             expected[0] = reach
-        begins = np.zeros(0, np.int64) if np.array_equal(starts, expected) else np.asarray(starts, np.int64)
         apart = int(np.count_nonzero(starts != expected)) + int(np.count_nonzero(batch.ends < starts))
         batch = replace(batch, spans_apart=apart, gaps=int(np.count_nonzero(starts > expected)), begins=begins)
     return batch
