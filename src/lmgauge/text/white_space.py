@@ -63,8 +63,8 @@ def white_space_before(
         >>> white_space_before(block, np.array([0, 3, 8]), np.array([3, 8, 9]), unicode=False).tolist()
         [0, 2, 1]
     """
-    if not len(begins):
-        return np.zeros(0, np.int64)
+    if not len(begins) or not len(block.data):
+        return np.zeros(len(begins), np.int64)
     data = block.data
     white = is_white_space(data)
     last = len(data) - 1
