@@ -18,7 +18,18 @@ from lmgauge.scores import SEPARATOR, SPELLING
 from lmgauge.text.vocabulary import EOS, UNK
 
 LINES = ["to be or not to be", "that  is the question", "\tto sleep, perchance", "isn't it: to-day", "", "to die - no  "]
-ODD = ["", "   ", " to  be ", "to\tbe", "日本 x\u3000y", "isn't n'a it", "\u00a0no-break", "zork to", "<unk> <<unk>> <s", "é😀 "]
+ODD = [
+    "",
+    "   ",
+    " to  be ",
+    "to\tbe",
+    "日本 x\u3000y",
+    "isn't n'a it",
+    "\u00a0no-break",
+    "zork to",
+    "<unk> <<unk>> <s",
+    "é😀 ",
+]
 
 
 def trained(tokenizer: str) -> SpelledModel:
@@ -49,7 +60,8 @@ def of(models: dict[str, SpelledModel], tokenizer: str) -> SpelledModel:
 def walked(model: SpelledModel, text: str) -> list[tuple[float, dict[str, float], bytes, list[int]]]:
     """Of each event: its logprob, the parts step by step, its bytes as written, and the choices."""
     (batch,) = model.score(Corpus.from_strings([text]))
-    writer, events, begin = model.writer(), [], 0
+    writer, begin = model.writer(), 0
+    events: list[tuple[float, dict[str, float], bytes, list[int]]] = []
     for token, end in zip(batch.token_ids.tolist(), batch.ends.tolist(), strict=True):
         parts, choices = {SPELLING: 0.0, SEPARATOR: 0.0}, list[int]()
 
