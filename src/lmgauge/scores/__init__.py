@@ -27,6 +27,7 @@ from lmgauge.scores.files import read_scores as read_scores
 from lmgauge.scores.given import GivenTokens as GivenTokens
 from lmgauge.scores.pieces import join_pieces as join_pieces
 from lmgauge.scores.pieces import score_in_pieces as score_in_pieces
+from lmgauge.scores.segment_reader import SegmentReader as SegmentReader
 from lmgauge.scores.table import EOS_KIND as EOS_KIND
 from lmgauge.scores.table import KINDS as KINDS
 from lmgauge.scores.table import OOV as OOV
@@ -35,7 +36,6 @@ from lmgauge.scores.table import SPELLED as SPELLED
 from lmgauge.scores.table import SPELLING as SPELLING
 from lmgauge.scores.table import TOKEN as TOKEN
 from lmgauge.scores.table import ScoreBatch as ScoreBatch
-from lmgauge.scores.table import SegmentReader as SegmentReader
 from lmgauge.scores.table import SegmentRows as SegmentRows
 from lmgauge.scores.table import Strings as Strings
 from lmgauge.scores.table import TokenStrings as TokenStrings
