@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -70,6 +71,14 @@ def test_a_segment_cut_in_two_is_one_again(model: NgramModel) -> None:
         joined = join_batches([cut(whole, 0, at), cut(whole, at, len(whole))])
         assert rows_of(joined) == rows_of(whole)
         assert joined.segment_events.tolist() == whole.segment_events.tolist()
+
+
+def test_a_segment_cut_in_two_in_a_file_has_no_gap(model: NgramModel) -> None:
+    (whole,) = model.score(Corpus.from_strings(TEXT))
+    first, second = cut(whole, 0, 2), cut(whole, 2, len(whole))
+    again = join_batches([first, replace(second, begins=whole.starts()[2:])])  # as a reader of files hands it out
+    assert len(again.begins) == 0
+    assert again.starts().tolist() == whole.starts().tolist()
 
 
 def test_parts_with_other_columns_are_refused(model: NgramModel) -> None:

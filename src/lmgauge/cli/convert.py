@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     "--tokenizer",
     default="whitespace",
     show_default=True,
-    help="How text was cut into the words of the file: whitespace, character, byte, icu, a tokenizer.json or a .model.",
+    help="How text was cut into the words of the file: whitespace, treebank, character, byte, icu, a tokenizer.json or a "
+    ".model.",
 )
 @normalizer_option
 @click.option(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.diagnosis.spelling_costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN, LengthOfWords
 from lmgauge.report import blocks as doc
+from lmgauge.report.formats import number, percent
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.diagnosis.results import Diagnosis
@@ -60,6 +61,27 @@ def blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
             doc.numbers("bits a character", [row.bits / row.characters for row in costs.lengths], 2),
         )
         yield doc.Table(lengths, "unseen words by length: what their letters cost, the end of the word included")
+
+
+def learned(content: Mapping[str, Any]) -> list[str]:
+    """Return what a speller learned from, and what white space costs.
+
+    Args:
+        content: as `SpelledModel.learned` gives it; empty for a model of characters.
+
+    >>> learned({})
+    ['unseen characters share what is left of Unicode; there is nothing to learn']
+    """
+    if not content:
+        return ["unseen characters share what is left of Unicode; there is nothing to learn"]
+    speller, separators = content["speller"], content["separators"]
+    single = separators["single_space"]
+    return [
+        f"spelling: learned from {speller['words']:,} words of {speller['alphabet']:,} different characters, order "
+        f"{speller['order']}; it gives {percent(speller['known_mass'])} to words that are known and never spelled",
+        f"white space: {separators['seen']:,} places, {percent(single)} a single space; {number(separators['bits'], 4)} "
+        "bits each",
+    ]
 
 
 def _lengths(row: LengthOfWords) -> str:

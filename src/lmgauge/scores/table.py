@@ -1,12 +1,10 @@
-"""The score table in memory: batches of rows, whole or segment by segment."""
+"""The score table in memory: batches of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,6 +20,8 @@ KINDS = ("token", "oov", "eos", "spelled")
 TOKEN, OOV, EOS_KIND, SPELLED = range(4)
 SPELLING, SEPARATOR = "spelling", "separator"
 """Optional columns: the parts of `logprob` that are the letters of an unseen word, and the white space before the event."""
+
+_BRACKETED = re.compile("(<+)(?:unk|/?s)(>+)")
 
 
 class TokenStrings(Protocol):
@@ -104,12 +104,7 @@ class ScoreBatch:
             >>> (spelled.event_logprob() - batch.logprob).tolist()
             [0.0, 0.5, 0.0]
         """
-        logprob = self.logprob
-        for name in (SPELLING, SEPARATOR):
-            if name in self.extra:
-                possible = self.extra[name] > -np.inf  # else the event keeps it, as what it cost cannot be known
-                logprob = logprob - np.where(possible, self.extra[name], 0.0)
-        return logprob
+        return without_parts(self.logprob, *(self.extra[name] for name in (SPELLING, SEPARATOR) if name in self.extra))
 
     def documents(self) -> NDArray[np.int64] | None:
         """Return the document number of each segment, int64 [s], 0 for one without rows; None if the table has none."""
@@ -219,6 +214,23 @@ class ScoreBatch:
         return capsules
 
 
+def without_parts(logprob: NDArray[np.float64], *parts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return log-probabilities without what is paid for spelling and white space.
+
+    Args:
+        logprob: float64 [n], nats.
+        parts: float64 [n] each, or empty.
+
+    Example:
+        >>> without_parts(np.array([-3.0]), np.array([-1.0]), np.zeros(0)).tolist()
+        [-2.0]
+    """
+    for part in filter(len, parts):
+        possible = part > -np.inf  # else the event keeps it, as what it cost cannot be known
+        logprob = logprob - np.where(possible, part, 0.0)
+    return logprob
+
+
 def example_batch() -> ScoreBatch:
     """Return a table to try things with: segment 0 is "the", segment 1 "cat sat", each token of probability 1/2.
 
@@ -275,6 +287,10 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     same = all(b.strings is first.strings for b in batches)
     offsets = np.cumsum([0] + [0 if same else len(b.strings.tokens) for b in batches])
     ids = [b.token_ids + np.uint32(offset) for b, offset in zip(batches, offsets.tolist(), strict=False)]
+    ends = np.concatenate([b.ends for b in batches])
+    begins = np.concatenate([b.starts() for b in batches]) if any(len(b.begins) for b in batches) else first.begins
+    if len(begins) and np.array_equal(begins, starts_of(ends, events)):
+        begins = first.begins[:0]  # a batch that begins within a segment needs them, the segment put together does not
     return ScoreBatch(
         segments,
         events,
@@ -282,92 +298,26 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
         first.strings if same else Strings([token for b in batches for token in b.strings.tokens]),
         np.concatenate([b.logprob for b in batches]),
         np.concatenate([b.kind for b in batches]),
-        np.concatenate([b.ends for b in batches]),
+        ends,
         {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
         spans_apart=sum(b.spans_apart for b in batches),
         gaps=sum(b.gaps for b in batches),
-        begins=np.concatenate([b.starts() for b in batches]) if any(len(b.begins) for b in batches) else first.begins,
+        begins=begins,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRows:
-    """The rows of one segment.
-
-    Attributes:
-        segment: its index.
-        strings: token strings by id.
-        token_ids: uint32 [n], index into `strings`.
-        logprob: float64 [n], nats.
-        kind: uint8 [n], index into `KINDS`.
-        ends: int64 [n] or empty, where each span ends, bytes.
-        starts: int64 [n] or empty, where each starts.
-        before: uint32 [m], index into `strings`: tokens of the text given before the segment, where they are known.
-    """
-
-    segment: int
-    strings: Sequence[str]
-    token_ids: NDArray[np.uint32]
-    logprob: NDArray[np.float64]
-    kind: NDArray[np.uint8]
-    ends: NDArray[np.int64]
-    starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64), kw_only=True)
-    before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32), kw_only=True)
-
-    def __len__(self) -> int:
-        return len(self.logprob)
-
-    def tokens(self) -> list[str]:
-        """Return the token strings, [n]."""
-        return [self.strings[i] for i in self.token_ids.tolist()]
-
-    def followed_by(self, more: SegmentRows) -> SegmentRows:
-        """Return these rows and further ones of the same segment.
-
-        Args:
-            more: rows, [n], whose ids may belong to other strings.
-        """
-        same = more.strings is self.strings
-        return SegmentRows(
-            self.segment,
-            self.strings if same else [*self.strings, *more.strings],
-            np.concatenate((self.token_ids, more.token_ids if same else more.token_ids + np.uint32(len(self.strings)))),
-            np.concatenate((self.logprob, more.logprob)),
-            np.concatenate((self.kind, more.kind)),
-            np.concatenate((self.ends, more.ends)),
-            starts=np.concatenate((self.starts, more.starts)),
-            before=self.before,
-        )
-
-
-def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
-    """Yield the rows of each segment in the order of the table; those that came in several batches are joined.
-
-    A segment that is listed without rows is yielded without rows. Nothing is checked: a segment that comes back after
-    another is yielded twice.
+def unescaped(token: str) -> str:
+    """Return the text that a token stands for: one that looks reserved has a bracket more on each side than there.
 
     Args:
-        batches: of one table.
+        token: as the model sees it.
 
     Example:
-        >>> batch = example_batch()
-        >>> [(rows.segment, rows.tokens()) for rows in iter_segments([batch, batch.of_segments(1, 2)])]
-        [(0, ['the']), (1, ['cat', 'sat', 'cat', 'sat'])]
+        >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
+        ('<unk>', '<unk>', '<<unk>')
     """
-    for _, parts in groupby(_segment_parts(batches), key=attrgetter("segment")):
-        yield reduce(SegmentRows.followed_by, parts)
-
-
-def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
-    """Yield what each batch has of each of its segments."""
-    for batch in batches:
-        strings, begin, starts = batch.strings.tokens, 0, batch.starts()
-        shown = iter([batch.token_ids[:0]] * len(batch.segments) if batch.before is None else batch.before.by_segment())
-        for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
-            rows = slice(begin, end)
-            columns = batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows]
-            yield SegmentRows(segment, strings, *columns, starts=starts[rows], before=next(shown))
-            begin = end
+    match = _BRACKETED.fullmatch(token)
+    return token[1:-1] if match and len(match[1]) == len(match[2]) > 1 else token
 
 
 def distinct_neighbors(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

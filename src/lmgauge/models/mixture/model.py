@@ -262,6 +262,9 @@ class MixtureModel(Shown, ScoresStrings):
             "tokenizer": self.tokenizer.settings(),
         }
 
+    may_replace = staticmethod(is_folder_of(MIXTURE_MODEL_TYPE, _CONFIG, "component-*"))
+    """Tells whether `save` may put the folder of a model in the place of another folder."""
+
     def save(self, path: str | Path) -> None:
         """Write the mixture as a folder: config.json, and a folder for each component.
 
@@ -281,7 +284,7 @@ class MixtureModel(Shown, ScoresStrings):
                 )
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
         config["sha256"] = _digest(config)
-        with writing_directory(path, is_ours=is_folder_of(MIXTURE_MODEL_TYPE, _CONFIG, "component-*")) as folder:
+        with writing_directory(path, is_ours=self.may_replace) as folder:
             for part, component in zip(config["components"], self.components, strict=True):
                 component.save(folder / part["folder"])  # type: ignore[attr-defined]  # looked at above
             (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")

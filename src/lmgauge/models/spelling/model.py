@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import tee
@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import UsageError
-from lmgauge.models.mixture.agreement import with_reserved
+from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
-from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch
+from lmgauge.models.spelling.writing import EventWriter
+from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments
@@ -32,6 +33,7 @@ from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from lmgauge.distributions.blocks import BlockDistributions
+    from lmgauge.models.network.torch.journal import Journal
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
 
@@ -139,8 +141,37 @@ class SpelledModel(ScoresStrings):
         """What the model inside met in the latest scoring that numbers depend on."""
         return list(getattr(self.inner, "notes", ()))
 
+    @property
+    def reserved(self) -> ReservedPolicy | None:
+        """What a reserved token in the text means to the model inside; None where its kind has no such choice."""
+        return reserved_policy(self.inner)
+
+    @property
+    def progress(self) -> Callable[[int], None]:
+        """What is called with the number of tokens scored since the last call, where the model inside has it."""
+        listener: Callable[[int], None] = self.__getattr__("progress")
+        return listener
+
+    @progress.setter
+    def progress(self, listener: Callable[[int], None]) -> None:
+        """Choose what is called with the number of tokens scored since the last call."""
+        self.inner.progress = listener  # type: ignore[attr-defined]  # asked for only where there is one
+
+    def keep_journal(self, path: Path) -> Journal | None:
+        """Let a network inside keep its scores in a file as soon as they are known; None where that is not possible.
+
+        Args:
+            path: the file, to which the scores are added in bytes.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        keep = getattr(self.inner, "keep_journal", None)
+        journal: Journal | None = None if keep is None else keep(path)
+        return journal
+
     def __getattr__(self, name: str) -> Any:
-        """Return what else the model inside offers to those who ask for it: options, distributions of many contexts."""
+        """Return what the model inside has beside what all models have, of that which spelling does not change."""
         if name not in _OF_INNER:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.__dict__["inner"], name)
@@ -274,6 +305,24 @@ class SpelledModel(ScoresStrings):
         """
         return self.inner.log_distribution(context_ids)  # type: ignore[arg-type]
 
+    def writer(self, text: bytes = b"", begin: int | None = None) -> EventWriter:
+        """Return what writes the events of a segment as its text, step by step, e.g. for a coder or to draw text.
+
+        Args:
+            text: UTF-8 that the segment has already.
+            begin: where its last event begins in it, bytes, with the white space before it; None if it has no event.
+        """
+        return EventWriter(self, text, begin)
+
+    def text_of(self, token: int) -> str:
+        """Return the text that a known token stands for.
+
+        Args:
+            token: id.
+        """
+        string = self.vocabulary.token(token)
+        return unescaped(string) if reserved_policy(self.inner) in ("escape", None) else string
+
     def save(self, path: str | Path) -> None:
         """Write the model: the folder of the model inside, with a folder `spelling` in it.
 
@@ -301,7 +350,18 @@ class SpelledModel(ScoresStrings):
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as plain values."""
         inner: dict[str, Any] = getattr(self.inner, "to_dict", dict)()
-        return {**inner, "vocabulary": "spelled", "label": self.label, "fingerprint": self.fingerprint}
+        own = {"vocabulary": "spelled", "label": self.label, "fingerprint": self.fingerprint}
+        return {**inner, **own, **self.learned()}
+
+    def learned(self) -> dict[str, Any]:
+        """Return what was learned of a text: nothing for a model of characters, else how words and white space are made.
+
+        Returns:
+            Under `speller` what `Spelling.summary` returns, under `separators` what `SeparatorModel.summary` does.
+        """
+        if self.speller is None or self.separators is None:
+            return {}
+        return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
 
     def __repr__(self) -> str:
         return f"SpelledModel({self.inner!r})"
@@ -312,9 +372,10 @@ def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
     return replace(scored, extra={**rows.extra, **scored.extra})
 
 
-_OF_INNER = frozenset(
-    {"options", "log_distributions", "contexts_at_a_time", "reserved", "settings", "order", "record", "types"}
-)
+_OF_MACHINE = ("options", "workers", "progress", "server")  # how a network computes, and what was chosen about it
+_OF_DISTRIBUTIONS = ("log_distributions", "contexts_at_a_time", "unk_probability")
+_OF_TRAINING = ("settings", "order", "record", "types")
+_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING))
 
 
 def _word_bytes(text: bytes) -> bytes:
