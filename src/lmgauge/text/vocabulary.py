@@ -7,7 +7,6 @@ words have probability zero instead of sharing the mass that smoothing leaves to
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -22,7 +21,6 @@ UNK, BOS, EOS = 0, 1, 2
 SPECIAL_TOKENS = ("<unk>", "<s>", "</s>")
 # The kernels read token strings eight bytes at a time.
 _SPARE_BYTES = 8
-_BRACKETED = re.compile("(<+)(?:unk|/?s)(>+)")
 
 
 class Vocabulary:
@@ -259,17 +257,3 @@ def restrict(
     data = np.concatenate((vocabulary.bytes[: len(used)][used], np.zeros(_SPARE_BYTES, np.uint8)))
     offsets = np.concatenate(([0], np.cumsum(lengths[common]))).astype(np.int64)
     return Vocabulary.from_strings(offsets, data, closed=vocabulary.closed), new_ids
-
-
-def unescaped(token: str) -> str:
-    """Return the text that a token stands for: one that looks reserved has a bracket more on each side than there.
-
-    Args:
-        token: as the model sees it.
-
-    Example:
-        >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
-        ('<unk>', '<unk>', '<<unk>')
-    """
-    match = _BRACKETED.fullmatch(token)
-    return token[1:-1] if match and len(match[1]) == len(match[2]) > 1 else token

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.numerics.exact import ExactSums
-from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.scores import EOS_KIND, ScoreBatch, unescaped
 from lmgauge.text.segments import Segments
-from lmgauge.text.vocabulary import unescaped
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -22,8 +22,8 @@ from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
-from lmgauge.models.spelling.writing import EventWriter, token_text
-from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch
+from lmgauge.models.spelling.writing import EventWriter
+from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments
@@ -242,9 +242,16 @@ class SpelledModel(ScoresStrings):
             firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[batch.segment_events > 0]
             crossing = np.isin(rows, firsts[batch.before.crossing[batch.segment_events > 0]])
             for i in np.flatnonzero(crossing).tolist():  # a word that begins in the given text is scored whole
-                given = block.given_text(int(owner[rows[i]]))
-                begins[i] -= len(given) - len(given.rstrip(_word_bytes(given)))
+                begins[i] = self._begin_across(block, int(owner[rows[i]]))
         return Segments(block.data, begins, ends, block.source)
+
+    def _begin_across(self, block: Segments, i: int) -> int:
+        """Return where the token begins that reaches from the text given before a segment into it."""
+        assert block.given_starts is not None
+        begin = int(block.given_starts[i])
+        bounds = np.array([begin]), block.ends[i : i + 1]
+        tokens = self.tokenizer.tokenize(Segments(block.data, *bounds, block.source))
+        return int(tokens.starts[np.searchsorted(begin + tokens.span_ends, block.starts[i], side="right")])
 
     def distributions(
         self,
@@ -320,7 +327,8 @@ class SpelledModel(ScoresStrings):
         Args:
             token: id.
         """
-        return token_text(self.vocabulary.token(token), self.inner)
+        string = self.vocabulary.token(token)
+        return unescaped(string) if reserved_policy(self.inner) in ("escape", None) else string
 
     def save(self, path: str | Path) -> None:
         """Write the model: the folder of the model inside, with a folder `spelling` in it.
@@ -387,12 +395,8 @@ def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
 _OF_MACHINE = ("options", "workers", "progress", "server")  # how a network computes, and what was chosen about it
 _OF_DISTRIBUTIONS = ("log_distributions", "contexts_at_a_time", "unk_probability")
 _OF_TRAINING = ("settings", "order", "record", "types")
-_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING))
-
-
-def _word_bytes(text: bytes) -> bytes:
-    """Return the bytes of a text that are not white space."""
-    return bytes(set(text) - set(b" \t\n\v\f\r"))
+_OF_MIXTURES = ("components", "weights", "estimation", "read_as")
+_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIXTURES))
 
 
 def refuse_unspellable(model: LanguageModel) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.models.spelling.separators import EMPTY, FIRST, INNER, LAST
 from lmgauge.scores import SEPARATOR, SPELLING
-from lmgauge.text.vocabulary import EOS, UNK, unescaped
+from lmgauge.text.vocabulary import EOS, UNK
 
 if TYPE_CHECKING:
     from lmgauge.models.spelling.model import SpelledModel
@@ -146,17 +146,6 @@ class EventWriter:
             if choice == end:
                 return prefix
             prefix += separators.alphabet[choice]
-
-
-def token_text(token: str, model: object) -> str:
-    """Return the text that a known token stands for.
-
-    Args:
-        token: as the vocabulary has it.
-        model: which scores reserved tokens of the text as its policy says; escape if it does not say.
-    """
-    reserved = getattr(model, "reserved", None) or getattr(getattr(model, "settings", None), "reserved", "escape")
-    return unescaped(token) if reserved == "escape" else token
 
 
 def _log(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
