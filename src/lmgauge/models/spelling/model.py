@@ -352,7 +352,20 @@ class SpelledModel(Shown, ScoresStrings):
         Args:
             reserved: refuse, escape or unk (a literal `<unk>` is then spelled).
         """
-        inner: LanguageModel = with_reserved([self.inner], reserved)[0]
+        return self.around(with_reserved([self.inner], reserved)[0])
+
+    def around(self, inner: LanguageModel) -> SpelledModel:
+        """Return another model with this speller.
+
+        Args:
+            inner: of the same tokenizer and vocabulary, as a pruned model has.
+
+        Raises:
+            UsageError: it has others.
+        """
+        mine = (self.tokenizer.fingerprint, self.vocabulary.fingerprint)
+        if (inner.tokenizer.fingerprint, inner.vocabulary.fingerprint) != mine:
+            raise UsageError(f"{inner.label}: its words are not those that {self.label} knows; learn its spelling anew")
         return SpelledModel(inner, self.speller, self.separators, known_mass=self._known_mass)
 
     def to_dict(self) -> dict[str, Any]:
