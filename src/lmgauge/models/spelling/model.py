@@ -24,6 +24,7 @@ from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
 from lmgauge.models.spelling.writing import EventWriter
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
+from lmgauge.shown import Shown
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from lmgauge.text.vocabulary import Vocabulary
 
 
-class SpelledModel(ScoresStrings):
+class SpelledModel(Shown, ScoresStrings):
     """A model of words or characters whose unseen ones are spelled, and white space between words predicted.
 
     Its rows are those of the model inside, one a word; `logprob` is the whole cost of a word with the white space before it,
@@ -351,7 +352,20 @@ class SpelledModel(ScoresStrings):
         Args:
             reserved: refuse, escape or unk (a literal `<unk>` is then spelled).
         """
-        inner: LanguageModel = with_reserved([self.inner], reserved)[0]
+        return self.around(with_reserved([self.inner], reserved)[0])
+
+    def around(self, inner: LanguageModel) -> SpelledModel:
+        """Return another model with this speller.
+
+        Args:
+            inner: of the same tokenizer and vocabulary, as a pruned model has.
+
+        Raises:
+            UsageError: it has others.
+        """
+        mine = (self.tokenizer.fingerprint, self.vocabulary.fingerprint)
+        if (inner.tokenizer.fingerprint, inner.vocabulary.fingerprint) != mine:
+            raise UsageError(f"{inner.label}: its words are not those that {self.label} knows; learn its spelling anew")
         return SpelledModel(inner, self.speller, self.separators, known_mass=self._known_mass)
 
     def to_dict(self) -> dict[str, Any]:
@@ -370,8 +384,9 @@ class SpelledModel(ScoresStrings):
             return {}
         return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
 
-    def __repr__(self) -> str:
-        return f"SpelledModel({self.inner!r})"
+    def _in_brief(self) -> str:
+        unit = self.tokenizer.unit
+        return f"{self.label}: {len(self.vocabulary) - len(SPECIAL_TOKENS):,} known {unit}s, all others are spelled"
 
 
 def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
@@ -382,7 +397,8 @@ def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
 _OF_MACHINE = ("options", "workers", "progress", "server")  # how a network computes, and what was chosen about it
 _OF_DISTRIBUTIONS = ("log_distributions", "contexts_at_a_time", "unk_probability")
 _OF_TRAINING = ("settings", "order", "record", "types")
-_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING))
+_OF_MIXTURES = ("components", "weights", "estimation", "read_as")
+_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIXTURES))
 
 
 def refuse_unspellable(model: LanguageModel) -> None:
