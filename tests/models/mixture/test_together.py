@@ -206,7 +206,7 @@ def test_models_without_a_speller_are_mixed_as_before() -> None:
 
 
 def test_spelled_models_are_no_components_of_tokens() -> None:
-    with pytest.raises(UsageError, match="is spelled, and is no component"):
+    with pytest.raises(UsageError, match="a spelled model cannot be a component"):
         agreeing([words(order=1), words(order=2)])
     with pytest.raises(UsageError, match="tokens or as bytes, not as 'letters'"):
         MixtureModel([train(order=1), train(order=2)], [0.5, 0.5], read_as="letters")  # type: ignore[arg-type]

@@ -116,7 +116,7 @@ class ByteView(ScoresStrings):
 
     @property
     def blocks_are_independent(self) -> bool:
-        """Whether those of the model are."""
+        """True if those of the model are."""
         return self.model.blocks_are_independent
 
     @property
