@@ -29,7 +29,7 @@ def spell(
     *,
     output: PathLike | None = None,
     order: int = ORDER,
-    max_count: int = MAX_COUNT,
+    max_count: int | None = MAX_COUNT,
     replace: bool = False,
     tokenizer: str | Tokenizer | None = None,
     threads: int | None = None,

@@ -31,7 +31,7 @@ from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, VocabularyB
 
 ORDER = 8
 """Characters of the longest n-grams of a speller, its default."""
-MAX_COUNT = None
+MAX_COUNT: int | None = None
 """Words that occur at most this often in the training text are what a speller learns from; None, the default: all words."""
 _SMOOTHING: SmoothingKind = "modified-kneser-ney"
 _NO_WORDS = Vocabulary.from_tokens(())
