@@ -13,6 +13,7 @@ times the back-off weight g: with M(h) the mass of a range after h,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +121,7 @@ class RangeMasses:
         return sums
 
 
-def backs_off(model: LanguageModel) -> bool:
+def backs_off(model: LanguageModel) -> TypeGuard[NgramModel]:
     """Return True for an n-gram model whose ranges follow from the words seen after each context.
 
     Args:

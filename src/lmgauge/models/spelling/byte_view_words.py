@@ -74,7 +74,8 @@ class WordBytes:
     """
 
     def __init__(self, model: SpelledModel) -> None:
-        assert model.speller is not None and model.separators is not None
+        assert model.speller is not None
+        assert model.separators is not None
         self.model, self._spelling, self._separators = model, model.spelling, _SeparatorBytes(model.separators)
         self._letters = CharacterBytes(model.speller.characters, model.speller.unseen)
         self.ranges = RangeMasses(model.inner, self._order)
@@ -251,7 +252,8 @@ class WordBytes:
         first, last = self._known(begun)
         bounds = [self._known(begun + bytes([byte]), first, last) for byte in range(END)]
         low, high = np.array([*bounds, (0, 0)], np.int64).T
-        return range_sums(p[self.ranges.order], low, high) + p[UNK] * self._unseen(q, low, high)
+        masses: Floats = range_sums(p[self.ranges.order], low, high) + p[UNK] * self._unseen(q, low, high)
+        return masses
 
     def _between(self, ids: NDArray[np.uint32], word: bytes, before: str | None, gap: str) -> Floats:
         """Return the probabilities of what follows some white space, float64 [257].

@@ -243,9 +243,16 @@ class SpelledModel(Shown, ScoresStrings):
             firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[batch.segment_events > 0]
             crossing = np.isin(rows, firsts[batch.before.crossing[batch.segment_events > 0]])
             for i in np.flatnonzero(crossing).tolist():  # a word that begins in the given text is scored whole
-                given = block.given_text(int(owner[rows[i]]))
-                begins[i] -= len(given) - len(given.rstrip(_word_bytes(given)))
+                begins[i] = self._begin_across(block, int(owner[rows[i]]))
         return Segments(block.data, begins, ends, block.source)
+
+    def _begin_across(self, block: Segments, i: int) -> int:
+        """Return where the token begins that reaches from the text given before a segment into it."""
+        assert block.given_starts is not None
+        begin = int(block.given_starts[i])
+        bounds = np.array([begin]), block.ends[i : i + 1]
+        tokens = self.tokenizer.tokenize(Segments(block.data, *bounds, block.source))
+        return int(tokens.starts[np.searchsorted(begin + tokens.span_ends, block.starts[i], side="right")])
 
     def distributions(
         self,
@@ -345,7 +352,20 @@ class SpelledModel(Shown, ScoresStrings):
         Args:
             reserved: refuse, escape or unk (a literal `<unk>` is then spelled).
         """
-        inner: LanguageModel = with_reserved([self.inner], reserved)[0]
+        return self.around(with_reserved([self.inner], reserved)[0])
+
+    def around(self, inner: LanguageModel) -> SpelledModel:
+        """Return another model with this speller.
+
+        Args:
+            inner: of the same tokenizer and vocabulary, as a pruned model has.
+
+        Raises:
+            UsageError: it has others.
+        """
+        mine = (self.tokenizer.fingerprint, self.vocabulary.fingerprint)
+        if (inner.tokenizer.fingerprint, inner.vocabulary.fingerprint) != mine:
+            raise UsageError(f"{inner.label}: its words are not those that {self.label} knows; learn its spelling anew")
         return SpelledModel(inner, self.speller, self.separators, known_mass=self._known_mass)
 
     def to_dict(self) -> dict[str, Any]:
@@ -377,12 +397,8 @@ def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
 _OF_MACHINE = ("options", "workers", "progress", "server")  # how a network computes, and what was chosen about it
 _OF_DISTRIBUTIONS = ("log_distributions", "contexts_at_a_time", "unk_probability")
 _OF_TRAINING = ("settings", "order", "record", "types")
-_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING))
-
-
-def _word_bytes(text: bytes) -> bytes:
-    """Return the bytes of a text that are not white space."""
-    return bytes(set(text) - set(b" \t\n\v\f\r"))
+_OF_MIXTURES = ("components", "weights", "estimation", "read_as")
+_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIXTURES))
 
 
 def refuse_unspellable(model: LanguageModel) -> None:

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.scores import EOS_KIND, ScoreBatch
-from lmgauge.text.segments import Segments
-from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE, white_space_before
+from lmgauge.text.segments import Segments, is_white_space
+from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE, is_unicode_white_space, white_space_before
 
 if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer
@@ -93,8 +93,8 @@ class Separators:
         data = block.data
         if block.given_starts is not None:
             behind |= block.given_lengths()[owner] > 0
-            before = data[np.maximum(begins - 1, 0)]
-            scored = ~(first & behind & (lengths == 0) & np.isin(before, np.frombuffer(BETWEEN_WORDS.encode(), np.uint8)))
+            white = is_white_space(data) if divided else is_unicode_white_space(data)
+            scored = ~(first & behind & (lengths == 0) & white[np.maximum(begins - 1, 0)])
             if batch.before is not None:
                 scored[first] &= ~batch.before.crossing[batch.segment_events > 0]
         is_end = batch.kind == EOS_KIND
