@@ -91,6 +91,14 @@ def open_corpus(name: str) -> Path:
     return _unpacked(f"open/{name}", name.rsplit(".", 1)[0].replace("/", "-"))
 
 
+def open_corpus_as_is(name: str) -> Path:
+    """The path of a text of the folder open/ that is not packed."""
+    path = Path(os.environ.get("LMGAUGE_DATA") or DATA, "open", name)
+    if not path.exists():
+        give_up(f"{path} is not there: set LMGAUGE_DATA to the folder that holds open/{name}")
+    return path
+
+
 def _unpacked(name: str, target_name: str) -> Path:
     target = cache_folder() / target_name
     if target.exists():

@@ -43,6 +43,7 @@ from lmgauge.api.sample import sample as sample
 from lmgauge.api.select import select_documents as select_documents
 from lmgauge.api.sentences import perplexity as perplexity
 from lmgauge.api.sentences import score_text as score_text
+from lmgauge.api.spell import spell as spell
 from lmgauge.api.split import SplitText as SplitText
 from lmgauge.api.split import split as split
 from lmgauge.api.stored_base import save_base as save_base
@@ -102,6 +103,7 @@ from lmgauge.models.protocol import LanguageModel as LanguageModel
 from lmgauge.models.registry import load_model as load_model
 from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
+from lmgauge.models.spelling.model import SpelledModel as SpelledModel
 from lmgauge.scores import ScoreBatch as ScoreBatch
 from lmgauge.scores import read_scores as read_scores
 from lmgauge.tasks.nbest.results import Rescored as Rescored

@@ -103,7 +103,7 @@ LOG_UNITS: tuple[LogUnit, ...] = get_args(LogUnit)
 DISTRIBUTION_COLUMNS = ("entropy", "rank", "topN", "moments", "mass")
 """Columns of the score table that look at the whole distribution of each event."""
 
-WORD_UNITS = ("whitespace", "icu")
+WORD_UNITS = ("whitespace", "treebank", "icu")
 """What words are; icu:<locale> is known besides, as in `--tokenizer`."""
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------

@@ -195,7 +195,7 @@ def test_first_tokens_and_line_ends(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"words": "bytes"}, UsageError, "words 'bytes': choose whitespace, icu, or icu:<locale>"),
+        ({"words": "bytes"}, UsageError, "words 'bytes': choose whitespace, treebank, icu, or icu:<locale>"),
         ({"words": "whitespace:de"}, UsageError, "words 'whitespace:de': choose"),
         ({"words": "icu", "regions": []}, UsageError, "words is for words; regions are what their file says"),
         ({"train": [], "regions": []}, UsageError, "train is for words"),

@@ -60,7 +60,10 @@ def test_words_by_icu(folder: Path) -> None:
         (["--per-word", "r.csv", "--regions", "cut.csv"], "cut.csv, line 2: region '1' cuts the token ' cat'"),
         (["--per-word", "r.csv", "--regions", "no.csv"], "no.csv: no such file"),
         (["--per-word", "regions.tsv", "--regions", "regions.tsv"], "would replace"),
-        (["--per-word", "r.csv", "--words", "syllables"], "words 'syllables': choose whitespace, icu, or icu:<locale>"),
+        (
+            ["--per-word", "r.csv", "--words", "syllables"],
+            "words 'syllables': choose whitespace, treebank, icu, or icu:<locale>",
+        ),
         (["--per-word", "r.xlsx"], "r.xlsx: rows are written as .parquet, .csv, .tsv, .jsonl"),
         (["--words", "icu"], "--words is about the rows of words: name a file for them (--per-word)"),
         (

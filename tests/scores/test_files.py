@@ -298,6 +298,23 @@ def test_a_table_without_rows(tmp_path: Path) -> None:
 # -- spans --------------------------------------------------------------------------------------------------------------
 
 
+def test_a_segment_that_goes_on_in_the_next_batch_leaves_nothing_out(tmp_path: Path) -> None:
+    """Rows are read so many at a time; where a segment is cut there, its next row starts where the last one ended."""
+    n, path = (1 << 18) + 10, tmp_path / "scores.parquet"
+    ends = np.arange(1, n + 1)
+    rows = {"segment": np.zeros(n, np.int64), "start": ends - 1, "end": ends, "logprob": np.full(n, -1.0)}
+    pq.write_table(pa.table(rows), path)
+    parts = list(read_scores(path))
+    assert len(parts) > 1
+    whole = join_batches(parts)
+    assert not len(whole.begins)
+    assert np.array_equal(whole.starts(), ends - 1)
+    for at in (5, n - 1):  # a row that starts elsewhere, before and behind the cut
+        only = dict(rows, start=np.where(np.arange(n) == at, 1, ends - 1))
+        pq.write_table(pa.table(only), path)
+        assert np.array_equal(join_batches(list(read_scores(path))).starts(), only["start"])
+
+
 def test_spans_that_stand_apart_are_counted_over_batches(tmp_path: Path) -> None:
     """Parquet is read so many rows at a time; where a segment goes on in the next lot is no gap, a gap there is one."""
     count = (1 << 18) + 5

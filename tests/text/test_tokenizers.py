@@ -113,7 +113,7 @@ def test_identity(name: str, unit: str, kernel: int, tmp_path: Path) -> None:
 
 
 def test_unknown_tokenizers(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="unknown tokenizer 'words': choose whitespace, character"):
+    with pytest.raises(UsageError, match="unknown tokenizer 'words': choose whitespace, treebank, character"):
         make_tokenizer("words")
     with pytest.raises(UsageError, match="3 is not a tokenizer"):
         make_tokenizer(3)  # type: ignore[arg-type]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TypedDict, Unpack, overload
 
 from lmgauge.api.diagnose import training_words
 from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text, corpus_of, listed, load_models, refuse_twice
 from lmgauge.choices import DEFAULT_SEED
+from lmgauge.distributions.blocks import of_events
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.divergence.base_file import BaseFile, is_base_file
 from lmgauge.evaluation.divergence.divergence import (
@@ -18,6 +20,7 @@ from lmgauge.evaluation.divergence.divergence import (
     DEFAULT_EXAMPLES,
     DEFAULT_TOP_K,
     DivergenceSettings,
+    spelled_notes,
 )
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
 from lmgauge.evaluation.divergence.from_base import divergence_from
@@ -145,6 +148,8 @@ def _compared(
         refuse_replacing({"-o": output}, [*paths, *(source.path for source in corpus.sources)])
     loaded = load_models(models, scoring)
     names = model_names(models, loaded)
+    spelled = spelled_notes(loaded, names)
+    loaded = list(map(of_events, loaded))
     if isinstance(candidate, Mapping):
         names[len(own) :] = [str(name) for name in candidate]
     say_progress("comparing")
@@ -156,11 +161,16 @@ def _compared(
         views, measure = loaded, partial(divergence_from, stored)
     compare = partial(measure, views, corpus, settings, names=names, training=training, progress=_say)
     if output is None:
-        return compare()
+        return _with_notes(compare(), spelled)
     with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
         result = compare(watch=runs.write)
         runs.finish(scoring or ScoringOptions())
-    return result
+    return _with_notes(result, spelled)
+
+
+def _with_notes(result: CandidateDivergences, notes: Sequence[str]) -> CandidateDivergences:
+    """Return divergences with further notes."""
+    return CandidateDivergences(tuple(replace(item, notes=(*item.notes, *notes)) for item in result)) if notes else result
 
 
 def _over_common_tokens(named: Sequence[Model], models: Sequence[LanguageModel]) -> list[LanguageModel]:

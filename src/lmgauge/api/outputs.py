@@ -27,7 +27,7 @@ class Outputs:
         per_token: file for one row per token, .tsv or .jsonl; "-" is standard output.
         per_word: file for one row per word of the text, with its surprisal, .tsv, .csv, .jsonl or .parquet; "-" is standard
             output.
-        words: what words are in `per_word`: "whitespace", "icu", or "icu:ja" (any locale).
+        words: what words are in `per_word`: "whitespace", "treebank", "icu", or "icu:ja" (any locale).
         regions: file of regions, rows of `per_word` in place of words; see `lmgauge.word_surprisal`.
         train: text to count words in, for the columns `log_frequency` and `unseen` of `per_word`.
 

@@ -18,7 +18,7 @@ from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
-from lmgauge.scores import OOV, ScoreBatch
+from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
 from lmgauge.tasks.comparison import Systems, compare_systems
@@ -278,7 +278,7 @@ def log_probabilities(
     for row, tally in zip(nats, tallies, strict=True):
         own = tally.per_segment()
         row[own.segments] = own.nats
-    return nats, [tally.events[OOV] for tally in tallies]
+    return nats, [tally.unseen_events for tally in tallies]
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[Segments]:

@@ -20,7 +20,7 @@ from lmgauge.evaluation.words.results import WordSurprisals
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible
 from lmgauge.result_list import pandas_module
-from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+from lmgauge.scores import EOS_KIND, ScoreBatch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,7 +173,7 @@ def _without_text(model: str, batch: ScoreBatch) -> dict[str, Any]:
         "perplexity": perplexity,
         "zero_probability_events": sums.zeros,
         "tokens": np.bincount(place[batch.kind != EOS_KIND], minlength=count),
-        "oov": np.bincount(place[batch.kind == OOV], minlength=count),
+        "oov": np.bincount(place[batch.unseen()], minlength=count),
     } | dict.fromkeys(_OF_TEXT, [None] * count)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, load_models
 from lmgauge.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, DEFAULT_SEED, BaseType
+from lmgauge.distributions.blocks import of_events
 from lmgauge.distributions.stored_rows import StoringSettings
 from lmgauge.evaluation.divergence.base_results import SavedBase
-from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DivergenceSettings
+from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DivergenceSettings, spelled_notes
 from lmgauge.evaluation.divergence.from_base import save_base as _save_base
 from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
@@ -71,8 +74,8 @@ def save_base(
     models = load_models([base], scoring)
     name = model_names([base], models)[0]
     say_progress("storing")
-    return _save_base(
-        models[0],
+    saved = _save_base(
+        of_events(models[0]),
         corpus,
         output,
         settings,
@@ -81,6 +84,7 @@ def save_base(
         threads=threads,
         progress=_say,
     )
+    return replace(saved, notes=(*saved.notes, *spelled_notes(models, [name])))
 
 
 def _say(done: int, total: int | None) -> None:

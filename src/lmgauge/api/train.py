@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from lmgauge.models.training.run import NeuralTraining
 
 
+def _refuse_neural(kind: str) -> None:
+    if str(kind) in NEURAL_KINDS:
+        raise UsageError(f"{kind} is a neural model; train it with train_neural")
+
+
+def _numbers(discount: float | Sequence[float] | None) -> float | tuple[float, ...] | None:
+    return tuple(discount) if isinstance(discount, Sequence) else discount
+
+
 class NgramKeywords(TypedDict, total=False):
     """What `train` takes by name, besides the kind of vocabulary."""
 
@@ -98,10 +107,9 @@ def train(
             good-turing.
         texts: a path, several, or a `Corpus`; each line is a sentence.
         order: length of the longest n-grams, in tokens, from 1.
-        tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json or a SentencePiece .model.
+        tokenizer: whitespace, treebank, character, byte, icu, icu:<locale>, or a path: tokenizer.json or .model file.
         normalizer: what is done to the text before that: ccnet; None: nothing.
-        vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible;
-            spelled: they are spelled, and white space is predicted: every text has a probability (the text is read twice).
+        vocabulary: of unseen words. open: they are `<unk>`; closed: impossible; spelled: as in `lmgauge.SpelledModel`.
         min_count: words that occur less often become `<unk>`.
         vocab_size: only this many of the most frequent words stay.
         words: the vocabulary, as a list of words.
@@ -124,30 +132,26 @@ def train(
         progress: called with a few words when a stage begins.
 
     Returns:
-        The model, memory-mapped if made in parts; a `SpelledModel` where unseen words are spelled. Where discounts could not
-        be estimated, `model.record.notes` says so.
+        The model, memory-mapped if made in parts; `model.record.notes` says where discounts could not be estimated.
 
     Raises:
         InputError: the text cannot be used, or something is in the way of the output.
         UsageError: options are out of range or contradict each other, or memory is too small.
 
     Example:
-        >>> from lmgauge import Corpus
-        >>> train("laplace", Corpus.from_strings(["a b", "a"]), order=2).types
+        >>> import lmgauge
+        >>> lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2).types
         [4, 4]
     """
-    if str(kind) in NEURAL_KINDS:
-        raise UsageError(f"{kind} is a neural model; train it with train_neural")
+    _refuse_neural(kind)
     settings = NgramTrainingSettings(
-        kind, order=order, tokenizer=with_normalizer(tokenizer, normalizer),
-        vocabulary="open" if vocabulary == "spelled" else vocabulary, min_count=min_count,
-        vocab_size=vocab_size, k=k, words=words, reserved=reserved, context=context, eos=eos, interpolate=interpolate,
-        cutoffs=tuple(cutoffs), prune=prune, discount=tuple(discount) if isinstance(discount, Sequence) else discount,
+        kind, order=order, tokenizer=with_normalizer(tokenizer, normalizer), words=words, reserved=reserved, eos=eos, k=k,
+        vocabulary="open" if vocabulary == "spelled" else vocabulary, min_count=min_count, vocab_size=vocab_size,
+        context=context, interpolate=interpolate, cutoffs=tuple(cutoffs), prune=prune, discount=_numbers(discount),
     )  # fmt: skip
     corpus, resources = corpus_of(texts), TrainingResources(output, memory, temp, resume, workers, ray)
-    corpus = corpus.without_given("training")
     how = train_spelled if vocabulary == "spelled" else train_or_within
-    return how(settings, corpus, resources, threads=threads, progress=progress)
+    return how(settings, corpus.without_given("training"), resources, threads=threads, progress=progress)
 
 
 def train_neural(
@@ -158,6 +162,7 @@ def train_neural(
     valid: Text | None = None,
     preset: str = "small",
     tokenizer: str | Tokenizer = "whitespace",
+    vocabulary: Literal["open", "spelled"] = "open",
     min_count: int = 1,
     vocab_size: int | None = None,
     reserved: ReservedPolicy = "refuse",
@@ -179,6 +184,9 @@ def train_neural(
         valid: the validation text; the epoch that predicts it best is kept.
         preset: small, medium or large: sizes and recipe of a paper.
         tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
+        vocabulary: open: unseen words are `<unk>`, whose probability the network learns from those that `min_count` leaves
+            out; spelled: they are spelled then, and white space is predicted, so that every text has a probability. Not for
+            subwords and bytes, which give every text one as they are.
         min_count: tokens that occur less often become `<unk>`.
         vocab_size: only this number of the most frequent tokens stays.
         reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, escaped (an ordinary word), or unk (`<unk>` alone).
@@ -211,16 +219,9 @@ def train_neural(
     """
     settings = preset_settings(kind, preset, **changes)
     run = RunSettings(
-        tokenizer=tokenizer,
-        min_count=min_count,
-        vocab_size=vocab_size,
-        reserved=reserved,
-        resume=resume,
-        checkpoint_every=checkpoint_every,
-        device=device,
-        threads=threads,
-        tensorboard=tensorboard,
-    )
+        tokenizer=tokenizer, vocabulary=vocabulary, min_count=min_count, vocab_size=vocab_size, reserved=reserved,
+        resume=resume, checkpoint_every=checkpoint_every, device=device, threads=threads, tensorboard=tensorboard,
+    )  # fmt: skip
     try:
         from lmgauge.models.training.run import run_training
     except ModuleNotFoundError as error:

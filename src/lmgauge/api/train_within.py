@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmgauge.errors import LmgaugeError, NotEnoughMemoryError, UsageError
-from lmgauge.files import refuse_replacing
+from lmgauge.files import refuse_other_folder, refuse_replacing
 from lmgauge.memory import size_in_words
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits, TrainingResources
 from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.text.documents import Corpus
 
@@ -88,13 +89,13 @@ def train_spelled(
         UsageError: the text can be read only once, or the output is not a folder, or the model cannot be spelled.
         LmgaugeError: whatever `train_or_within` raises.
     """
-    from lmgauge.models.spelling.learn import learn_spelling
-    from lmgauge.models.spelling.storage import refuse_file, write_spelling
+    from lmgauge.models.spelling.learn import learn_spelling, refuse_once
+    from lmgauge.models.spelling.storage import add_spelling, refuse_file
 
-    if not corpus.rereadable:
-        raise UsageError("a vocabulary that is spelled reads the text twice, and this can be read only once: save it first")
+    refuse_once(corpus)
     if resources.output is not None:
         refuse_file(resources.output)
+        refuse_other_folder(resources.output, is_ours=is_ngram_folder)
     in_memory = resources.output is not None and not resources.asked
     where = replace(resources, output=None) if in_memory else resources
     inner = train_or_within(settings, corpus, where, threads=threads, progress=progress)
@@ -104,7 +105,7 @@ def train_spelled(
         if in_memory:
             model.save(os.fspath(resources.output))
         else:
-            write_spelling(model, resources.output)
+            add_spelling(model, Path(resources.output))
     return model
 
 

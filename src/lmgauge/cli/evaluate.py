@@ -147,7 +147,7 @@ def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> t
         "--words",
         default=WORD_UNITS[0],
         metavar="KIND",
-        help="Words of --per-word: whitespace, icu, or icu:LOCALE (such as icu:ja).",
+        help="Words of --per-word: whitespace, treebank, icu, or icu:LOCALE (such as icu:ja).",
     ),
     click.option(
         "--regions",

@@ -23,6 +23,7 @@ SECTIONS = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
         "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
+        "spell": ("lmgauge.cli.spell:spell", "Give a model a speller for unseen words, so that bits are exact."),
         "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
         "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
         "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
@@ -102,6 +103,7 @@ GUESSES = {
     "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
     "mix": ("ensemble", "interpolate"),
     "cache": ("adapt", "dynamic"),
+    "spell": ("characters", "oov", "open-vocabulary", "speller", "spelling", "unk"),
     "prune": ("compress", "shrink", "trim"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "test"),

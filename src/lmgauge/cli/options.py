@@ -176,8 +176,8 @@ _OF_FILES = (
     click.option(
         "--tokenizer",
         metavar="NAME|FILE",
-        help="How text was cut into the words of an ARPA file or a KenLM binary: whitespace, character, byte, icu, a "
-        "tokenizer.json or a SentencePiece .model.  [default: whitespace]",
+        help="How text was cut into the words of an ARPA file or a KenLM binary: whitespace, treebank, character, byte, "
+        "icu, a tokenizer.json or a SentencePiece .model.  [default: whitespace]",
     ),
     normalizer_option,
 )

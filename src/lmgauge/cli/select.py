@@ -101,7 +101,9 @@ _MODELS = (
     whole_number("--order", default=3, help="Order of all models."),
     click.option("--smoothing", type=click.Choice(_KINDS), default="modified-kneser-ney", help="Smoothing of all models."),
     click.option(
-        "--tokenizer", default="whitespace", help="whitespace, character, byte, icu, or the path of a tokenizer.json."
+        "--tokenizer",
+        default="whitespace",
+        help="whitespace, treebank, character, byte, icu, or the path of a tokenizer.json.",
     ),
     whole_number("--min-count", default=2, help="Words that occur less often in the target are <unk> to all models."),
 )

@@ -14,7 +14,6 @@ from lmgauge.choices import (
     SMOOTHINGS,
     VOCABULARY_KINDS,
     NormalizerName,
-    VocabularyKind,
 )
 from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under, whole_number
 from lmgauge.cli.options import KENLM, json_option, normalizer_option, read_texts, reading_settings, threads_option
@@ -33,7 +32,6 @@ class _Smoothing(TypedDict):
     """What only n-gram models are made of: fields of `NgramTrainingSettings`."""
 
     normalizer: NormalizerName | None
-    vocabulary: VocabularyKind
     eos: bool
     interpolate: bool
     discount: tuple[float, ...] | None
@@ -98,8 +96,8 @@ _VOCABULARY = (
         "--tokenizer",
         default="whitespace",
         show_default=True,
-        help="whitespace, character, byte, icu, icu:<locale>, the path of a tokenizer.json or a SentencePiece .model, or "
-        "bpe:N, unigram:N (neural).",
+        help="whitespace, treebank, character, byte, icu, icu:<locale>, the path of a tokenizer.json or a SentencePiece "
+        ".model, or bpe:N, unigram:N (neural).",
     ),
     normalizer_option,
     click.option(
@@ -107,7 +105,8 @@ _VOCABULARY = (
         type=click.Choice(VOCABULARY_KINDS),
         default="open",
         show_default=True,
-        help="Open: unseen words are <unk>, which has the mass that smoothing leaves. Closed: they are impossible.",
+        help="Open: unseen words are <unk>, which has the mass that smoothing leaves. Closed: they are impossible (n-gram "
+        "models). Spelled: they are spelled and white space is predicted, so that every text has a probability.",
     ),
     click.option(
         "--min-count",
@@ -213,27 +212,31 @@ def train(
         return
     refuse_given(NEURAL_ONLY, f"is for neural models; {kind} does not take it")
     from lmgauge.api.train import train as run
-    from lmgauge.json_text import to_json
     from lmgauge.models.ngram.partitioned.limits import TrainingResources
     from lmgauge.models.ngram.settings import ADDITIVE, NgramTrainingSettings
     from lmgauge.models.ngram.training import read_word_list
+    from lmgauge.models.spelling.storage import refuse_file
     from lmgauge.report.progress import progress
 
     if kind in ADDITIVE:
         refuse_given(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")
     if kind == "good-turing" and smoothing["interpolate"]:
         refuse_given(("interpolate",), "cannot be combined with good-turing, which always backs off")
+    spelled = shared.vocabulary == "spelled"
+    if spelled:
+        refuse_file(files.output)
     form.check_name(files.output)
     whole = TrainingResources(files.output, **resources, resume=shared.resume)
     output = vars(whole) if form == KenlmForm() else {}
     corpus = read_texts(files.texts, reading)
     refuse_replacing({"-o": files.output}, [*(source.path for source in corpus.sources), *filter(None, [files.words])])
     with progress() as listener:
-        model = run(  # type: ignore[call-overload, misc]  # click has checked the choices
+        model = run(  # type: ignore[call-overload,misc]  # click has checked the choices
             kind,
             corpus,
             words=None if files.words is None else read_word_list(files.words),
             tokenizer=shared.tokenizer,
+            vocabulary=shared.vocabulary,
             min_count=shared.min_count,
             vocab_size=shared.vocab_size,
             reserved=shared.reserved,
@@ -247,16 +250,26 @@ def train(
         if not output:
             listener(f"saving {files.output}")
             cast("NgramModel", model).save(files.output, trie=form.trie, quantize=form.quantize, array=form.array)
+    _print_result(kind, files, model, spelled=spelled)
+
+
+def _print_result(kind: str, files: TrainingFiles, model: Any, *, spelled: bool) -> None:
+    """Print what was trained: an n-gram model, spelled or not."""
+    from lmgauge.json_text import to_json
+    from lmgauge.report.spelling import learned
+
     if files.as_json:
         click.echo(to_json(model.to_dict() | {"path": files.output, "fingerprint": model.fingerprint}))
         return
-    inner = cast("NgramModel", getattr(model, "inner", model))
+    inner: NgramModel = model.inner if spelled else model
     types = ", ".join(f"{n:,}" for n in inner.types)
     events = inner.record.training["events"]
     say(
         f"{files.output}: {kind}, order {inner.order}, trained on {events:,} events; n-grams of order 1, 2, ...: {types}",
         err=True,
     )
+    for line in learned(model.learned()) if spelled else ():
+        say(line, err=True)
     for note in inner.record.notes:
         say(f"note: {note}", err=True)
     sys.stderr.flush()

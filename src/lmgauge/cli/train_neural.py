@@ -217,6 +217,7 @@ def train_network(
 
 def _print_result(result: NeuralTraining, as_json: bool) -> None:
     from lmgauge.json_text import to_json
+    from lmgauge.report.spelling import learned
 
     if as_json:
         click.echo(to_json(result.to_dict()))
@@ -228,5 +229,7 @@ def _print_result(result: NeuralTraining, as_json: bool) -> None:
         f"{result.events:,} events in {epochs} and {result.seconds:,.0f} s{best}",
         err=True,
     )
+    for line in () if result.learned is None else learned(result.learned):
+        say(line, err=True)
     for note in result.notes:
         say(f"note: {note}", err=True)

@@ -99,6 +99,22 @@ def distributions_of(
     yield from by_event(model, checked, events)
 
 
+def of_events(model: LanguageModel) -> LanguageModel:
+    """Return the model whose events a model's distributions are over: the one inside, where unseen words are spelled.
+
+    Args:
+        model: any language model.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b", "a c"])
+        >>> of_events(lmgauge.train("witten-bell", text, order=2, vocabulary="spelled")).label
+        'wb2'
+    """
+    inside: LanguageModel = model.inner if getattr(model, "is_spelled", False) else model  # type: ignore[attr-defined]
+    return inside
+
+
 def computes_many(model: object, method: str = "distributions") -> bool:
     """Return True if a model has a method for many distributions that speaks for its `log_distribution`.
 

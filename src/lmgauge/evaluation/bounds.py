@@ -38,7 +38,7 @@ def bound_reasons(origin: Origin, oov: int, lossy_segments: int) -> list[BoundRe
 
     Args:
         origin: the model behind the scores.
-        oov: events that are unseen words.
+        oov: events that are unseen words and not spelled.
         lossy_segments: segments that their tokens do not give back exactly.
 
     Example:

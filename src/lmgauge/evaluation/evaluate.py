@@ -25,8 +25,8 @@ from lmgauge.figures import FIGURES
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity
-from lmgauge.numerics.units import nats_to_scale, perplexity_from_nats
-from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.numerics.units import nats_to_bits, nats_to_scale, perplexity_from_nats
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN, ScoreBatch
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
@@ -134,7 +134,7 @@ class Evaluator:
         sums = tally.per_segment()
         nats = -math.inf if tally.total_zeros else tally.nats()
         finite = events - tally.total_zeros
-        tokens = tally.events[TOKEN] + tally.events[OOV]
+        tokens = tally.tokens
         origin = self.origin
         lossy = max(tally.lossy_segments, origin.lossy_segments)
         numbers, documents_by = _documents(sums, origin, documents)
@@ -211,15 +211,15 @@ def _figures(nats: float, counts: Mapping[str, int]) -> dict[str, Any]:
 
 def _of_kinds(tally: Tally) -> dict[str, Any]:
     """Return how many events of each kind there are, and the perplexities of some kinds."""
-    tokens = tally.events[TOKEN] + tally.events[OOV]
     return {
         "events": tally.total_events,
-        "tokens": tokens,
+        "tokens": tally.tokens,
         "sentence_ends": tally.events[EOS_KIND],
-        "oov": tally.events[OOV],
-        "oov_rate": tally.events[OOV] / tokens if tokens else 0.0,
-        "perplexity_without_eos": _perplexity(tally, TOKEN, OOV),
+        "oov": tally.unseen_events,
+        "oov_rate": tally.unseen_events / tally.tokens if tally.tokens else 0.0,
+        "perplexity_without_eos": _perplexity(tally, TOKEN, OOV, SPELLED),
         "perplexity_without_oov": _perplexity(tally, TOKEN, EOS_KIND),
+        **{f"{name}_bits": -nats_to_bits(tally.part_nats(name)) + 0.0 for name in tally.parts},
     }
 
 

@@ -73,7 +73,7 @@ class FirstTokens:
         self._last = int(segments[-1])
         begins = begins[new]
         strings = batch.strings.tokens
-        columns = (batch.token_ids[begins], batch.kind[begins], batch.logprob[begins])
+        columns = (batch.token_ids[begins], batch.kind[begins], batch.event_logprob()[begins])
         for token, kind, logprob in zip(*(column.tolist() for column in columns), strict=True):
             key = (kind, strings[token])
             if not key[1] and kind != EOS_KIND:

@@ -16,7 +16,7 @@ from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.run_folder import SCORES_FILE, RunFolders
-from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, ScoreWriter, read_metadata, read_scores
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, ScoreWriter, read_metadata, read_scores
 from lmgauge.scores.imports.log import Log
 from lmgauge.scores.imports.programs import OUTPUTS, Logs
 from lmgauge.scores.imports.rows import rows, rows_on_text
@@ -29,13 +29,14 @@ class _Facts:
 
     Attributes:
         sentence_ends: `</s>` among the events.
-        oov: unseen words among them.
+        oov, spelled: unseen words among them, as `<unk>` and letter by letter.
         impossible: unseen words of probability zero.
         lossy_segments: segments that their tokens do not spell.
     """
 
     sentence_ends: int = 0
     oov: int = 0
+    spelled: int = 0
     impossible: int = 0
     lossy_segments: int = 0
 
@@ -44,6 +45,7 @@ class _Facts:
         oov = batch.kind == OOV
         self.sentence_ends += int(np.count_nonzero(batch.kind == EOS_KIND))
         self.oov += int(np.count_nonzero(oov))
+        self.spelled += int(np.count_nonzero(batch.kind == SPELLED))
         self.impossible += int(np.count_nonzero(np.isneginf(batch.logprob[oov])))
         self.lossy_segments += batch.lossy_segments
 
@@ -127,7 +129,7 @@ def _origin(logs: Logs, facts: _Facts, name: str) -> Origin:
         first="unscored" if logs.log.unscored else "bos",
         end="eos" if facts.sentence_ends else "none",
     )
-    unseen = "closed" if facts.impossible else "unk" if facts.oov else "unknown"
+    unseen = "closed" if facts.impossible else "unk" if facts.oov else "spelled" if facts.spelled else "unknown"
     return Origin(
         name or logs.log.model or logs.files[0].path.stem,
         unit=output.unit,

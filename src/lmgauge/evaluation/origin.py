@@ -26,6 +26,12 @@ def normalizer_of(model: LanguageModel) -> str | None:
     return name
 
 
+def _oov_policy(model: LanguageModel) -> str:
+    if getattr(model, "is_spelled", False):
+        return "spelled"
+    return "closed" if model.vocabulary.closed else "unk"
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where a score table comes from.
@@ -34,7 +40,7 @@ class Origin:
         model: what the model is called.
         unit: what its tokens are: word, subword, character, byte; "token" if not known.
         context: its context policy, as `ContextPolicy` prints it.
-        oov_policy: what unseen words are: "unk", "closed" (impossible), or "unknown".
+        oov_policy: what unseen words are: "unk", "spelled", "closed" (impossible), or "unknown".
         vocabulary_size: tokens; None if not known.
         lossy_segments: segments that their tokens do not give back, as a stored table states; its rows do not tell.
         fingerprints: of model, vocabulary and tokenizer, and their names.
@@ -63,7 +69,7 @@ class Origin:
             model=name or model.label,
             unit=model.tokenizer.unit,
             context=str(policy_of(model)),
-            oov_policy="closed" if model.vocabulary.closed else "unk",
+            oov_policy=_oov_policy(model),
             vocabulary_size=len(model.vocabulary) or None,
             fingerprints={
                 "model": model.fingerprint,

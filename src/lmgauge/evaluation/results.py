@@ -36,7 +36,7 @@ class Evaluation(Shown):
         interval: of 95 %, of the perplexity; None for a single segment.
         independence, documents_by: what the interval takes as independent, in words, and what tells documents apart
             ("files", ..., "unknown").
-        events: of which `tokens`, `sentence_ends` (`</s>`), and among the tokens `oov` (unseen words).
+        events: of which `tokens`, `sentence_ends` (`</s>`), and among the tokens `oov` (unseen words, spelled or not).
         oov_rate: share of the tokens, 0 to 1.
         perplexity_without_eos, perplexity_without_oov: over the tokens, and over all events but unseen words.
         word_perplexity: by the words of the source text, whatever the tokens are.
@@ -55,6 +55,8 @@ class Evaluation(Shown):
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
         scored_share: share of the text's bytes that is scored, below 1 where a protocol leaves tokens out, or None.
+        spelling_bits, separator_bits: of all bits those of the letters of unseen words, and of the white space between
+            words; None of a table that has no such columns.
         source_figures: what the program whose protocol was followed prints, under its own names; empty without a protocol.
 
     Example:
@@ -110,10 +112,13 @@ class Evaluation(Shown):
     source_figures: dict[str, float] = field(default_factory=dict)
     given_bytes: int = 0
     crossing_tokens: int = 0
+    spelling_bits: float | None = None
+    separator_bits: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values, full precision; infinities stay floats."""
-        return asdict(self)
+        """Return all fields as plain values, full precision; infinities stay floats. Bits of spelling only where known."""
+        plain = asdict(self)
+        return {name: value for name, value in plain.items() if value is not None or name not in _OF_SPELLED}
 
     def origin(self) -> Origin:
         """Return what a score table must state of its origin, so that the same numbers come out of it again."""
@@ -139,6 +144,9 @@ class Evaluation(Shown):
         bits = "" if self.bits_per_byte is None else f", {bound}{self.bits_per_byte:.4f} bits per byte"
         name = self.model if self.group is None else f"{self.model} [{self.group}]"
         return f"{name}: perplexity {self.perplexity:.4f}{bits}"
+
+
+_OF_SPELLED = ("spelling_bits", "separator_bits")
 
 
 def comparison_notes(results: Sequence[Evaluation]) -> list[str]:

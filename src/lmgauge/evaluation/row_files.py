@@ -14,7 +14,7 @@ from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.files import writing_or_printing
 from lmgauge.json_text import plain
 from lmgauge.readable import for_output
-from lmgauge.scores import EOS_KIND, KINDS, OOV, ScoreBatch
+from lmgauge.scores import EOS_KIND, KINDS, ScoreBatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -240,6 +240,6 @@ def segment_rows(
         ID_COLUMN: [ids[i] for i in of_block.tolist()],
         "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
         "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
-        "oov": np.bincount(of_row[batch.kind == OOV], minlength=count).tolist(),
+        "oov": np.bincount(of_row[batch.unseen()], minlength=count).tolist(),
         "bytes": (own_bytes if own_bytes is not None else (block.ends - block.starts)[of_block] + line_end).tolist(),
     }

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
-from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch
+from lmgauge.scores import KINDS, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
 
 _SHOWN_ZEROS = 10
+_ROUNDING = 1e-6  # nats by which a part may seem larger than the whole it is of
 _NONE = np.zeros(0, np.int64)
 # Of the segments of a batch: index, high and low words of the exact sum, events, events of probability zero.
 _Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -40,6 +41,8 @@ class Tally:
         events, zeros: per kind the rows, and those of probability zero.
         first_zeros: where the first of these are.
         contexts: rows by the order (or context length; 255 and more together) that was used, where the table tells.
+        parts: of `exact`, per column (`spelling`, `separator`) and kind, what is spelled letters and white space; no column
+            where the table has none.
         lossy_segments: segments that their tokens do not give back exactly.
         given_bytes: bytes of text that was given before segments.
         crossing_tokens: first events of segments that begin in the given text.
@@ -50,6 +53,7 @@ class Tally:
     zeros: list[int] = field(default_factory=lambda: [0] * len(KINDS))
     first_zeros: list[ZeroEvent] = field(default_factory=list)
     contexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
+    parts: dict[str, list[int]] = field(default_factory=dict)
     lossy_segments: int = 0
     given_bytes: int = 0
     crossing_tokens: int = 0
@@ -90,6 +94,7 @@ class Tally:
         if zeros.any() and len(self.first_zeros) < _SHOWN_ZEROS:
             self._note_zeros(batch)
         self.contexts += contexts
+        self._add_parts(batch)
         self.lossy_segments += batch.lossy_segments
         if batch.before is not None:
             self.given_bytes += int(batch.before.lengths.sum())
@@ -98,6 +103,23 @@ class Tally:
         documents = batch.documents()
         if documents is not None:
             self._documents.append(documents)
+
+    def _add_parts(self, batch: ScoreBatch) -> None:
+        """Add what of the log-probabilities is spelled letters and white space; impossible events are in neither sum."""
+        for name in (SPELLING, SEPARATOR):
+            if name not in batch.extra:
+                continue
+            column = np.where(batch.logprob > -np.inf, np.asarray(batch.extra[name], np.float64), 0.0)
+            over = np.flatnonzero(~((column <= 0) & (column >= batch.logprob - _ROUNDING)))
+            if len(over):
+                i = over[0]
+                raise InputError(
+                    f"segment {batch.row_segments()[i]}: {name} {column[i]} is not a part of the log-probability "
+                    f"{batch.logprob[i]}; the column has natural logs, none above 0 and none below it"
+                )
+            of_kinds = self.parts.setdefault(name, [0] * len(KINDS))
+            for kind, total in enumerate(_exact_by_kind(column, batch.kind)):
+                of_kinds[kind] += total
 
     def _note_zeros(self, batch: ScoreBatch) -> None:
         rows = np.flatnonzero(batch.logprob == -np.inf)[: _SHOWN_ZEROS - len(self.first_zeros)]
@@ -124,6 +146,9 @@ class Tally:
             self.exact[kind] += other.exact[kind]
             self.events[kind] += other.events[kind]
             self.zeros[kind] += other.zeros[kind]
+        for name, totals in other.parts.items():
+            mine = self.parts.get(name, [0] * len(KINDS))
+            self.parts[name] = [a + b for a, b in zip(mine, totals, strict=True)]
         self.first_zeros = (self.first_zeros + other.first_zeros)[:_SHOWN_ZEROS]
         self.contexts += other.contexts
         self.lossy_segments += other.lossy_segments
@@ -135,6 +160,20 @@ class Tally:
     def nats(self, *kinds: int) -> float:
         """Sum of the finite log-probabilities of these kinds (all if none is named), correctly rounded."""
         return exact_to_nats(sum(self.exact[k] for k in kinds or range(len(KINDS))))
+
+    def part_nats(self, name: str, *kinds: int) -> float:
+        """Sum of a column `spelling` or `separator` over these kinds (all if none is named), correctly rounded."""
+        return exact_to_nats(sum(self.parts[name][k] for k in kinds or range(len(KINDS)))) if name in self.parts else 0.0
+
+    def event_nats(self, *kinds: int) -> float:
+        """Sum of the finite log-probabilities of these kinds without spelled letters and white space, correctly rounded."""
+        chosen = kinds or range(len(KINDS))
+        return exact_to_nats(sum(self.exact[k] - sum(part[k] for part in self.parts.values()) for k in chosen))
+
+    @property
+    def tokens(self) -> int:
+        """Rows that are not ends of segments."""
+        return self.events[TOKEN] + self.unseen_events
 
     @property
     def unseen_events(self) -> int:
@@ -172,6 +211,14 @@ class Tally:
             zeros = np.bincount(inverse, zeros, len(segments)).astype(np.int64)
             nats[zeros > 0] = -np.inf
         return SegmentSums(segments, nats, events, zeros, documents)
+
+
+def _exact_by_kind(column: NDArray[np.float64], kind: NDArray[np.uint8]) -> list[int]:
+    """Return the sum of a column over the rows of each kind, in multiples of 2^-80 nats."""
+    events, none = np.array([len(column)], np.int64), np.zeros(0, np.uint8)
+    sums = np.zeros(1, np.int64), np.zeros(1, np.uint64), np.zeros(1, np.int64)
+    kinds, _, _ = _native.sum_events(column, kind, none, events, *sums)
+    return [(int(high) << 64) + int(low) for high, low, _, _ in kinds]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from lmgauge.evaluation.slicing.ranges import exact_sums
 from lmgauge.explore.columns import Column
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import OOV, RowReader, ScoreBatch, ScoreWriter, is_json_lines, read_scores
+from lmgauge.scores import RowReader, ScoreBatch, ScoreWriter, is_json_lines, read_scores
 
 if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
@@ -175,7 +175,7 @@ class Index:
         sums = exact_sums(batch, events)
         rows = self._rows[k] + np.cumsum(events) - events
         self._rows[k] += len(batch)
-        unseen = np.concatenate(([0], np.cumsum(batch.kind == OOV)))
+        unseen = np.concatenate(([0], np.cumsum(batch.unseen())))
         bounds = np.concatenate(([0], np.cumsum(events)))
         values = {
             "row": rows, "events": events, "oov": unseen[bounds[1:]] - unseen[bounds[:-1]],

@@ -179,13 +179,17 @@ def check_format(path: Path, config: Mapping[str, object], version: int, what_to
 def is_folder_of(model_type: str, *names: str) -> Callable[[Path], bool]:
     """Return the question whether a folder is a model of this type and holds nothing but its files: it may be replaced.
 
+    A speller may be among them: it belongs to the model.
+
     Args:
         model_type: as config.json has it.
         names: of its files, or patterns of them (`component-*`).
     """
 
+    known = (*names, SPELLING_FOLDER, f".{SPELLING_FOLDER}.*")  # the last is what a run that was killed left behind
+
     def is_ours(path: Path) -> bool:
-        if not all(any(fnmatchcase(file.name, name) for name in names) for file in path.iterdir()):
+        if not all(any(fnmatchcase(file.name, name) for name in known) for file in path.iterdir()):
             return False
         try:
             return read_config(path).get("model_type") == model_type

@@ -204,6 +204,19 @@ def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> Languag
     return with_reserved([model], options.reserved)[0]
 
 
+def open_unspelled(path: str | os.PathLike[str]) -> LanguageModel:
+    """Load the model of a folder without the speller in it, which is not looked at.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        ModelFileError: the model itself cannot be trusted.
+        MissingExtraError: the libraries it needs are not installed.
+    """
+    return _load_folder(Path(path), os.fspath(path), ScoringOptions())
+
+
 def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
     if str(path).startswith(_ADDRESSES):
         from lmgauge.models.network.server.model import load_completions
@@ -219,9 +232,9 @@ def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageMode
             raise ModelFileError(f"{path}: no such model; a model is {_KINDS}; train one with `lmgauge train`")
         return _load_network(name, options)
     model = _load_folder(path, name, options)
-    if not (path / SPELLING_FOLDER).is_dir():
+    if not os.path.lexists(path / SPELLING_FOLDER):
         return model
-    from lmgauge.models.spelling.storage import load_spelling
+    from lmgauge.models.spelling.loading import load_spelling
 
     return load_spelling(path, model)
 

@@ -14,7 +14,7 @@ from lmgauge.errors import UsageError
 from lmgauge.models.ngram.states import ScoredMany, StepsWords
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.result_list import ResultList, data_frame
-from lmgauge.scores import KINDS, OOV, ScoreBatch
+from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch
 from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -34,7 +34,7 @@ class ScoredText(Shown):
         text: the string.
         tokens: n token strings, as the model sees them; `</s>` last where the model predicts the end.
         logprobs: n natural logs of the conditional probabilities; -inf where the model rules a token out.
-        kinds: n of "token", "oov" (an unknown word) and "eos" (the end).
+        kinds: n of "token", "oov" (an unknown word), "spelled" (one letter by letter) and "eos" (the end).
         spans: n pairs (start, end) of bytes in the UTF-8 text; they tile it: `</s>` has what is left behind the last token.
 
     Example:
@@ -105,7 +105,7 @@ class ScoredText(Shown):
             "log_probability": self.log_probability,
             "cross_entropy": self.cross_entropy,
             "perplexity": self.perplexity,
-            "oov": self.kinds.count(KINDS[OOV]),
+            "oov": self.kinds.count(KINDS[OOV]) + self.kinds.count(KINDS[SPELLED]),
             "zero_probability_events": sum(logprob == -math.inf for logprob in self.logprobs),
         }
 

@@ -11,7 +11,7 @@ from lmgauge.evaluation.diagnosis.costs import RankStatistics
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.report import blocks as doc
-from lmgauge.report import evaluations, ladder
+from lmgauge.report import evaluations, ladder, spelling
 from lmgauge.report.formats import in_words, number, percent, probability, signed
 from lmgauge.report.slices import example_blocks, slice_blocks
 
@@ -64,6 +64,7 @@ def parts(diagnosis: Diagnosis) -> dict[str, doc.Document]:
     )
     return {
         "baselines": tuple(_baselines(diagnosis)) if diagnosis.baselines else (),
+        "spelling": tuple(spelling.blocks(diagnosis)),
         "slices": tuple(_slices(diagnosis)),
         "events": events,
         "segments": example_blocks(dear, diagnosis.worst_segments, names),

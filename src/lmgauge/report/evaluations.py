@@ -36,10 +36,16 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
         doc.numbers("OOV", [result.oov_rate for result in results], 2, "percent", drop=7),
         doc.numbers("events", [result.events for result in results], form="count", drop=5),
     ]
+    if any(result.oov_policy == "spelled" for result in results):
+        unseen = [_UNSEEN.get(result.oov_policy, "") if result.oov else "" for result in results]
+        columns.insert(-1, doc.labels("", unseen, drop=6))
     if any(result.zero_probability_events for result in results):
         columns.append(doc.numbers("p = 0", [result.zero_probability_events for result in results], form="count"))
         columns.append(doc.numbers("ppl without", [result.perplexity_without_zeros for result in results], 2, drop=8))
     return doc.Table(tuple(columns), title)
+
+
+_UNSEEN = {"spelled": "spelled", "unk": "as <unk>", "closed": "impossible"}
 
 
 def _charts(results: Sequence[Evaluation]) -> Iterator[doc.ChartData]:

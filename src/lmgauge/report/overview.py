@@ -36,7 +36,7 @@ def _of_one(overview: Overview) -> Iterator[doc.Block]:
     yield from evaluations.blocks([diagnosed.evaluation])
     parts = diagnosis.parts(diagnosed)
     yield from _section("What the number is worth", parts["baselines"])
-    yield from _section("Where the bits go", parts["slices"])
+    yield from _section("Where the bits go", (*parts["spelling"], *parts["slices"]))
     yield from _section("How segments differ", (*_histogram(overview), *parts["segments"]))
     yield from _section("Which events are hard", (*parts["events"], *parts["unseen"]))
     yield from _section("How far it may be believed", (*parts["calibration"], *parts["ranks"]))

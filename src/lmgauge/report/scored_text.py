@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, number
-from lmgauge.scores import KINDS, OOV
+from lmgauge.scores import KINDS, OOV, SPELLED
 
 if TYPE_CHECKING:
     from lmgauge.models.scored_text import ScoredText, ScoredTexts
+
+
+_UNKNOWN = {KINDS[OOV]: "unknown word", KINDS[SPELLED]: "unknown word, spelled"}
 
 
 def blocks(scored: ScoredText) -> doc.Document:
@@ -20,7 +23,7 @@ def blocks(scored: ScoredText) -> doc.Document:
     Args:
         scored: one string.
     """
-    unknown = ["unknown word" if kind == KINDS[OOV] else "" for kind in scored.kinds]
+    unknown = [_UNKNOWN.get(kind, "") for kind in scored.kinds]
     columns = [
         doc.labels("token", scored.tokens),
         doc.numbers("nats", scored.logprobs, 4, "fixed"),

@@ -15,7 +15,7 @@ In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and t
     separator float64, optional           of `logprob`, the part that is the white space before the event, nats
     id        dictionary<int32, string>   of the segment, as its source names it; only on disk, for joins
 
-`table.py` has the table in memory and the ways to walk it, `files.py` writes and reads it.
+`table.py` has the table in memory, `segment_rows.py` walks it, `files.py` writes and reads it.
 May import `errors`, `files`, `numerics` and, to count the source text, `text.documents`, `text.segments` and `text.units`.
 """
 
@@ -27,6 +27,9 @@ from lmgauge.scores.files import read_scores as read_scores
 from lmgauge.scores.given import GivenTokens as GivenTokens
 from lmgauge.scores.pieces import join_pieces as join_pieces
 from lmgauge.scores.pieces import score_in_pieces as score_in_pieces
+from lmgauge.scores.segment_rows import SegmentReader as SegmentReader
+from lmgauge.scores.segment_rows import SegmentRows as SegmentRows
+from lmgauge.scores.segment_rows import iter_segments as iter_segments
 from lmgauge.scores.table import EOS_KIND as EOS_KIND
 from lmgauge.scores.table import KINDS as KINDS
 from lmgauge.scores.table import OOV as OOV
@@ -35,11 +38,9 @@ from lmgauge.scores.table import SPELLED as SPELLED
 from lmgauge.scores.table import SPELLING as SPELLING
 from lmgauge.scores.table import TOKEN as TOKEN
 from lmgauge.scores.table import ScoreBatch as ScoreBatch
-from lmgauge.scores.table import SegmentReader as SegmentReader
-from lmgauge.scores.table import SegmentRows as SegmentRows
 from lmgauge.scores.table import Strings as Strings
 from lmgauge.scores.table import TokenStrings as TokenStrings
 from lmgauge.scores.table import example_batch as example_batch
-from lmgauge.scores.table import iter_segments as iter_segments
 from lmgauge.scores.table import join_batches as join_batches
 from lmgauge.scores.table import starts_of as starts_of
+from lmgauge.scores.table import unescaped as unescaped

@@ -30,9 +30,13 @@ from lmgauge.text.tokens import (
     TokenizerBase,
     Tokens,
     TokenUnit,
+    runs,
 )
 
-CHOICES = "whitespace, character, byte, icu, icu:<locale> (such as icu:ja), or the path of a tokenizer.json or .model file"
+CHOICES = (
+    "whitespace, treebank, character, byte, icu, icu:<locale> (such as icu:ja), "
+    "or the path of a tokenizer.json or .model file"
+)
 
 
 class WhitespaceTokenizer(TokenizerBase):
@@ -62,7 +66,7 @@ class WhitespaceTokenizer(TokenizerBase):
         """
         data = segments.data
         white = is_white_space(data)
-        starts, ends = _runs(~white, np.concatenate((segments.starts, segments.ends)))
+        starts, ends = runs(~white, np.concatenate((segments.starts, segments.ends)))
         owner = _owners(starts, segments)
         starts, ends, owner = starts[owner >= 0], ends[owner >= 0], owner[owner >= 0]
         counts = _per_segment(owner, segments)
@@ -189,17 +193,6 @@ _BYTE_VALUES = {f"<0x{value:02X}>": value for value in range(256)}
 _BYTE_NAMES = np.frombuffer("".join(_BYTE_VALUES).encode(), dtype=np.uint8)
 
 
-def _runs(flags: NDArray[np.bool_], borders: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return first position and one past the last of each run of set flags, cut at the positions `borders`."""
-    begins = np.ones(len(flags) + 1, dtype=np.bool_)
-    begins[1:-1] = ~flags[:-1]  # the flag before is not set
-    begins[borders] = True
-    finishes = np.ones(len(flags) + 1, dtype=np.bool_)  # at i: a run may finish before i
-    finishes[1:-1] = ~flags[1:]
-    finishes[borders] = True
-    return np.flatnonzero(begins[:-1] & flags), np.flatnonzero(finishes[1:] & flags) + 1
-
-
 def _owners(positions: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
     """Return the segment that each position lies in; -1 for a terminator or a gap between segments."""
     # The last segment that begins at or before the position: empty ones before it begin and end there.
@@ -218,9 +211,9 @@ def make_tokenizer(spec: str | os.PathLike[str] | Tokenizer, normalizer: Normali
     """Return the tokenizer of that name.
 
     Args:
-        spec: "whitespace", "character", "byte", "icu", "icu:ja" (any locale), the path of a tokenizer.json or of a
-            SentencePiece model (.model), or of the directory that one of them is in; or a tokenizer, which is returned as it
-            is. A normalizer may stand before it: "ccnet+whitespace".
+        spec: "whitespace", "treebank", "character", "byte", "icu", "icu:ja" (any locale), the path of a tokenizer.json or
+            of a SentencePiece model (.model), or of the directory that one of them is in; or a tokenizer, which is returned
+            as it is. A normalizer may stand before it: "ccnet+whitespace".
         normalizer: what is done to the text first; None: what `spec` says.
 
     Raises:
@@ -286,6 +279,10 @@ def _make_plain(name: str) -> Tokenizer:
     from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, IcuWordTokenizer
     from lmgauge.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
+    if name == "treebank":
+        from lmgauge.text.treebank_tokenizer import TreebankTokenizer
+
+        return TreebankTokenizer()
     if name == "icu" or name.startswith("icu:"):
         return IcuWordTokenizer(name.partition(":")[2] or "root")
     path = name
@@ -325,7 +322,7 @@ def load_tokenizer(settings: Mapping[str, object], directory: str | os.PathLike[
         elif name.startswith(SentencePieceTokenizer.PREFIX):
             tokenizer = SentencePieceTokenizer.from_file(os.path.join(directory, SENTENCEPIECE_FILE))
         # A name in a model's file is never used as a path.
-        elif name in ("whitespace", "character", "byte", "icu") or name.startswith("icu:"):
+        elif name in ("whitespace", "treebank", "character", "byte", "icu") or name.startswith("icu:"):
             return make_tokenizer(name)
         else:
             raise ModelFileError(f"{os.fspath(directory)}: unknown tokenizer {name!r}: was a newer lmgauge used?")

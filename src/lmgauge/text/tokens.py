@@ -179,6 +179,27 @@ class FileTokenizer(TokenizerBase):
         return self._sha256[:6]
 
 
+def runs(flags: NDArray[np.bool_], borders: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return first position and one past the last of each run of set flags, cut at the positions `borders`.
+
+    Args:
+        flags: bool [n].
+        borders: int64 [borders], each from 0 to n.
+
+    Example:
+        >>> first, behind = runs(np.array([True, True, False, True]), np.array([1]))
+        >>> first.tolist(), behind.tolist()
+        ([0, 1, 3], [1, 2, 4])
+    """
+    begins = np.ones(len(flags) + 1, dtype=np.bool_)
+    begins[1:-1] = ~flags[:-1]  # the flag before is not set
+    begins[borders] = True
+    finishes = np.ones(len(flags) + 1, dtype=np.bool_)  # at i: a run may finish before i
+    finishes[1:-1] = ~flags[1:]
+    finishes[borders] = True
+    return np.flatnonzero(begins[:-1] & flags), np.flatnonzero(finishes[1:] & flags) + 1
+
+
 def token_bytes(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[bytes]:
     """Return the bytes that tokens stand for, white space before or behind a word among them.
 

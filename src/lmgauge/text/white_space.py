@@ -16,6 +16,36 @@ WHITE_SPACE = (
 _ASCII = 0x80
 
 
+_LONGER = tuple(character.encode() for character in WHITE_SPACE if len(character.encode()) > 1)
+
+
+def is_unicode_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which bytes are of white space, as `WHITE_SPACE` has it.
+
+    Args:
+        data: uint8 [bytes], valid UTF-8.
+
+    Returns:
+        bool [bytes], all bytes of a character alike.
+
+    Example:
+        >>> is_unicode_white_space(np.frombuffer("a\u00a0b".encode(), np.uint8)).tolist()
+        [False, True, True, False]
+    """
+    white = is_white_space(data) | ((data - np.uint8(0x1C)) < 4)
+    if not len(data) or data.max() < _ASCII:
+        return white
+    for lead in sorted({character[0] for character in _LONGER}):
+        at = np.flatnonzero(data == lead)
+        followed_by = [data[np.minimum(at + i, len(data) - 1)] for i in range(1, 3)]
+        for character in _LONGER:
+            if character[0] == lead:
+                here = at[np.logical_and.reduce([a == b for a, b in zip(followed_by, character[1:], strict=False)])]
+                for i in range(len(character)):
+                    white[here + i] = True
+    return white
+
+
 def white_space_before(
     block: Segments, begins: NDArray[np.int64], ends: NDArray[np.int64], *, unicode: bool
 ) -> NDArray[np.int64]:
@@ -33,18 +63,16 @@ def white_space_before(
         >>> white_space_before(block, np.array([0, 3, 8]), np.array([3, 8, 9]), unicode=False).tolist()
         [0, 2, 1]
     """
-    if not len(begins):
-        return np.zeros(0, np.int64)
     data = block.data
-    white = is_white_space(data)
+    if not len(begins) or not len(data):
+        return np.zeros(len(begins), np.int64)
+    white = is_unicode_white_space(data) if unicode else is_white_space(data)
     last = len(data) - 1
     first = white[np.minimum(begins, last)] & (begins < ends)
     second = white[np.minimum(begins + 1, last)] & (begins + 1 < ends)
     lengths = first.astype(np.int64)
-    irregular = first & second
-    if unicode:
-        irregular |= (data[np.minimum(begins + first, last)] >= _ASCII) & (begins + first < ends)
-    for row in np.flatnonzero(irregular).tolist():
-        text = data[begins[row] : ends[row]].tobytes()
-        lengths[row] = len(text) - len(text.decode().lstrip(WHITE_SPACE if unicode else BETWEEN_WORDS).encode())
+    longer = np.flatnonzero(first & second)
+    if len(longer):
+        others = np.append(np.flatnonzero(~white), len(data))
+        lengths[longer] = np.minimum(others[np.searchsorted(others, begins[longer])], ends[longer]) - begins[longer]
     return lengths

@@ -13,7 +13,7 @@ from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Contexts, sampled
 from lmgauge.evaluation.audit.spelling import byte_named
 from lmgauge.progress import say_progress
-from lmgauge.scores import TOKEN
+from lmgauge.scores import SPELLED, TOKEN
 
 LEVEL = "causality"
 MOST_SEGMENTS = 100
@@ -50,7 +50,7 @@ class _Differences:
             self._note(how, f"{segment} has {'no rows' if b is None else f'{len(a):,} rows, then {len(b):,}'}")
             return
         count = min(len(a) if upto is None else upto, len(a), len(b))
-        other = np.flatnonzero(a.token_ids[:count] != b.token_ids[:count])
+        other = np.flatnonzero((a.token_ids[:count] != b.token_ids[:count]) | _other_words(a, b, count))
         if upto is None and len(other):
             self._note(how, f"{segment}, event {other[0] + 1} is another token")
             return
@@ -88,6 +88,15 @@ class _Differences:
         good = f"{good}: {counted(self.rows, 'row')} stayed the same, {same}."
         skipped = "" if self.rows else "the text has no two events in a row to compare"
         return judge(LEVEL, name, bad=bad, skipped=skipped, good=good, details=numbers_of(self))
+
+
+def _other_words(a: Rows, b: Rows, count: int) -> NDArray[np.bool_]:
+    """Return which of the first events are spelled words that are other words: they share a token, but not the letters."""
+    spelled: NDArray[np.bool_] = a.kind[:count] == SPELLED
+    if not spelled.any() or len(a.ends) != len(a) or len(b.ends) != len(b):
+        return np.zeros(count, bool)
+    spelled &= a.ends[:count] != b.ends[:count]
+    return spelled
 
 
 def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhaustive: bool) -> list[Check]:
@@ -250,7 +259,7 @@ def _replaced(
             and scored.token_ids[position] == token
             and np.array_equal(scored.token_ids[:position], rows.token_ids[:position])
         ):
-            scores[token] = float(scored.logprob[position])
+            scores[token] = float(scored.event_logprob()[position])
     return scores
 
 

@@ -4,6 +4,9 @@ A range coder (Martin 1979) spends -log2 p bits on an event of probability p. It
 was coded before, which the decoder has too: a model that looks ahead cannot be followed by it, and one whose
 probabilities sum to more than one needs more bits than it claims.
 
+A model that gives every text a probability (see `inside.py`) also codes what is inside of events: the letters of a word that
+is not known, and the white space before each. Then all bytes must come back.
+
 What may be batched: the decoder has to make exactly the distributions of the encoder, to the last bit, and it goes token by
 token. So the encoder may not show a model a whole segment at once, as `score` does: its distributions would be rounded in
 other places (and a model that looks ahead would see the text). But both may ask about the contexts of several segments at a
@@ -31,20 +34,19 @@ from numpy.typing import NDArray
 
 from lmgauge.contexts import GrowingContext
 from lmgauge.errors import MissingExtraError
-from lmgauge.evaluation.audit.event_coder import EventCoder, NoCodeError, constriction
+from lmgauge.evaluation.audit.event_coder import COARSEST, EventCoder, NoCodeError, StepDecoder, StepEncoder, constriction
 from lmgauge.evaluation.audit.results import Check, counted, judge
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Extent, sampled
-from lmgauge.evaluation.slicing.ranges import unescaped
+from lmgauge.evaluation.audit.writers import NO_WRITER, Writer
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import listener
-from lmgauge.scores import OOV
+from lmgauge.scores import OOV, SPELLED, unescaped
 from lmgauge.threads import map_in_order, thread_count
 
 LEVEL, LENGTH, DECODING = "compression", "code length", "decoding"
 RELATIVE_TOLERANCE = 0.001
 ABSOLUTE_TOLERANCE_BITS = 64
-_COARSEST = 2**-23  # what the coder may add to the probability of an event: it gives each of two steps 2^-24 at least
 # Of a lane: its length, segments, events, segments side by side, and whether the events of each segment are stated.
 _HEADER_WORDS = 5
 _TOKENS_SIDE_BY_SIDE = 1 << 12  # of which a model may keep what it computed
@@ -108,6 +110,7 @@ class Lane:
         side_by_side: number of segments that are coded at a time, event by event.
         lengths: events of each segment; empty where each ends with its only `</s>`.
         words: uint32 [n], the code.
+        saved_bits: how much shorter it may be than letters and white space claim, as the coder has no smaller probability.
     """
 
     segments: int
@@ -115,6 +118,7 @@ class Lane:
     side_by_side: int
     lengths: list[int]
     words: NDArray[np.uint32]
+    saved_bits: float = 0.0
 
 
 def encode_segments(subject: Subject, segments: Sequence[Rows]) -> list[Lane]:
@@ -147,14 +151,24 @@ def _encode_lane(work: _Work, segments: Sequence[Rows]) -> Lane:
     lengths = [len(rows) for rows in segments]
     at_a_time = max(1, min(subject.contexts_at_a_time, _TOKENS_SIDE_BY_SIDE // max(1, *lengths)))
 
+    inside, writers = StepEncoder(encoder), _writers(subject, len(segments))
+
     def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
         token = int(segments[segment].token_ids[event])
         coder.encode(encoder, token, logprob)
+        if writers:
+            writers[segment].write(token, inside.choose, segments[segment].piece(event))
         return token
 
     _walk(work, len(segments), at_a_time, code, lambda segment, tokens: len(tokens) == lengths[segment])
     closed = all(np.flatnonzero(rows.token_ids == subject.eos).tolist() == [len(rows) - 1] for rows in segments)
-    return Lane(len(segments), sum(lengths), at_a_time, [] if closed else lengths, encoder.get_compressed())
+    stated = [] if closed else lengths
+    return Lane(len(segments), sum(lengths), at_a_time, stated, encoder.get_compressed(), inside.saved_bits)
+
+
+def _writers(subject: Subject, segments: int) -> list[Writer]:
+    """Return a writer for each segment; none for a model that does not spell what it does not know."""
+    return [] if subject.writer is None else [subject.writer() for _ in range(segments)]
 
 
 def _walk(
@@ -212,27 +226,47 @@ def decode_segments(subject: Subject, code: Sequence[Lane]) -> list[list[int]]:
         NoCodeError: the code is not one of this model.
         MissingExtraError: constriction is not installed.
     """
+    return [decoded.tokens for decoded in _decode(subject, code)]
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    """A segment that came back: its tokens, and its text where the model spells what it does not know."""
+
+    tokens: list[int]
+    text: bytes | None
+
+
+def _decode(subject: Subject, code: Sequence[Lane]) -> list[_Decoded]:
     work = _Work(subject, "decoding", sum(lane.events for lane in code))
-    return [tokens for segments in work.run(lambda lane: _decode_lane(work, lane), code) for tokens in segments]
+    return [decoded for segments in work.run(lambda lane: _decode_lane(work, lane), code) for decoded in segments]
 
 
-def _decode_lane(work: _Work, lane: Lane) -> list[list[int]]:
+def _decode_lane(work: _Work, lane: Lane) -> list[_Decoded]:
     subject = work.subject
     coder, decoder = EventCoder(len(subject.vocabulary)), constriction().stream.queue.RangeDecoder(lane.words)
+    inside, writers = StepDecoder(decoder), _writers(subject, lane.segments)
     left = iter(range(lane.events))
 
     def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
         if next(left, None) is None:
             raise NoCodeError("the decoder runs on after the last event")
         try:
-            return coder.decode(decoder, logprob)
+            token = coder.decode(decoder, logprob)
+            if writers:
+                inside.begin()
+                writers[segment].write(token, inside.choose)
+            return token
         except (AssertionError, ValueError) as error:  # the library's words for a code that fits no distribution
             raise NoCodeError("it does not fit the distributions that the decoder is given") from error
 
     def ended(segment: int, tokens: list[int]) -> bool:
         return len(tokens) >= lane.lengths[segment] if lane.lengths else tokens[-1:] == [subject.eos]
 
-    return _walk(work, lane.segments, max(1, lane.side_by_side), code, ended)
+    walked = _walk(work, lane.segments, max(1, lane.side_by_side), code, ended)
+    texts: list[bytes | None] = [bytes(writer.text) for writer in writers]
+    texts = texts or [None] * lane.segments
+    return [_Decoded(tokens, text) for tokens, text in zip(walked, texts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -285,7 +319,7 @@ def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent 
         return [judge(LEVEL, name, skipped=skipped) for name in (LENGTH, DECODING)]
     length = _length_check(chosen, code, whole)
     try:
-        decoded = decode_segments(subject, code)
+        decoded = _decode(subject, code)
     except NoCodeError as error:
         return [length, judge(LEVEL, DECODING, bad=f"The code cannot be decoded: {error}.")]
     return [length, _decoding_check(subject, chosen, decoded)]
@@ -293,9 +327,10 @@ def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent 
 
 def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -> Check:
     source = b"".join(rows.source for rows in chosen.segments)
-    logprobs = [value for rows in chosen.segments for value in rows.logprob.tolist()]
-    claimed = nats_to_bits(-math.fsum(logprobs))
-    least = -math.fsum(math.log2(math.exp(value) + _COARSEST) for value in logprobs)  # events of 40 bits cost 24
+    claimed = nats_to_bits(-math.fsum(value for rows in chosen.segments for value in rows.logprob.tolist()))
+    events = [value for rows in chosen.segments for value in rows.event_logprob().tolist()]
+    inside = claimed - nats_to_bits(-math.fsum(events)) - math.fsum(lane.saved_bits for lane in code)
+    least = inside - math.fsum(math.log2(math.exp(value) + COARSEST) for value in events)  # events of 40 bits cost 24
     text_bytes = max(len(source), whole.bytes if whole else 0)
     bits = 32 * sum(len(lane.words) for lane in code)
     allowed = RELATIVE_TOLERANCE * claimed + ABSOLUTE_TOLERANCE_BITS
@@ -336,18 +371,31 @@ def _text_of(subject: Subject, tokens: list[int], source: bytes) -> str:
     return subject.tokenizer.detokenize([unescaped(string) for string in strings])
 
 
-def _decoding_check(subject: Subject, chosen: _Chosen, decoded: list[list[int]]) -> Check:
+def _other_than(rows: Rows, decoded: _Decoded) -> str:
+    """Return how a segment that was decoded differs from the one that was coded; empty if it does not."""
+    ids, tokens = rows.token_ids.tolist(), decoded.tokens
+    if ids != tokens:
+        j = next((j for j, (a, b) in enumerate(zip(ids, tokens, strict=False)) if a != b), len(tokens))
+        return f"Decoding gave other events, first event {j + 1} of segment {rows.segment + 1}."
+    if decoded.text is None and (rows.kind == SPELLED).any():
+        return f"Of unseen words only events came back, first in segment {rows.segment + 1}: {NO_WRITER}."
+    if decoded.text is not None and decoded.text != rows.text:
+        pieces = zip(rows.text, decoded.text, strict=False)
+        at = next((i for i, (a, b) in enumerate(pieces) if a != b), min(len(rows.text), len(decoded.text)))
+        return f"Decoding gave other bytes, first byte {at + 1} of segment {rows.segment + 1}."
+    return ""
+
+
+def _decoding_check(subject: Subject, chosen: _Chosen, decoded: list[_Decoded]) -> Check:
     """Check that the decoded events are those coded, and say whether bytes, words or only events came back with them."""
     exact = size = words = unknown = 0
     details = {"segments": len(decoded), "events": chosen.events}
-    for rows, tokens in zip(chosen.segments, decoded, strict=True):
-        ids = rows.token_ids.tolist()
-        if ids != tokens:
-            j = next((j for j, (a, b) in enumerate(zip(ids, tokens, strict=False)) if a != b), len(tokens))
-            bad = f"Decoding gave other events, first event {j + 1} of segment {rows.segment + 1}."
+    for rows, back in zip(chosen.segments, decoded, strict=True):
+        bad = _other_than(rows, back)
+        if bad:
             return judge(LEVEL, DECODING, bad=bad, details=details)
-        text = _text_of(subject, tokens, rows.text)
-        if text.encode(errors="replace") in (rows.text, rows.source):
+        text = "" if back.text is not None else _text_of(subject, back.tokens, rows.text)
+        if back.text is not None or text.encode(errors="replace") in (rows.text, rows.source):
             exact += 1
             size += len(rows.source)
         elif text.split() == rows.text.decode().split():

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.evaluation.audit.results import Check, Headline, counted, judge
+from lmgauge.evaluation.audit.row_parts import RowParts, unseen_noun
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.spelling import Spelling
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
-from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, iter_segments
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, iter_segments
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ class Coverage:
         self._line_ends = self._policy.line_ends
         self._scored = Denominators()
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)
+        self._unit, self._parts = unit, RowParts(unit)
         self.faults = {question: Fault() for question in _QUESTIONS}
         self.kinds: Counter[int] = Counter()
         self.sum = PlainSum()
@@ -278,6 +280,7 @@ class Coverage:
         if self._policy.leaves_out and len(rows.ends) == len(rows):
             self._scored += recount_scored(rows.text, rows.starts.tolist(), rows.ends.tolist())
         self._check_logprob(rows)
+        self._parts.add(rows)
         self._check_ends(rows)
         if len(rows.ends) < len(rows):
             self._without_spans += 1
@@ -338,7 +341,8 @@ class Coverage:
         subject = self._subject
         assert subject is not None
         predicted = rows.kind != EOS_KIND
-        ids, unknown = rows.token_ids[predicted], rows.kind[predicted] == OOV
+        kinds = rows.kind[predicted]
+        ids, unknown = rows.token_ids[predicted], (kinds == OOV) | (kinds == SPELLED)
         if len(ids) != len(strings):
             return f"{counted(len(ids), 'token')} scored, but its tokenizer makes {len(strings):,}"
         if int(rows.token_ids.max(initial=0)) >= len(rows.strings):
@@ -377,6 +381,9 @@ class Coverage:
             self.faults["spans"].note(f"one of {counted(self._without_spans, 'segment')} without spans")
         zeros = f"; {counted(self.sum.zeros, 'event')} of probability zero" if self.sum.zeros else ""
         unknown = counted(self.kinds[OOV], "unknown token")
+        if self.kinds[SPELLED]:
+            unseen = f"{counted(self.kinds[SPELLED], unseen_noun(self._unit))} spelled"
+            unknown = f"{unseen}, {unknown}" if self.kinds[OOV] else unseen
         tiled = f"The spans of {events} tile {counted(self.bytes, 'byte')}: none left out, none twice."
         if self._policy.leaves_out:
             own = self._scored
@@ -406,8 +413,8 @@ class Coverage:
                 checks.append(judge(LEVEL, name, bad=bad, good=evidence, details=details))
         unspelled = no_spans or self.segments_scored == self._without_tokens
         nameless = judge(LEVEL, "spelling", skipped="the table names no tokens, or no spans")
-        checks.insert(-3, nameless if unspelled else self._spelling.check(self.kinds[OOV]))
-        return checks
+        checks.insert(-3, nameless if unspelled else self._spelling.check(self.kinds[OOV], self.kinds[SPELLED]))
+        return [*checks, *self._parts.checks()]
 
     def _sentence_ends(self) -> tuple[str, str]:
         """Note what is wrong with `</s>`; return the evidence that nothing is, and why it cannot be judged, if so."""

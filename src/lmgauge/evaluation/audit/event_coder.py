@@ -9,6 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import needing
+from lmgauge.evaluation.audit.writers import Step
+from lmgauge.numerics.units import nats_to_bits
+
+COARSEST = 2**-23
+"""What the coder may add to the probability of an event: it gives each of two steps 2^-24 at least."""
+_MOST_STEPS = 1 << 16  # inside an event: a code that is not one of this model may spell without end
 
 
 class NoCodeError(Exception):
@@ -86,6 +92,68 @@ class EventCoder:
             raise NoCodeError("the code leads to an event of probability zero")
         token: int = bucket * self._width + decoder.decode(self._model(inside))
         return token
+
+
+class StepEncoder:
+    """Adds the steps inside of events to a code.
+
+    Args:
+        encoder: of the library.
+
+    Attributes:
+        saved_bits: how much shorter the code may be than the steps claim, as the coder knows no smaller probability.
+    """
+
+    def __init__(self, encoder: Any) -> None:
+        self._encoder, self._coders = encoder, _Coders()
+        self.saved_bits = 0.0
+
+    def choose(self, step: Step) -> int:
+        """Code what the text has in a step, and return it.
+
+        Raises:
+            NoCodeError: the step gives it no probability.
+        """
+        logprob = float(step.logprob[step.wanted])
+        if not logprob > -math.inf:
+            raise NoCodeError(f"a {step.part} that score gives a probability has none step by step")
+        self._coders[len(step.logprob)].encode(self._encoder, step.wanted, step.logprob)
+        self.saved_bits += math.log2(math.exp(logprob) + COARSEST) - nats_to_bits(logprob)
+        return step.wanted
+
+
+class StepDecoder:
+    """Reads the steps inside of events from a code.
+
+    Args:
+        decoder: of the library.
+    """
+
+    def __init__(self, decoder: Any) -> None:
+        self._decoder, self._coders = decoder, _Coders()
+        self._left = _MOST_STEPS
+
+    def begin(self) -> None:
+        """Begin an event."""
+        self._left = _MOST_STEPS
+
+    def choose(self, step: Step) -> int:
+        """Return what the code has next.
+
+        Raises:
+            NoCodeError: the code leads to what is impossible, or without end.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise NoCodeError(f"a {step.part} has no end")
+        return self._coders[len(step.logprob)].decode(self._decoder, step.logprob)
+
+
+class _Coders(dict[int, EventCoder]):
+    """Coders by the number of choices."""
+
+    def __missing__(self, size: int) -> EventCoder:
+        return self.setdefault(size, EventCoder(size))
 
 
 def constriction() -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.contexts import EventContexts
+from lmgauge.evaluation.audit.inside import Walked, follows_given, writer_before
 from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
 from lmgauge.evaluation.audit.sample import Contexts
@@ -78,7 +79,7 @@ class Memory:
                 and rows.token_ids[early.position] == early.token
                 and np.array_equal(context, early.context[1:])  # else other events, e.g. of a model without </s>
             ):
-                self._compare(early, float(rows.logprob[early.position]))
+                self._compare(early, float(rows.event_logprob()[early.position]))
         if self._subject.running:
             self._before = np.concatenate((self._before, rows.token_ids))
 
@@ -156,8 +157,13 @@ def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *
         events += 1
         rows, context = contexts.rows[index], contexts.of(index, position)
         token = int(rows.token_ids[position])
-        scored, expected = float(rows.logprob[position]), float(untouched.distribution(context)[token])
-        if scored == expected or abs(scored - expected) <= subject.agreement_tolerance:
+        scored, expected = float(rows.event_logprob()[position]), float(untouched.distribution(context)[token])
+        tolerance = subject.agreement_tolerance
+        if untouched.writer is not None and not follows_given(rows, position):
+            walked = Walked.of(writer_before(untouched, rows, position), token, rows.piece(position))
+            scored, expected = float(rows.logprob[position]), math.fsum([expected, *walked.nats.values()])
+            tolerance *= 1 + sum(walked.steps.values())
+        if scored == expected or abs(scored - expected) <= tolerance:
             continue
         apart += 1
         difference = f"{in_nine_digits(expected)} nats there, {in_nine_digits(scored)} in score"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.evaluation.audit.inside import check_inside
 from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Contexts, sampled
@@ -96,7 +97,7 @@ class _Agreement:
     def add(self, contexts: Contexts, index: int, position: int, logprob: NDArray[np.float64]) -> None:
         rows = contexts.rows[index]
         token = int(rows.token_ids[position])
-        scored, expected = float(rows.logprob[position]), float(logprob[token])
+        scored, expected = float(rows.event_logprob()[position]), float(logprob[token])
         difference = 0.0 if scored == expected else abs(scored - expected)
         self.events += 1
         self.apart += not difference <= self.tolerance
@@ -148,7 +149,8 @@ def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | N
                 reachable = not (impossible[index] < position).any()
             sums.add(context, logprob, reachable=reachable)
             agreement.add(contexts, index, position, logprob)
-    return [sums.check(contexts.whole.events), agreement.check(contexts.whole.events)]
+    inside = check_inside(subject, contexts, wanted=wanted, seed=seed)
+    return [sums.check(contexts.whole.events), agreement.check(contexts.whole.events), *inside]
 
 
 def _together(subject: Subject, contexts: Contexts, wanted: int | None, seed: int) -> Iterator[list[tuple[int, int]]]:

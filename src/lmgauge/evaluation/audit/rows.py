@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import computes_many
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.audit.results import DEFAULT_SUM_TOLERANCE
+from lmgauge.evaluation.audit.writers import Writer
 from lmgauge.scores import ScoreBatch, SegmentRows, iter_segments
 from lmgauge.text.segments import Segments
 
@@ -51,8 +52,16 @@ class Rows(SegmentRows):
             terminator: bytes of its line end.
             lead: text given before it that was cut into tokens with it.
         """
-        columns = rows.segment, rows.strings, rows.token_ids, rows.logprob, rows.kind, rows.ends
-        return cls(*columns, text, terminator, lead=lead, starts=rows.starts, before=rows.before)
+        columns = {part.name: getattr(rows, part.name) for part in fields(SegmentRows)}
+        return cls(**columns, text=text, terminator=terminator, lead=lead)
+
+    def piece(self, event: int) -> bytes:
+        """Return the bytes that an event spans.
+
+        Args:
+            event: its place in the segment.
+        """
+        return self.text[int(self.ends[event - 1]) if event else 0 : int(self.ends[event])]
 
     @property
     def source(self) -> bytes:
@@ -102,6 +111,7 @@ class Subject:
         # Contexts alone: a model that is asked about many at a time sees no more of the text than one that is asked singly.
         many = computes_many(model, "log_distributions") and not self.running
         self.contexts_at_a_time = int(getattr(model, "contexts_at_a_time", 1)) if many else 1
+        self.writer: Callable[..., Writer] | None = getattr(model, "writer", None)
         self.unk, self.bos, self.eos = (self.vocabulary.id(token) for token in ("<unk>", "<s>", "</s>"))
         parameters = inspect.signature(model.score).parameters.values()
         any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)

@@ -28,7 +28,7 @@ from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
 from lmgauge.progress import say_progress
-from lmgauge.scores import EOS_KIND, OOV, TOKEN, SegmentRows, iter_segments
+from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, SegmentRows, iter_segments
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:
@@ -137,6 +137,13 @@ def _row_difference(stored: SegmentRows | None, made: SegmentRows | None, subjec
     for j, (a, b) in enumerate(zip(stored.logprob.tolist(), made.logprob.tolist(), strict=True)):
         if subject.differs(a, b):
             return f"{where}, event {j + 1}: {a:.9g} is stored, the model gives {b:.9g}"
+    for part in (SPELLING, SEPARATOR):
+        a, b = getattr(stored, part), getattr(made, part)
+        if len(a) != len(b):
+            return f"the column `{part}` is only in {'the table' if len(a) else 'what the model gives'}"
+        for j in range(len(a)):
+            if subject.differs(float(a[j]), float(b[j])):
+                return f"{where}, event {j + 1}: a {part} of {a[j]:.9g} is stored, the model gives {b[j]:.9g}"
     return ""
 
 
@@ -207,9 +214,9 @@ def _recomputed(coverage: Coverage, text: bool) -> Iterator[tuple[str, float]]:
     """Yield the numbers of an evaluation by name, from rows and, with `text`, denominators."""
     events, kinds, nats = coverage.events, coverage.kinds, coverage.sum.nats
     yield "events", events
-    yield "tokens", kinds[TOKEN] + kinds[OOV]
+    yield "tokens", kinds[TOKEN] + kinds[OOV] + kinds[SPELLED]
     yield "sentence_ends", kinds[EOS_KIND]
-    yield "oov", kinds[OOV]
+    yield "oov", kinds[OOV] + kinds[SPELLED]
     yield "zero_probability_events", coverage.sum.zeros
     yield "log_probability", nats
     yield "cross_entropy", -nats / events

@@ -13,7 +13,7 @@ from lmgauge.contexts import EventContexts
 from lmgauge.evaluation.audit.results import counted
 from lmgauge.evaluation.audit.rows import Rows, Subject
 
-_COLUMNS = ("token_ids", "logprob", "kind", "ends", "before")
+_COLUMNS = ("token_ids", "logprob", "kind", "ends", "before", "spelling", "separator")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from lmgauge.evaluation.audit.results import Check, counted, judge
 from lmgauge.evaluation.audit.rows import Rows
-from lmgauge.scores import EOS_KIND, OOV, TOKEN
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN
 
 Reading = Callable[[Rows], list[bool]]
 """Returns for each event of a segment whether it spells its span."""
@@ -36,9 +36,12 @@ def _escaped(token: bytes, piece: bytes) -> bool:
 
 
 def _by_event(
-    token: Callable[[bytes, bytes], bool], unknown: Callable[[bytes], bool], end: Callable[[bytes], bool]
+    token: Callable[[bytes, bytes], bool],
+    unknown: Callable[[bytes], bool],
+    end: Callable[[bytes], bool],
+    spelled: Callable[[bytes], bool] = lambda piece: False,
 ) -> Reading:
-    """Return a reading of one event at a time, from what may span which bytes: a token, an unknown token, `</s>`."""
+    """Return a reading of one event at a time, from what may span which bytes: a token, an unknown one, `</s>`, letters."""
 
     def read(rows: Rows) -> list[bool]:
         return [
@@ -46,6 +49,8 @@ def _by_event(
             if kind == EOS_KIND
             else unknown(piece)
             if kind == OOV
+            else spelled(piece)
+            if kind == SPELLED
             else token(piece, name.encode(errors="replace"))
             for piece, name, kind in zip(_pieces(rows), rows.tokens(), rows.kind.tolist(), strict=True)
         ]
@@ -66,6 +71,11 @@ def _is_character(piece: bytes) -> bool:
     return len(piece.decode(errors="replace")) == 1
 
 
+def _is_spelled(piece: bytes) -> bool:
+    """Return True for a word with the white space before it, of which a speller can give every byte back."""
+    return len(piece.split()) == 1 and piece == piece.rstrip()
+
+
 def _is_shown(piece: bytes, token: bytes) -> bool:
     """Return True if a token is its piece, U+FFFD in place of what is not text in it: a part of a character."""
     shown = piece.decode(errors="replace")
@@ -74,9 +84,13 @@ def _is_shown(piece: bytes, token: bytes) -> bool:
     )
 
 
-read_words = _by_event(_is_word, lambda p: len(p.split()) == 1, lambda p: not p.decode(errors="replace").strip())
-"""Words: a span is white space and then the word; an unknown word is one word; `</s>` takes white space."""
-read_characters = _by_event(lambda p, token: _is_character(p) and p == token, _is_character, operator.not_)
+def _is_white(piece: bytes) -> bool:
+    return not piece.decode(errors="replace").strip()
+
+
+read_words = _by_event(_is_word, lambda p: len(p.split()) == 1, _is_white, _is_spelled)
+"""Words: a span is white space and then the word; an unknown or spelled word is one word; `</s>` takes white space."""
+read_characters = _by_event(lambda p, token: _is_character(p) and p == token, _is_character, operator.not_, _is_character)
 """Characters: a span is the token, which is one, or one unknown character."""
 read_pieces = _by_event(_is_shown, bool, lambda p: not p.strip())
 """Pieces as they stand: a span is the token, white space included; a part of a character is U+FFFD."""
@@ -275,8 +289,8 @@ class Spelling:
             if len(wrong) and not fit.first:
                 fit.first = _describe(rows, int(wrong[0]) if self._by_event else None)
 
-    def check(self, oov: int) -> Check:
-        """Return the verdict over all segments; `oov` is the number of unknown tokens, for the evidence."""
+    def check(self, oov: int, spelled: int = 0) -> Check:
+        """Return the verdict over all segments; `oov` counts unknown tokens, `spelled` spelled words, for the evidence."""
         if not self._segments or self.altered > self._segments:
             count = f"{self.altered:,} of {counted(self.altered + self._segments + self._unknown, 'segment')}"
             skipped = f"the tokenizer alters the text: {count} do not come back from their tokens"
@@ -287,7 +301,7 @@ class Spelling:
         best = next((n for n, fit in self._fit.items() if not fit.wrong), "")
         best = best or max(self._fit, key=lambda reading: self._fit[reading].tokens)
         fit, read_as = self._fit[best], self._readings[best][0]
-        details: dict[str, object] = {"read_as": read_as, "segments": self._segments, "oov": oov}
+        details: dict[str, object] = {"read_as": read_as, "segments": self._segments, "oov": oov, "spelled": spelled}
         details["right"] = self._segments - fit.wrong_segments
         details |= {"events": self._events, "wrong": fit.wrong, "altered": self.altered}
         events = counted(self._events, "event")
@@ -301,7 +315,8 @@ class Spelling:
         elif fit.wrong:
             segments = counted(fit.wrong_segments, "segment")
             bad = f"In {segments} tokens do not spell the bytes they span, first in {fit.first}."
-        unknown = f", {counted(oov, 'unknown token')} among them" if oov else ""
+        among = [counted(spelled, "spelled one")] * bool(spelled) + [counted(oov, "unknown token")] * bool(oov)
+        unknown = f", {' and '.join(among)} among them" if among else ""
         good = f"Read as {read_as}, {events} spell the bytes they span{unknown}{self._left_out()}."
         return judge("coverage", "spelling", bad=bad, skipped=skipped, good=good, details=details)
 

@@ -69,13 +69,13 @@ def _stated(run: Run, tally: Tally, apart: int) -> dict[str, tuple[str, str]]:
     vocabulary = origin.fingerprints.get("vocabulary", "")[:6]
     size = "" if origin.vocabulary_size is None else f" ({origin.vocabulary_size:,})"
     ends = _line_ends(origin.policy, tally)
-    oov = {"closed": "impossible", "unk": "<unk>"}.get(origin.oov_policy, origin.oov_policy)
+    oov = {"closed": "impossible", "unk": "<unk>", "spelled": "spelled"}.get(origin.oov_policy, origin.oov_policy)
     return {
         "text": (text or "unknown", text),
         "events": (f"{tally.total_events:,} {origin.unit}s", ""),
         "vocabulary": ((vocabulary or "unknown") + size, vocabulary),
         "</s> scored": (ends, ends),
-        "unseen words": (f"{oov}, {tally.events[OOV]:,} events", _known(origin.oov_policy)),
+        "unseen words": (f"{oov}, {tally.unseen_events:,} events", _known(origin.oov_policy)),
         "context": (origin.context, "" if origin.policy.unit == "unknown" else origin.context),
         EXACT: (_exactness(origin, tally, apart), ""),
     }

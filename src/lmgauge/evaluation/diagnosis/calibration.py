@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
-from lmgauge.distributions.blocks import by_event, computes_many, distributions_of, rows_among
+from lmgauge.distributions.blocks import by_event, computes_many, distributions_of, of_events, rows_among
 from lmgauge.distributions.forecasts import DECADES, TENTHS, Forecasts, bins_of
 from lmgauge.distributions.reduce import reduced
 from lmgauge.distributions.reductions import Columns
@@ -29,7 +29,7 @@ from lmgauge.errors import InputError
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN, ScoreBatch
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -173,6 +173,7 @@ def calibrate(
     chosen = None
     if contexts is not None and contexts < events:
         chosen = np.sort(np.random.default_rng(seed).choice(events, contexts, replace=False, shuffle=False))
+    model = of_events(model)
     rows = _ChosenRows(run, model, chosen)
     if tables is None:
         tables = (batch for _, (batch,) in lockstep([run.batches()], None, [run.name]))
@@ -230,7 +231,7 @@ class _ChosenRows:
             rows = rows_among(self._chosen, seen, len(batch))
             documents = batch.extra.get("document")
             of_rows = np.full(len(rows), -1) if documents is None else documents[rows].astype(np.int64)
-            self._parts.append((batch.token_ids[rows], batch.logprob[rows], batch.row_segments()[rows], of_rows))
+            self._parts.append((batch.token_ids[rows], batch.event_logprob()[rows], batch.row_segments()[rows], of_rows))
             seen += len(batch)
             yield batch
 
@@ -280,7 +281,7 @@ def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.u
         InputError: the model does not know a token.
     """
     vocabulary = model.vocabulary
-    special = {OOV: vocabulary.id("<unk>"), EOS_KIND: vocabulary.id("</s>")}
+    special = {OOV: vocabulary.id("<unk>"), SPELLED: vocabulary.id("<unk>"), EOS_KIND: vocabulary.id("</s>")}
     used = np.unique(batch.token_ids[batch.kind == TOKEN])
     own = np.zeros(len(batch.strings.tokens), np.uint32)
     for i in used.tolist():

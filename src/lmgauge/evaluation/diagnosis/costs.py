@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lmgauge.evaluation.slicing.ranges import Ranges
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import OOV, ScoreBatch
+from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 
 MOST_UNSEEN_WORDS = 1 << 20
@@ -40,7 +40,7 @@ class TokenCost:
 
 @dataclass(frozen=True)
 class UnseenWord:
-    """A word of the text that the model sees only as `<unk>`.
+    """A word of the text that the model does not know: `<unk>` to it, or spelled.
 
     Attributes:
         word: as it stands in the text.
@@ -102,7 +102,7 @@ class TokenCosts:
 
 
 class UnseenWords:
-    """Collects the words behind `<unk>`; where there are too many, those met once so far are forgotten.
+    """Collects the words that the model does not know; where there are too many, those met once so far are forgotten.
 
     Args:
         most: how many to hold at a time.
@@ -121,7 +121,7 @@ class UnseenWords:
             table: their events.
             ranges: one for each event, in bytes of its segment.
         """
-        rows = np.flatnonzero(table.kind == OOV)
+        rows = np.flatnonzero(table.unseen())
         begins = block.starts[ranges.segment[rows]]
         starts = begins + ranges.starts[rows]
         ends = np.minimum(begins + ranges.ends[rows], block.ends[ranges.segment[rows]])
@@ -160,7 +160,8 @@ class RankStatistics:
         first, top_5, top_10: share of events whose token was the most probable, or among the 5 or 10 most probable.
         mean_reciprocal_rank: mean of 1 / rank.
         mean_entropy_bits: what the model expected to pay for an event.
-        mean_surprisal_bits: what it paid; infinite with an event of probability zero.
+        mean_surprisal_bits: what it paid, letters of unseen words and white space left out; infinite with an event of
+            probability zero.
     """
 
     events: int
@@ -199,7 +200,7 @@ class RankSums:
             return
         self._events += len(batch)
         self._columns &= batch.extra.keys()
-        self._sums["surprisal"].append(-float(batch.logprob.sum()))
+        self._sums["surprisal"].append(-float(batch.event_logprob().sum()))
         if "rank" in self._columns:
             rank = batch.extra["rank"]
             for i, most in enumerate((1, 5, 10)):

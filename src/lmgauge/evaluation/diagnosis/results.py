@@ -10,6 +10,7 @@ from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import Calibration
 from lmgauge.evaluation.diagnosis.costs import RankStatistics, TokenCost, UnseenWord
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
+from lmgauge.evaluation.diagnosis.spelling_costs import SpellingCosts
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
@@ -42,6 +43,7 @@ class Diagnosis(Shown):
         ranks: of the true tokens, where the table has columns for it.
         information: over distance; None where there is no token string to go by.
         notes: what a reader should know.
+        spelling: what unseen words and white space cost, of a model that spells and predicts them; None of any other.
 
     Example:
         >>> import tempfile, lmgauge
@@ -67,6 +69,7 @@ class Diagnosis(Shown):
     ranks: RankStatistics | None
     information: InformationCurve | None
     notes: tuple[str, ...]
+    spelling: SpellingCosts | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, full precision; infinities stay floats."""

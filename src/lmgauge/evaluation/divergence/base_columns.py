@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge.distributions.stored_rows import StoredRows, StoringSettings, stored_rows
 from lmgauge.distributions.tile import LOWEST, Tile, as_numpy, ready
-from lmgauge.scores.table import KINDS, TOKEN
+from lmgauge.scores.table import EOS_KIND, TOKEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -211,7 +211,7 @@ def from_table(table: pa.Table, kept: Kept) -> Rows:
     logprob, mass = (_numbers(columns[name]) for name in ("logprob", "mass"))
     token_ids, kind = _numbers(columns["token"]), _numbers(columns["kind"])
     _require((token_ids < kept.vocabulary).all(), "a token is not in the vocabulary")
-    _require((kind < len(KINDS)).all(), "a kind is unknown")
+    _require((kind <= EOS_KIND).all(), "a kind is unknown")  # of events only: nothing is spelled in a base
     _require((logprob <= 0).all(), "a log-probability of a token is above 0 or NaN")
     _require(np.isfinite(mass).all() and (mass >= 0).all(), "probabilities sum to less than 0, or to nothing finite")
     first = {"token_ids": token_ids, "kind": kind, "logprob": logprob, "mass": mass}

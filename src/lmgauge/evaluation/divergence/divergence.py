@@ -15,6 +15,7 @@ import numpy as np
 
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.context_policy import policy_of
+from lmgauge.distributions.blocks import of_events
 from lmgauge.distributions.pairs import Divergences
 from lmgauge.distributions.reduce import reduce_pair
 from lmgauge.errors import InputError, UsageError
@@ -159,6 +160,22 @@ def divergence(
         items.append(item)
         sums.append(CandidateSums.of(name, events))
     return with_tests(items, sums, settings)
+
+
+def spelled_notes(models: Sequence[LanguageModel], names: Sequence[str]) -> tuple[str, ...]:
+    """Say of models whose unseen words are spelled what of them is compared; nothing of others.
+
+    Args:
+        models: as they were given.
+        names: of each.
+    """
+    spelled = [name for model, name in zip(models, names, strict=True) if of_events(model) is not model]
+    if not spelled:
+        return ()
+    return (
+        f"{', '.join(spelled)}: compared are the events of the vocabulary, all unseen words as one event <unk>; the letters "
+        "of these and white space are left out",
+    )
 
 
 def with_tests(

@@ -214,7 +214,7 @@ def _add_block(parts: _Parts, block: Segments, batch: ScoreBatch, k: float) -> N
     if block.documents is not None:
         columns["document"] = block.documents[used]
     if MOMENTS[0] in batch.extra:
-        standard = standardized(batch.logprob, *(batch.extra[name] for name in MOMENTS))
+        standard = standardized(batch.event_logprob(), *(batch.extra[name] for name in MOMENTS))
         columns["min_k_plus_plus"] = lowest_mean(standard, batch.segment_events, k)[used]
     parts.add(columns)
 

@@ -19,7 +19,7 @@ from lmgauge.text.segments import Segments
 WordCounts = Callable[[Segments], Ints]
 TrainingWords = Callable[[Segments], tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]
 
-_KIND_LABELS = ("token", "unseen word (<unk>)", "</s>")
+_KIND_LABELS = ("token", "unseen word (<unk>)", "</s>", "unseen word (spelled)")
 _LONGEST_NGRAM = 16
 CONTEXT_STARTS = (0, *by.POSITION_STARTS)
 

@@ -6,7 +6,6 @@ between the boundaries they have in common; every event lies in exactly one, so 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.numerics.exact import ExactSums
-from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.scores import EOS_KIND, ScoreBatch, unescaped
 from lmgauge.text.segments import Segments
 
 Ints = NDArray[np.int64]
@@ -240,23 +239,6 @@ def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
     bounds = np.concatenate(([0], np.cumsum(events)))
     counts: Ints = of_kind[bounds[1:]] - of_kind[bounds[:-1]]
     return counts
-
-
-_BRACKETED = re.compile("(<+)(?:unk|/?s)(>+)")
-
-
-def unescaped(token: str) -> str:
-    """Return the text that a token stands for: one that looks reserved has a bracket more on each side than there.
-
-    Args:
-        token: as the model sees it.
-
-    Example:
-        >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
-        ('<unk>', '<unk>', '<<unk>')
-    """
-    match = _BRACKETED.fullmatch(token)
-    return token[1:-1] if match and len(match[1]) == len(match[2]) > 1 else token
 
 
 def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = True) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.words.units import Units, at_white_space
-from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.segments import Segments
 
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ class Merged:
         nats: float64 [u], minus the sum of their log-probabilities.
         corrected: float64 [u], nats: minus the log-probability of the unit as a word (or words) with its ends.
         entropy: float64 [u], nats: of the distribution at the unit's first row.
-        oov: bool [u], the model reads some of it as `<unk>`.
+        oov: bool [u], the model does not know some of it: it is `<unk>`, or spelled.
         without_end: bool [u], there is no event behind the unit that would say whether its last word ends.
         impossible_before, impossible_after: bool [u], no word could begin, or end, there: the mass is zero.
         rest: float, nats of the rows in no unit.
@@ -179,7 +179,7 @@ def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolic
     place = np.append(batch.row_segments() - block.first, -1)
     behind[place[behind] != units.owners] = -1
     oov = np.zeros(size, bool)
-    oov[unit[batch.kind[rows] == OOV]] = True
+    oov[unit[batch.unseen()[rows]]] = True
     before, after = _boundaries(block, batch, units, first, behind)
     with np.errstate(invalid="ignore"):  # where no word could begin, none has a probability
         corrected = np.where(owners.shared | np.isneginf(before), np.nan, nats + before - after)

@@ -230,6 +230,9 @@ class ClassModel(ScoresStrings):
             "notes": self.notes,
         }
 
+    may_replace = staticmethod(is_folder_of(CLASS_MODEL_TYPE, _CONFIG, _CLASSES, _NGRAM))
+    """Tells whether `save` may put the folder of a model in the place of another folder."""
+
     def save(self, path: str | Path) -> None:
         """Write the model as a folder: config.json, classes.txt, and the folder of the n-gram model.
 
@@ -241,7 +244,7 @@ class ClassModel(ScoresStrings):
             OutputError: it cannot be written; nothing is left behind.
         """
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
-        with writing_directory(path, is_ours=is_folder_of(CLASS_MODEL_TYPE, _CONFIG, _CLASSES, _NGRAM)) as folder:
+        with writing_directory(path, is_ours=self.may_replace) as folder:
             self.ngram.listed().save(folder / _NGRAM)
             (folder / _CLASSES).write_text(self.classes.to_text(), encoding="utf-8", newline="\n")
             (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")

@@ -20,7 +20,7 @@ from lmgauge.models.given import alone, targets_only
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.states import StepsWords
-from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
+from lmgauge.models.ngram.storage import StoredModel, is_ngram_folder, read_model, write_model
 from lmgauge.models.ngram.sums import SumsSegments
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
@@ -288,6 +288,9 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         with np.errstate(divide="ignore"):
             logprob: NDArray[np.float64] = np.log(probability)
         return logprob
+
+    may_replace = staticmethod(is_ngram_folder)
+    """Tells whether `save` may put the folder of a model in the place of another folder."""
 
     def save(
         self, path: str | Path, *, trie: bool = False, quantize: tuple[int, int] | None = None, array: int | None = None

@@ -29,13 +29,13 @@ from lmgauge.models.ngram.config import check_config
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import NGRAM_MODEL_TYPE, SPELLING_FOLDER, check_format, is_folder_of, read_config
+from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_format, is_folder_of, read_config
 from lmgauge.progress import say_progress
 from lmgauge.text.tokens import TOKENIZER_FILES
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
 
 FORMAT_VERSION = 2
-_FILES = {"config.json", "model.safetensors", *TOKENIZER_FILES, SPELLING_FOLDER}
+_FILES = {"config.json", "model.safetensors", *TOKENIZER_FILES}
 is_ngram_folder = is_folder_of(NGRAM_MODEL_TYPE, *_FILES)
 """Tells whether a folder is that of an n-gram model, which a new one may replace."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import UsageError
-from lmgauge.models.mixture.agreement import with_reserved
+from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
-from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch
+from lmgauge.models.spelling.writing import EventWriter
+from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
+from lmgauge.shown import Shown
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments
@@ -31,11 +33,13 @@ from lmgauge.text.white_space import white_space_before
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
+    from lmgauge.distributions.blocks import BlockDistributions
+    from lmgauge.models.network.torch.journal import Journal
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
 
 
-class SpelledModel(ScoresStrings):
+class SpelledModel(Shown, ScoresStrings):
     """A model of words or characters whose unseen ones are spelled, and white space between words predicted.
 
     Its rows are those of the model inside, one a word; `logprob` is the whole cost of a word with the white space before it,
@@ -138,8 +142,37 @@ class SpelledModel(ScoresStrings):
         """What the model inside met in the latest scoring that numbers depend on."""
         return list(getattr(self.inner, "notes", ()))
 
+    @property
+    def reserved(self) -> ReservedPolicy | None:
+        """What a reserved token in the text means to the model inside; None where its kind has no such choice."""
+        return reserved_policy(self.inner)
+
+    @property
+    def progress(self) -> Callable[[int], None]:
+        """What is called with the number of tokens scored since the last call, where the model inside has it."""
+        listener: Callable[[int], None] = self.__getattr__("progress")
+        return listener
+
+    @progress.setter
+    def progress(self, listener: Callable[[int], None]) -> None:
+        """Choose what is called with the number of tokens scored since the last call."""
+        self.inner.progress = listener  # type: ignore[attr-defined]  # asked for only where there is one
+
+    def keep_journal(self, path: Path) -> Journal | None:
+        """Let a network inside keep its scores in a file as soon as they are known; None where that is not possible.
+
+        Args:
+            path: the file, to which the scores are added in bytes.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        keep = getattr(self.inner, "keep_journal", None)
+        journal: Journal | None = None if keep is None else keep(path)
+        return journal
+
     def __getattr__(self, name: str) -> Any:
-        """Return what else the model inside offers to those who ask for it: options, distributions of many contexts."""
+        """Return what the model inside has beside what all models have, of that which spelling does not change."""
         if name not in _OF_INNER:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.__dict__["inner"], name)
@@ -210,9 +243,61 @@ class SpelledModel(ScoresStrings):
             firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[batch.segment_events > 0]
             crossing = np.isin(rows, firsts[batch.before.crossing[batch.segment_events > 0]])
             for i in np.flatnonzero(crossing).tolist():  # a word that begins in the given text is scored whole
-                given = block.given_text(int(owner[rows[i]]))
-                begins[i] -= len(given) - len(given.rstrip(_word_bytes(given)))
+                begins[i] = self._begin_across(block, int(owner[rows[i]]))
         return Segments(block.data, begins, ends, block.source)
+
+    def _begin_across(self, block: Segments, i: int) -> int:
+        """Return where the token begins that reaches from the text given before a segment into it."""
+        assert block.given_starts is not None
+        begin = int(block.given_starts[i])
+        bounds = np.array([begin]), block.ends[i : i + 1]
+        tokens = self.tokenizer.tokenize(Segments(block.data, *bounds, block.source))
+        return int(tokens.starts[np.searchsorted(begin + tokens.span_ends, block.starts[i], side="right")])
+
+    def distributions(
+        self,
+        segments: Iterable[Segments],
+        *,
+        events: NDArray[np.int64] | None = None,
+        spans: bool = True,
+        threads: int | None = None,
+    ) -> Iterator[BlockDistributions]:
+        """Yield the distributions at the events of each block, for the engine in `lmgauge.distributions`.
+
+        They are those of the model inside, in which `<unk>` stands for all unseen words; the rows are spelled.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            events: int64 [events], numbers of those to look at, ascending; all if None.
+            spans: not used: rows always have byte spans.
+            threads: how many to compute with.
+
+        Raises:
+            InputError: the text cannot be scored.
+            UsageError: the model inside gives no distributions.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
+            >>> [tile.p.shape for block in model.distributions(text) for tile in block.tiles()]
+            [(6, 7)]
+        """
+        from lmgauge.distributions.blocks import distributions_of, rows_among, rows_of  # only for those who ask
+        from lmgauge.models.spelling.spelled_distributions import SpelledDistributions
+
+        blocks, copies, scored = tee(segments, 3)
+        inside = distributions_of(self.inner, copies, events=events, spans=True, threads=threads)
+        if events is None:
+            for block, part in zip(blocks, inside, strict=True):
+                yield SpelledDistributions(part, partial(self.spelled, block))
+            return
+        seen = 0
+        # What is spelled depends on the words around it, so that all rows are needed.
+        for part, batch in zip(inside, self.score(scored, threads=threads), strict=True):
+            rows = rows_of(batch, rows_among(events, seen, len(batch)))
+            seen += len(batch)
+            yield SpelledDistributions(part, partial(_as_scored, rows))
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
         """Return natural log-probabilities of all tokens after a context: those of the model inside.
@@ -227,6 +312,24 @@ class SpelledModel(ScoresStrings):
             UsageError: an id is outside the vocabulary.
         """
         return self.inner.log_distribution(context_ids)  # type: ignore[arg-type]
+
+    def writer(self, text: bytes = b"", begin: int | None = None) -> EventWriter:
+        """Return what writes the events of a segment as its text, step by step, e.g. for a coder or to draw text.
+
+        Args:
+            text: UTF-8 that the segment has already.
+            begin: where its last event begins in it, bytes, with the white space before it; None if it has no event.
+        """
+        return EventWriter(self, text, begin)
+
+    def text_of(self, token: int) -> str:
+        """Return the text that a known token stands for.
+
+        Args:
+            token: id.
+        """
+        string = self.vocabulary.token(token)
+        return unescaped(string) if reserved_policy(self.inner) in ("escape", None) else string
 
     def save(self, path: str | Path) -> None:
         """Write the model: the folder of the model inside, with a folder `spelling` in it.
@@ -249,26 +352,53 @@ class SpelledModel(ScoresStrings):
         Args:
             reserved: refuse, escape or unk (a literal `<unk>` is then spelled).
         """
-        inner: LanguageModel = with_reserved([self.inner], reserved)[0]
+        return self.around(with_reserved([self.inner], reserved)[0])
+
+    def around(self, inner: LanguageModel) -> SpelledModel:
+        """Return another model with this speller.
+
+        Args:
+            inner: of the same tokenizer and vocabulary, as a pruned model has.
+
+        Raises:
+            UsageError: it has others.
+        """
+        mine = (self.tokenizer.fingerprint, self.vocabulary.fingerprint)
+        if (inner.tokenizer.fingerprint, inner.vocabulary.fingerprint) != mine:
+            raise UsageError(f"{inner.label}: its words are not those that {self.label} knows; learn its spelling anew")
         return SpelledModel(inner, self.speller, self.separators, known_mass=self._known_mass)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as plain values."""
         inner: dict[str, Any] = getattr(self.inner, "to_dict", dict)()
-        return {**inner, "vocabulary": "spelled", "label": self.label, "fingerprint": self.fingerprint}
+        own = {"vocabulary": "spelled", "label": self.label, "fingerprint": self.fingerprint}
+        return {**inner, **own, **self.learned()}
 
-    def __repr__(self) -> str:
-        return f"SpelledModel({self.inner!r})"
+    def learned(self) -> dict[str, Any]:
+        """Return what was learned of a text: nothing for a model of characters, else how words and white space are made.
+
+        Returns:
+            Under `speller` what `Spelling.summary` returns, under `separators` what `SeparatorModel.summary` does.
+        """
+        if self.speller is None or self.separators is None:
+            return {}
+        return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
+
+    def _in_brief(self) -> str:
+        unit = self.tokenizer.unit
+        return f"{self.label}: {len(self.vocabulary) - len(SPECIAL_TOKENS):,} known {unit}s, all others are spelled"
 
 
-_OF_INNER = frozenset(
-    {"options", "log_distributions", "contexts_at_a_time", "reserved", "settings", "order", "record", "types"}
-)
+def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
+    """Return rows that were scored, with further columns of the same rows of the model inside."""
+    return replace(scored, extra={**rows.extra, **scored.extra})
 
 
-def _word_bytes(text: bytes) -> bytes:
-    """Return the bytes of a text that are not white space."""
-    return bytes(set(text) - set(b" \t\n\v\f\r"))
+_OF_MACHINE = ("options", "workers", "progress", "server")  # how a network computes, and what was chosen about it
+_OF_DISTRIBUTIONS = ("log_distributions", "contexts_at_a_time", "unk_probability")
+_OF_TRAINING = ("settings", "order", "record", "types")
+_OF_MIXTURES = ("components", "weights", "estimation", "read_as")
+_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIXTURES))
 
 
 def refuse_unspellable(model: LanguageModel) -> None:

@@ -16,14 +16,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.scores import EOS_KIND, ScoreBatch
-from lmgauge.text.segments import Segments
-from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE, white_space_before
+from lmgauge.text.segments import Segments, is_white_space
+from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE, is_unicode_white_space, white_space_before
+
+if TYPE_CHECKING:
+    from lmgauge.text.tokens import Tokenizer
 
 FIRST, INNER, LAST, EMPTY = range(4)
 """Where a separator stands: before the first token, between tokens, behind the last one, in a segment without tokens."""
@@ -90,8 +93,8 @@ class Separators:
         data = block.data
         if block.given_starts is not None:
             behind |= block.given_lengths()[owner] > 0
-            before = data[np.maximum(begins - 1, 0)]
-            scored = ~(first & behind & (lengths == 0) & np.isin(before, np.frombuffer(BETWEEN_WORDS.encode(), np.uint8)))
+            white = is_white_space(data) if divided else is_unicode_white_space(data)
+            scored = ~(first & behind & (lengths == 0) & white[np.maximum(begins - 1, 0)])
             if batch.before is not None:
                 scored[first] &= ~batch.before.crossing[batch.segment_events > 0]
         is_end = batch.kind == EOS_KIND
@@ -160,6 +163,15 @@ def _context(separators: Separators, which: NDArray[np.int64]) -> NDArray[np.int
     return (separators.place * _SIDES * _SIDES + separators.sides) * _BEFORE + before
 
 
+def divided_by_white_space(tokenizer: Tokenizer) -> bool:
+    """Return True if ASCII white space, and nothing else, divides the tokens; see `SeparatorModel`.
+
+    Args:
+        tokenizer: of words.
+    """
+    return tokenizer.name == "whitespace"
+
+
 class SeparatorModel:
     """Predicts separators; see the head of the file.
 
@@ -217,11 +229,30 @@ class SeparatorModel:
         for context, which, n in content["counts"]:
             _check(type(context) is int and 0 <= context < _PLACES * _SIDES * _SIDES * _BEFORE, "counts")
             _check(type(which) is int and 0 <= which < len(known) and _is_count(n), "counts")
+            place = context // (_SIDES * _SIDES * _BEFORE)
+            _check(known[which] != "" or not (divided and place == INNER), "counts")
             counts[context, which] = n
         for before, following, n in content["spelling"]:
             _check(before in {"", *alphabet} and following in {"", *alphabet} and _is_count(n), "spelling")
             spelling[before, following] = n
         return cls(tuple(known), counts, spelling, divided=divided)
+
+    def summary(self) -> dict[str, float]:
+        """Return what was learned, as plain values.
+
+        Returns:
+            How many were seen, of how many kinds; which share is a single space; and the mean bits that one of them costs.
+        """
+        table, rows = self._table, self._row_of_context
+        seen = max(1, sum(self.counts.values()))
+        space = self._numbers.get(" ", -1)
+        nats = math.fsum(-n * float(table[rows[context], which]) for (context, which), n in self.counts.items())
+        return {
+            "seen": sum(self.counts.values()),
+            "kinds": len(self.known),
+            "single_space": sum(n for (_, which), n in self.counts.items() if which == space) / seen,
+            "bits": nats / math.log(2) / seen,
+        }
 
     def logprobs(self, block: Segments, batch: ScoreBatch) -> NDArray[np.float64]:
         """Return the log-probability of the separator of each row, float64 [rows], nats.
@@ -246,7 +277,7 @@ class SeparatorModel:
             context: as `context_of` gives it.
         """
         p: NDArray[np.float64] = np.exp(self._table[self._row_of_context[context]])
-        p[-1] *= 1.0 - math.fsum(self._base(context // (_SIDES * _SIDES * _BEFORE))[:-1])
+        p[-1] *= self._unknown[context // (_SIDES * _SIDES * _BEFORE)]
         return p
 
     def context_of(self, place: int, left: bytes, right: bytes, before: str | None) -> int:
@@ -261,7 +292,8 @@ class SeparatorModel:
         side = int(_CLASS_OF[left[-1]]) if left else _NO_SIDE
         ahead = 0
         if right and not self.divided:
-            ahead = _CLITIC if right == b"n't" else int(_CLASS_OF[right[0]])
+            clitic = right[:2] == b"n'" and len(right) == len("n't")
+            ahead = _CLITIC if clitic else int(_CLASS_OF[right[0]])
         which = np.array([0 if before is None else self._numbers.get(before, -1)])
         rank = 0 if before is None else int(_rank_of(which)[0])
         return (place * _SIDES * _SIDES + side * _SIDES + ahead) * _BEFORE + rank
@@ -317,6 +349,11 @@ class SeparatorModel:
     def _base(self, place: int) -> NDArray[np.float64]:
         """Return the spelled probabilities of the known separators, and one for all others: float64 [known + 1]."""
         return np.array([*(math.exp(self._spelled(text, place)) for text in self.known), 1.0])
+
+    @cached_property
+    def _unknown(self) -> list[float]:
+        """How much of the spelled probabilities is that of unknown separators, by place."""
+        return [1.0 - math.fsum(self._base(place)[:-1]) for place in range(_PLACES)]
 
     @cached_property
     def _tables(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

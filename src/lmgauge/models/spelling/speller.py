@@ -86,6 +86,21 @@ class Spelling:
         if not self.known_mass < 1:
             raise ModelFileError(f"known words have all of the probability that the speller has to give: {self.known_mass}")
 
+    def summary(self) -> dict[str, float]:
+        """Return what was learned, as plain values.
+
+        Returns:
+            How many words it learned from, the order of their n-grams, the size of the alphabet, and the probability that it
+            gives to known words, which are never spelled.
+        """
+        characters = self.speller.characters
+        return {
+            "words": characters.record.training.get("segments", 0),
+            "order": characters.order,
+            "alphabet": len(characters.vocabulary) - _FIRST_WORD,
+            "known_mass": self.known_mass,
+        }
+
     def _sum_known(self) -> float:
         return math.fsum([*np.exp(self._known_logprobs).tolist(), self._empty])
 

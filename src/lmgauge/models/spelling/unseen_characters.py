@@ -55,6 +55,13 @@ class UnseenCharacters:
         probabilities: NDArray[np.float64] = p / p.sum()
         return probabilities
 
+    @cached_property
+    def log_probabilities(self) -> NDArray[np.float64]:
+        """Natural logs of `probabilities`, float64 [1,114,112]."""
+        with np.errstate(divide="ignore"):
+            logprob: NDArray[np.float64] = np.log(self.probabilities)
+        return logprob
+
     def logprob(self, character: str) -> float:
         """Return the natural log of the probability of a character; -inf for one of the alphabet."""
         p = float(self.probabilities[ord(character)])

@@ -28,6 +28,7 @@ from lmgauge.models.training.networks import build_model, computable, parameter_
 from lmgauge.models.training.processes import Processes
 from lmgauge.models.training.progress_file import ProgressFile
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings, RunSettings
+from lmgauge.models.training.spelling import NetworkSpelling, learn_network_spelling, refuse_unlearnable
 from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -61,6 +62,8 @@ class NeuralTraining(Shown):
         valid_perplexity: of the parameters that were kept; None without a validation text.
         seconds: that training took.
         notes: what was changed while reading, and what else is to be known.
+        learned: where unseen words are spelled, what was learned of their letters and of white space, as
+            `SpelledModel.learned` says it; None where they are not.
     """
 
     path: Path
@@ -73,6 +76,7 @@ class NeuralTraining(Shown):
     valid_perplexity: float | None
     seconds: float
     notes: tuple[str, ...]
+    learned: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, as JSON values."""
@@ -131,6 +135,7 @@ def run_training(
             "the schedule halve and patience look at a validation text: give one with --valid, or choose "
             "--schedule decay and --patience 0"
         )
+    refuse_unlearnable(run.vocabulary, run.tokenizer, texts)
     processes = Processes.from_environment()
     processes.check(settings.batch_size)
     folder = CheckpointFolder(training_folder(output))
@@ -142,6 +147,11 @@ def run_training(
         progress("reading the text")
         tokenizer = make_training_tokenizer(run.tokenizer, texts, folder, progress, processes)
         text, vocabulary = _read(texts, tokenizer, settings, run)
+        spelling = None
+        if run.vocabulary == "spelled":
+            spelling = learn_network_spelling(
+                texts, tokenizer, vocabulary, threads=torch.get_num_threads(), progress=progress
+            )
         held_out = None
         if valid is not None:
             context, reserved = settings.context, run.reserved
@@ -157,7 +167,7 @@ def run_training(
         with _figures(run.tensorboard, progress_file, (text, held_out), watch, processes) as loop.watch:
             loop.run()
         notes = () if settings == asked else (FLOAT32_INSTEAD,)
-        return _finish(loop, Path(output), text, vocabulary, tokenizer, run.reserved, notes)
+        return _finish(loop, Path(output), text, vocabulary, tokenizer, run.reserved, notes, spelling)
 
 
 @contextmanager
@@ -336,15 +346,17 @@ def _finish(
     tokenizer: Tokenizer,
     reserved: str,
     notes: tuple[str, ...],
+    spelling: NetworkSpelling | None,
 ) -> NeuralTraining:
     """Write the model that a run has come to; of several processes the first does."""
     result = _result(loop, output, text, vocabulary, tokenizer)
-    result = replace(result, notes=(*notes, *result.notes))
+    learned = None if spelling is None else spelling.learned()
+    result = replace(result, notes=(*notes, *result.notes), learned=learned)
     if loop.processes.rank == 0:
         if loop.valid is not None:
             loop.folder.load_best(loop.model)
         _describe(loop.model, result, tokenizer, vocabulary, text, reserved)
-        _write(loop.model, tokenizer, vocabulary, output)
+        _write(loop.model, tokenizer, vocabulary, output, spelling)
         loop.folder.remove()
     loop.processes.wait()
     return result
@@ -380,7 +392,7 @@ def _describe(
     setattr(model.config, CONFIG_KEY, said)
 
 
-def _write(model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Path) -> None:
+def _write(model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Path, spelling: NetworkSpelling | None) -> None:
     if not finite(model):
         raise TrainingFailedError(f"{output}: not written, as parameters of the model are not finite")
     with quiet(), writing_directory(output, is_ours=is_trained_here) as folder:
@@ -388,3 +400,5 @@ def _write(model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Pat
         write_tokenizer(tokenizer, vocabulary, folder)
         for file in folder.iterdir():
             file.chmod((folder / "config.json").stat().st_mode)  # the weights' writer lets nobody else read them
+        if spelling is not None:
+            spelling.write(folder)

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
-from lmgauge.choices import DEFAULT_SEED, RESERVED_POLICIES, ReservedPolicy
+from lmgauge.choices import DEFAULT_SEED, RESERVED_POLICIES, VOCABULARY_KINDS, ReservedPolicy, VocabularyKind
 from lmgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -222,6 +222,7 @@ class RunSettings:
 
     Attributes:
         tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
+        vocabulary: open: unseen words are `<unk>`; spelled: they are spelled, and white space is predicted.
         min_count: tokens that occur less often become `<unk>`.
         vocab_size: only this number of the most frequent tokens stays.
         reserved: what a `<unk>`, `<s>` or `</s>` in the text means: refuse, escape or unk.
@@ -233,6 +234,7 @@ class RunSettings:
     """
 
     tokenizer: str | Tokenizer = "whitespace"
+    vocabulary: VocabularyKind = "open"
     min_count: int = 1
     vocab_size: int | None = None
     reserved: ReservedPolicy = "refuse"
@@ -245,6 +247,8 @@ class RunSettings:
     def __post_init__(self) -> None:
         if self.reserved not in RESERVED_POLICIES:
             raise UsageError(f"reserved {self.reserved!r}: choose {', '.join(RESERVED_POLICIES)}")
+        if self.vocabulary not in VOCABULARY_KINDS:
+            raise UsageError(f"vocabulary {self.vocabulary!r}: choose {', '.join(VOCABULARY_KINDS)}")
         if self.checkpoint_every < 0:
             raise UsageError(
                 f"checkpoint-every {self.checkpoint_every}: give a number of updates, or 0 for each epoch's end only"

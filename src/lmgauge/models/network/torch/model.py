@@ -34,6 +34,7 @@ from lmgauge.models.network.torch.checkpoint import (
 from lmgauge.models.network.torch.engine import TorchEngine
 from lmgauge.models.network.torch.journal import Journal
 from lmgauge.models.network.torch.split_network import SplitNetwork
+from lmgauge.models.protocol import SPELLING_FOLDER
 from lmgauge.text.encoding import ReservedPolicy
 
 if TYPE_CHECKING:
@@ -210,6 +211,16 @@ class NeuralModel(NetworkModel):
             "training": dict(getattr(config, "lmgauge", None) or {}),
         }
 
+    @staticmethod
+    def may_replace(folder: Path) -> bool:
+        """Return True if a folder is one that `save` wrote; a checkpoint of someone's own is never replaced.
+
+        Args:
+            folder: with files of a checkpoint, or of anything else.
+        """
+        nested = [part.name for part in folder.iterdir() if part.is_dir()]
+        return (folder / SCORING_FILE).is_file() and set(nested) <= {SPELLING_FOLDER}
+
     def save(self, path: str | Path) -> None:
         """Write the model as a folder that `load_model` reads, if it was loaded from one.
 
@@ -226,7 +237,7 @@ class NeuralModel(NetworkModel):
         source = self._checkpoint.folder
         if Path(path).resolve() == source.resolve():
             raise UsageError(f"{path}: is the folder it was loaded from; choose another name")
-        with writing_directory(path, is_ours=_is_copy) as folder:
+        with writing_directory(path, is_ours=self.may_replace) as folder:
             for file in source.iterdir():
                 if file.is_file():
                     shutil.copyfile(file, folder / file.name)
@@ -253,11 +264,6 @@ def _bytes_of(name: str, weight: Any) -> Iterator[Any]:
     else:
         yield f"{name} {weight.dtype} {tuple(weight.shape)}".encode()
         yield weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
-
-
-def _is_copy(folder: Path) -> bool:
-    """Return True if a folder is one that `save` wrote; a checkpoint of someone's own is never replaced."""
-    return (folder / SCORING_FILE).is_file() and not any(part.is_dir() for part in folder.iterdir())
 
 
 def load_neural(source: str | Path, options: ScoringOptions | None = None) -> NeuralModel:

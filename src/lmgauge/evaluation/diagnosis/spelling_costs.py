@@ -1,0 +1,163 @@
+"""Where the bits of a model go that spells unseen words: known words, the event of an unseen one, letters, white space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.evaluation.tally import Tally
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.scores import EOS_KIND, OOV, SEPARATOR, SPELLED, SPELLING, TOKEN, ScoreBatch
+from lmgauge.text.segments import Segments
+
+KNOWN, UNSEEN, LETTERS, SPACE, ENDS = "known", "unseen", "letters", "white space", "ends"
+_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30)  # in characters, where the slices by length begin
+
+
+@dataclass(frozen=True)
+class PartOfBits:
+    """What one part of all events costs.
+
+    Attributes:
+        part: "known" (words that the model knows), "unseen" (the event that a word is not known), "letters" (of these
+            words), "white space", "ends" (of segments).
+        events: rows that pay for it.
+        bits: in all, without events of probability zero.
+        share: of all bits, 0 to 1.
+    """
+
+    part: str
+    events: int
+    bits: float
+    share: float
+
+
+@dataclass(frozen=True)
+class SpelledWord:
+    """A word that is spelled.
+
+    Attributes:
+        word: without the white space before it.
+        events: how often it stands in the text.
+        spelling_bits: of its letters, each time.
+    """
+
+    word: str
+    events: int
+    spelling_bits: float
+
+
+@dataclass(frozen=True)
+class LengthOfWords:
+    """What the letters of the words of some lengths cost.
+
+    Attributes:
+        first, last: characters of the shortest and the longest; the last is None where there is no limit.
+        events: how many words, each occurrence counted.
+        characters: in all.
+        bits: of their letters in all, the end of the word included.
+    """
+
+    first: int
+    last: int | None
+    events: int
+    characters: int
+    bits: float
+
+
+@dataclass(frozen=True)
+class SpellingCosts:
+    """What unseen words and white space cost, where a model spells and predicts them.
+
+    Attributes:
+        parts: of all bits, in the order of `PartOfBits.part`; parts that the text does not have are left out.
+        dearest: the words whose letters cost most; empty without the text.
+        lengths: by length in characters; empty without the text.
+    """
+
+    parts: tuple[PartOfBits, ...]
+    dearest: tuple[SpelledWord, ...]
+    lengths: tuple[LengthOfWords, ...]
+
+
+class SpellingSums:
+    """Collects what unseen words and white space cost, block by block.
+
+    Args:
+        examples: how many of the dearest words to keep.
+    """
+
+    def __init__(self, examples: int) -> None:
+        self._examples = examples
+        self._tally = Tally()
+        self._dearest: dict[str, tuple[float, int]] = {}
+        self._lengths = np.zeros((len(_LENGTHS), 3))  # words, characters, bits
+
+    def add(self, block: Segments | None, table: ScoreBatch) -> None:
+        """Add the rows of a block; those of a table without the columns `spelling` and `separator` say nothing.
+
+        Args:
+            block: the text of the segments; None where it is not at hand.
+            table: their events, with byte spans if there is a block.
+        """
+        if SPELLING not in table.extra:
+            return
+        self._tally.add(table)
+        rows = np.flatnonzero((table.kind == SPELLED) & np.isfinite(table.logprob))
+        if block is None or not len(rows):
+            return
+        begins = block.starts[table.row_segments()[rows] - block.first]
+        spans = zip((begins + table.starts()[rows]).tolist(), (begins + table.ends[rows]).tolist(), strict=True)
+        data = block.data.tobytes()
+        texts = (data[begin:end].decode("utf-8", "replace") for begin, end in spans)
+        words = [text.strip() or text for text in texts]
+        bits: NDArray[np.float64] = nats_to_bits(-table.extra[SPELLING][rows])
+        characters = np.array([len(word) for word in words])
+        codes = np.searchsorted(np.array(_LENGTHS), characters, side="right") - 1
+        for column, weights in enumerate((np.ones(len(rows)), characters, bits)):
+            self._lengths[:, column] += np.bincount(codes, weights, len(_LENGTHS))
+        self._add_words(words, bits.tolist())
+
+    def _add_words(self, words: list[str], bits: list[float]) -> None:
+        for word, cost in zip(words, bits, strict=True):
+            known = self._dearest.get(word)
+            self._dearest[word] = (cost, 1) if known is None else (max(cost, known[0]), known[1] + 1)
+        self._dearest = dict(self._sorted())
+
+    def _sorted(self) -> list[tuple[str, tuple[float, int]]]:
+        return sorted(self._dearest.items(), key=lambda item: (-item[1][0], item[0]))[: self._examples]
+
+    def finish(self) -> SpellingCosts | None:
+        """Return the costs; None where the table has no such columns.
+
+        Example:
+            >>> SpellingSums(3).finish() is None
+            True
+        """
+        tally = self._tally
+        if SPELLING not in tally.parts:
+            return None
+        events = tally.events
+        nats = {
+            KNOWN: (events[TOKEN], tally.event_nats(TOKEN)),
+            UNSEEN: (events[SPELLED] + events[OOV], tally.event_nats(SPELLED, OOV)),
+            LETTERS: (events[SPELLED], tally.part_nats(SPELLING)),
+            SPACE: (tally.total_events if SEPARATOR in tally.parts else 0, tally.part_nats(SEPARATOR)),
+            ENDS: (events[EOS_KIND], tally.event_nats(EOS_KIND)),
+        }
+        total = tally.nats()
+        parts = tuple(
+            PartOfBits(part, count, nats_to_bits(-own) + 0.0, own / total if total else 0.0)
+            for part, (count, own) in nats.items()
+            if count
+        )
+        words = tuple(SpelledWord(word, n, cost) for word, (cost, n) in self._sorted())
+        lasts = [first - 1 for first in _LENGTHS[1:]]
+        lengths = tuple(
+            LengthOfWords(first, last, int(row[0]), int(row[1]), float(row[2]))
+            for first, last, row in zip(_LENGTHS, [*lasts, None], self._lengths, strict=True)
+            if row[0]
+        )
+        return SpellingCosts(parts, words, lengths)

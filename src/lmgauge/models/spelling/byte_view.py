@@ -1,0 +1,324 @@
+"""Models of words, characters and bytes seen as models of bytes, so that they can be mixed with each other.
+
+A model that gives every text a probability gives one to every beginning of a text, and so to the next byte. The view has a
+row for each byte and for the end of each segment; the rows of a segment sum to what the rows of the model sum to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import tee
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.contexts import last_sentence
+from lmgauge.distributions.blocks import BlockDistributions, distributions_of
+from lmgauge.errors import UsageError
+from lmgauge.models.protocol import LanguageModel, check_context
+from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.models.spelling.byte_view_characters import END, CharacterBytes, split_characters
+from lmgauge.models.spelling.byte_view_masses import AFTER_IMPOSSIBLE, Floats, log_of, segments_of
+from lmgauge.models.spelling.byte_view_words import WordBytes
+from lmgauge.models.spelling.model import SpelledModel
+from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.text.encoding import encode
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.tokens import token_bytes
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
+from lmgauge.threads import map_in_order, thread_count
+
+_FIRST_BYTE = len(SPECIAL_TOKENS)
+_NUL = 0
+_TOKENIZER = make_tokenizer("byte")
+_VOCABULARY = Vocabulary.from_tokens([f"<0x{byte:02X}>" for byte in range(256)], closed=True)
+
+
+class _Reader(Protocol):
+    """What a kind of model says of bytes."""
+
+    def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
+        """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats."""
+        ...
+
+    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
+        """Return the probabilities of what follows a text, float64 [257]; zeros where the text is impossible."""
+        ...
+
+
+class ByteView(ScoresStrings):
+    """A model seen as one of bytes; all 256 are its vocabulary, and NUL, which no text has, is impossible.
+
+    Its probabilities are those of the model to the last digit: where the model's own sum to one but for rounding (1e-8,
+    where tables hold 32 bits), so do those of the view.
+
+    Args:
+        model: of spelled words between white space, of spelled characters or all characters, or of bytes.
+        name: what to call it in messages; its label if None.
+
+    Attributes:
+        model: the same.
+
+    Raises:
+        UsageError: the model does not say how probable each byte is.
+
+    Example:
+        >>> import lmgauge
+        >>> from lmgauge.models.spelling.byte_view import ByteView
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "ab c"]), order=2, vocabulary="spelled")
+        >>> by_word, by_byte = model.score_text("a  ä"), ByteView(model).score_text("a  ä")
+        >>> len(by_word), len(by_byte), round(by_word.log_probability - by_byte.log_probability, 9)
+        (3, 6, 0.0)
+    """
+
+    tokenizer = _TOKENIZER
+    vocabulary = _VOCABULARY
+
+    def __init__(self, model: LanguageModel, name: str | None = None) -> None:
+        problem = why_not_readable(model)
+        if problem:
+            raise UsageError(f"{name or model.label} cannot be read as bytes: {problem}")
+        self.model = model
+        self._inner = model.inner if isinstance(model, SpelledModel) else model
+
+    @cached_property
+    def _reader(self) -> _Reader:
+        if isinstance(self.model, SpelledModel) and self.model.speller is not None:
+            return WordBytes(self.model)
+        if self.model.tokenizer.unit == "character":
+            return _Characters(self.model)
+        return _Bytes(self.model)
+
+    @property
+    def label(self) -> str:
+        """Short name of the model."""
+        return self.model.label
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the model, which determines all probabilities."""
+        return self.model.fingerprint
+
+    @property
+    def context_policy(self) -> ContextPolicy:
+        """That of the model."""
+        return policy_of(self.model)
+
+    @property
+    def blocks_are_independent(self) -> bool:
+        """Whether those of the model are."""
+        return self.model.blocks_are_independent
+
+    @property
+    def tolerance(self) -> float:
+        """Nats by which rows may differ when they are scored again: as those of the model."""
+        return float(getattr(self.model, "tolerance", 0.0))
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield one batch for each block of segments, in order; a row for each byte, and for each end of a segment.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: whether to fill the column `ends`, in bytes.
+            threads: how many; no score depends on it.
+
+        Raises:
+            InputError: the text cannot be scored.
+            UsageError: text is given before a segment.
+        """
+        if self.blocks_are_independent:
+            yield from map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
+            return
+        blocks, scored, asked = tee(segments, 3)
+        batches = self._inner.score(scored, spans=True, threads=threads)
+        distributions = distributions_of(self._inner, asked, threads=threads)
+        for block, batch, whole in zip(blocks, batches, distributions, strict=True):
+            yield self._rows(block, batch, spans, whole)
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """Return the batch of one block whose segments are contexts of their own.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            InputError: the text cannot be scored.
+            UsageError: text is given before a segment.
+        """
+        return self._rows(block, self._inner.score_block(block, spans=True), spans, None)
+
+    def _rows(self, block: Segments, batch: ScoreBatch, spans: bool, whole: BlockDistributions | None) -> ScoreBatch:
+        if block.given_starts is not None:
+            raise UsageError(f"{self.label}: a model that is read as bytes takes no given text before a segment")
+        encoded = encode(block, self.tokenizer, self.vocabulary, bos=False, spans=spans)
+        return ScoreBatch(
+            np.arange(block.first, block.first + len(block), dtype=np.int64),
+            block.ends - block.starts + 1,
+            encoded.ids,
+            self.vocabulary,
+            self._reader.logprobs(block, batch, whole),
+            np.where(encoded.ids == EOS, EOS_KIND, TOKEN).astype(np.uint8),
+            encoded.span_ends,
+            lossy=encoded.lossy,
+        )
+
+    def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
+        """Return natural log-probabilities of all bytes after a context.
+
+        Args:
+            context_ids: ids before the event, `<s>` first.
+
+        Returns:
+            float64 [259], nats; after bytes that the model holds impossible, such as those that are not UTF-8, all bytes are
+            alike.
+
+        Raises:
+            UsageError: an id is outside the vocabulary.
+        """
+        ids = check_context(context_ids, len(self.vocabulary))
+        if not self.context_policy.runs_on:
+            ids = last_sentence(ids, BOS, EOS)
+        texts = [_text_of(part) for part in np.split(ids, np.flatnonzero(ids == EOS) + 1)]
+        logprobs = np.full(len(self.vocabulary), -np.inf)
+        following = None
+        if UNK not in ids and all(_is_text(text) for text in texts[:-1]):
+            following = self._reader.next_bytes(self._before(texts[:-1]), texts[-1])
+        if following is None or not following.any():
+            logprobs[_FIRST_BYTE + 1 :] = logprobs[EOS] = AFTER_IMPOSSIBLE
+            return logprobs
+        following = log_of(following)
+        logprobs[_FIRST_BYTE:], logprobs[EOS] = following[:END], following[END]
+        return logprobs
+
+    def _before(self, segments: list[bytes]) -> NDArray[np.uint32]:
+        """Return the ids of the model inside before a segment, `<s>` first."""
+        ids = encode(segments_of(segments), self._inner.tokenizer, self._inner.vocabulary, bos=False, reserved="escape").ids
+        return np.concatenate(([BOS], ids)).astype(np.uint32)
+
+
+def _text_of(ids: NDArray[np.uint32]) -> bytes:
+    """Return the bytes among ids."""
+    values = ids[ids >= _FIRST_BYTE] - _FIRST_BYTE
+    return values.astype(np.uint8).tobytes()
+
+
+def _is_text(data: bytes) -> bool:
+    """Return True if bytes are UTF-8."""
+    split = split_characters(data)
+    return split is not None and not split[1]
+
+
+class _Characters:
+    """Reads the bytes of a model of characters.
+
+    Args:
+        model: spelled, or with a closed vocabulary.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        inner, unseen = (model.inner, model.unseen_characters) if isinstance(model, SpelledModel) else (model, None)
+        self._inner, self._bytes = inner, CharacterBytes(inner, unseen)
+
+    def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
+        """Return the log-probability of each byte and each end of a segment; see `_Reader`."""
+        return self._bytes.logprobs(block, batch, whole)
+
+    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
+        """Return the probabilities of what follows a text; see `_Reader`."""
+        split = split_characters(text)
+        if split is None:
+            return np.zeros(END + 1)
+        ids = np.concatenate((context, self._inner.vocabulary.ids(split[0]))).astype(np.uint32)
+        p = np.exp(self._inner.log_distribution(ids))
+        total = 1.0
+        if split[1]:
+            total = self._bytes.next_bytes(p, split[1][:-1])[split[1][-1]]
+        return self._bytes.next_bytes(p, split[1]) / total if total > 0 else np.zeros(END + 1)
+
+
+class _Bytes:
+    """Reads the bytes of a model of bytes, whose `<unk>` is shared out evenly among the bytes that it does not know.
+
+    Args:
+        model: of bytes.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        own = token_bytes(model.tokenizer, model.vocabulary.tokens)
+        self._ids = np.full(256, UNK)
+        for i, byte in enumerate(own[_FIRST_BYTE:], _FIRST_BYTE):
+            if len(byte) == 1:
+                self._ids[byte[0]] = i
+        self._unknown = self._ids == UNK
+        self._unknown[_NUL] = False
+        self._share = 1.0 / max(1, int(np.count_nonzero(self._unknown)))
+
+    def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
+        """Return the log-probability of each byte and each end of a segment; see `_Reader`."""
+        return batch.logprob + np.where(batch.kind == OOV, np.log(self._share), 0.0)
+
+    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
+        """Return the probabilities of what follows a text; see `_Reader`."""
+        if _NUL in text:
+            return np.zeros(END + 1)
+        own = self._ids[np.frombuffer(text, np.uint8)].astype(np.uint32)
+        p = np.exp(self._model.log_distribution(np.concatenate((context, own))))
+        following = np.append(np.where(self._unknown, p[UNK] * self._share, p[self._ids]), p[EOS])
+        following[_NUL] = 0.0
+        return following
+
+
+def byte_views(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> list[ByteView]:
+    """Return models as they are read byte by byte.
+
+    Args:
+        models: any.
+        names: what to call them in messages; their labels if None.
+
+    Raises:
+        UsageError: one of them cannot be read so.
+    """
+    shown = [model.label for model in models] if names is None else names
+    return [ByteView(model, name) for model, name in zip(models, shown, strict=True)]
+
+
+def is_readable(model: LanguageModel) -> bool:
+    """Return True if a model can be read as bytes.
+
+    Args:
+        model: any.
+    """
+    return not why_not_readable(model)
+
+
+def why_not_readable(model: LanguageModel) -> str:
+    """Return why a model does not say how probable each byte of a text is, and what to do; empty if it does.
+
+    Args:
+        model: any.
+
+    Example:
+        >>> import lmgauge
+        >>> why_not_readable(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))).partition(";")[0]
+        'it gives all unseen words one probability together'
+    """
+    policy, unit, spelled = policy_of(model), model.tokenizer.unit, isinstance(model, SpelledModel)
+    if policy.line_ends != "event" or not policy.scores_first_tokens:
+        return "it does not predict the ends of lines; train it with </s>"
+    if isinstance(model, SpelledModel) and model.separators is not None and not model.separators.divided:
+        return (
+            f"the white space of {model.tokenizer.name!r} words depends on the word behind it; use words that white space "
+            "divides (--tokenizer whitespace), or characters"
+        )
+    if unit == "subword":
+        return "its tokens are subwords, and one text has many sequences of them; mix models of words, characters and bytes"
+    if not spelled and (unit == "word" or (unit == "character" and not model.vocabulary.closed)):
+        return f"it gives all unseen {unit}s one probability together; spell them (lmgauge spell MODEL --train TEXT)"
+    return ""

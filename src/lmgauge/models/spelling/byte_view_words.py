@@ -1,0 +1,393 @@
+"""Spelled words as bytes: the white space before a word, its letters, and the end of the segment, byte after byte.
+
+What follows a word or the beginning of a segment is white space and a word, or white space and the end:
+
+    p(white space begins with s) = (1 - e) a(s) + e b(s)        e = p(</s> | h)
+
+where a is how probable white space before a word is to begin so, and b the same at the end of a segment. A word that begins
+with v is one of the known ones, or an unseen one:
+
+    p(begins with v) = sum of p(w | h) over known w that begin with v  +  p(<unk> | h) u(v)
+    u(v) = (q(begins with v) - sum of q(w) over known w that begin with v) / (1 - q(known words))
+
+Each byte costs what one more byte adds. Whether a word is at its end is told by the byte after it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.distributions.blocks import BlockDistributions
+from lmgauge.models.spelling.byte_view_characters import END, CharacterBytes, split_characters
+from lmgauge.models.spelling.byte_view_masses import (
+    AFTER_IMPOSSIBLE,
+    Floats,
+    Ints,
+    RangeMasses,
+    log_of,
+    range_sums,
+    runs,
+    segments_of,
+)
+from lmgauge.models.spelling.model import SpelledModel
+from lmgauge.models.spelling.separators import EMPTY, FIRST, INNER, LAST, SeparatorModel, Separators
+from lmgauge.models.spelling.speller import words_of
+from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch
+from lmgauge.text.encoding import encode
+from lmgauge.text.segments import Segments
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK
+from lmgauge.text.white_space import BETWEEN_WORDS
+
+_SMALLEST_SHARE = 1e-9
+"""Of q of a prefix that is taken to be left for unseen words, where known ones have all but what rounding leaves."""
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Distinct words, prefix by prefix: each begin with `bounds[i]` rows of what follows.
+
+    Attributes:
+        bounds: int64 [words + 1], where the prefixes of each begin; a word of 3 bytes has 3.
+        low: int64 [prefixes], the first known word that begins so, in order.
+        high: int64 [prefixes], one past the last.
+        unseen: float64 [prefixes], u of the prefix.
+    """
+
+    bounds: Ints
+    low: Ints
+    high: Ints
+    unseen: Floats
+
+
+class WordBytes:
+    """What a model of spelled words between white space says of bytes.
+
+    Args:
+        model: whose separators do not look at what follows.
+    """
+
+    def __init__(self, model: SpelledModel) -> None:
+        assert model.speller is not None
+        assert model.separators is not None
+        self.model, self._spelling, self._separators = model, model.spelling, _SeparatorBytes(model.separators)
+        self._letters = CharacterBytes(model.speller.characters, model.speller.unseen)
+        self.ranges = RangeMasses(model.inner, self._order)
+
+    @cached_property
+    def _order(self) -> Ints:
+        return np.array(sorted(range(len(self._texts)), key=self._texts.__getitem__), np.int64) + len(SPECIAL_TOKENS)
+
+    @cached_property
+    def _texts(self) -> list[bytes]:
+        words = words_of(self.model.vocabulary)
+        return [words.text(i) for i in range(len(words))]
+
+    @cached_property
+    def _sorted(self) -> list[bytes]:
+        return [self._texts[i] for i in (self._order - len(SPECIAL_TOKENS)).tolist()]
+
+    @cached_property
+    def _q(self) -> Floats:
+        """Return q of the known words, in order."""
+        q = np.exp(self.model.spelling.speller.logprobs(words_of(self.model.vocabulary)))
+        return q[self._order - len(SPECIAL_TOKENS)]
+
+    def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
+        """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats.
+
+        Args:
+            block: the text.
+            batch: its rows, a word each, as the model inside scores them, with spans.
+            whole: the distributions of the model inside, where they depend on the blocks before.
+        """
+        separators = Separators.of_rows(block, batch, divided=True)
+        is_end = batch.kind == EOS_KIND
+        begins = separators.begins + separators.lengths
+        ends = np.repeat(block.starts[batch.segments - block.first], batch.segment_events) + batch.ends
+        lengths = np.where(is_end, 0, ends - begins)
+        sizes = separators.lengths + np.maximum(lengths, 1)
+        firsts, last = np.cumsum(sizes) - sizes, np.cumsum(sizes) - 1
+        begun = np.zeros(int(sizes.sum()))  # the log of the mass of what begins so, behind the end of the word before
+        rows = np.repeat(np.arange(len(batch)), lengths)
+        of_words, end_of_segment = self._begun(block, batch, whole, (begins, lengths, rows))
+        exact = self._separators.fill(block, separators, end_of_segment, begun, firsts)
+        begun[runs(firsts + separators.lengths, lengths)] = of_words + exact[rows]
+        costs = batch.logprob + self.model.spelled(block, batch).extra[SPELLING] + exact
+        begun[last[is_end]] = costs[is_end]
+        return _steps(begun, costs, firsts, last, is_end)
+
+    def _begun(
+        self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None, where: tuple[Ints, Ints, Ints]
+    ) -> tuple[Floats, Floats]:
+        """Return the logs of the masses of all beginnings of words, float64 [bytes], and p(</s> | h), float64 [rows].
+
+        Args:
+            block: the text.
+            batch: its rows.
+            whole: distributions, if they are there.
+            where: of each row, where its word begins and its bytes, int64 [rows] each, and the row of each byte.
+        """
+        begins, lengths, rows = where
+        words, which = self._distinct(block, begins, lengths)
+        prefixes = runs(words.bounds[which], lengths)
+        every = np.arange(len(batch))
+        places = [np.full(len(batch), self.ranges.places[i]) for i in (UNK, EOS)]
+        events = np.concatenate((rows, every, every))
+        low = np.concatenate((words.low[prefixes], *places))
+        high = np.concatenate((words.high[prefixes], *(place + 1 for place in places)))
+        masses = self.ranges.of_block(block, batch, whole)(events, low, high)
+        known, unknown, end = np.split(masses, [len(rows), len(rows) + len(batch)])
+        return log_of(known + unknown[rows] * words.unseen[prefixes]), end
+
+    def _distinct(self, block: Segments, begins: Ints, lengths: Ints) -> tuple[_Words, Ints]:
+        """Return the distinct words of some rows, and which of them each is, int64 [rows]."""
+        text = block.data.tobytes()
+        numbers: dict[bytes, int] = {}
+        spans = zip(begins.tolist(), (begins + lengths).tolist(), strict=True)
+        which = np.array([numbers.setdefault(text[begin:end], len(numbers)) for begin, end in spans], np.int64)
+        return self._prefixes(list(numbers)), which
+
+    def _prefixes(self, words: list[bytes]) -> _Words:
+        """Return the beginnings of words."""
+        sizes = np.array([len(word) for word in words], np.int64)
+        bounds = np.concatenate(([0], np.cumsum(sizes)))
+        low, high = np.empty(bounds[-1], np.int64), np.empty(bounds[-1], np.int64)
+        for word, place in zip(words, bounds.tolist(), strict=False):
+            first, last = 0, len(self._sorted)
+            for size in range(1, len(word) + 1):
+                first, last = self._known(word[:size], first, last)
+                low[place + size - 1], high[place + size - 1] = first, last
+        spelled = segments_of(words)
+        scored = self._letters_of(spelled)
+        with_ends = np.cumsum(sizes + 1)
+        total = np.cumsum(scored)
+        total -= np.repeat(np.concatenate(([0.0], total))[with_ends - sizes - 1], sizes + 1)
+        return _Words(bounds, low, high, self._unseen(np.exp(np.delete(total, with_ends - 1)), low, high))
+
+    def _letters_of(self, words: Segments) -> Floats:
+        """Return the log-probabilities of the bytes of words and of their ends, float64, nats."""
+        characters = self._spelling.speller.characters
+        return self._letters.logprobs(words, characters.score_block(words))
+
+    def _known(self, prefix: bytes, low: int = 0, high: int | None = None) -> tuple[int, int]:
+        """Return where the known words that begin with some bytes begin and end, between two places."""
+        first = bisect_left(self._sorted, prefix, low, high)
+        return first, bisect_left(self._sorted, prefix + b"\xff", first, high)  # no UTF-8 has this byte
+
+    def _unseen(self, q: Floats, low: Ints, high: Ints) -> Floats:
+        """Return u of prefixes, from q of what begins with them and from the known words that do."""
+        left = np.maximum(q - range_sums(self._q, low, high), _SMALLEST_SHARE * q)
+        return left / (1.0 - self._spelling.known_mass)
+
+    def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
+        """Return the probabilities of what follows a text, float64 [257]: the bytes, and the end of the segment.
+
+        Args:
+            context: uint32 [n], ids of the words before the segment, `<s>` at their beginning.
+            text: of the segment so far.
+
+        Returns:
+            Zeros where the text so far is impossible.
+        """
+        separators = [gap.decode() for gap in _WORD.split(text)]
+        words = text.split()
+        before = separators[-2] if len(separators) > 1 else None
+        if separators[-1] or not words:
+            ids = np.concatenate((context, self._ids(words)))
+            return self._between(ids, b"".join(words[-1:]), before, separators[-1])
+        ids, word = np.concatenate((context, self._ids(words[:-1]))), words[-1]
+        following, ended = self._within(ids, word)
+        if ended > 0:
+            after = np.concatenate((ids, self._ids([word])))
+            following += ended * self._between(after, word, before, "")
+        return following
+
+    def _ids(self, words: list[bytes]) -> NDArray[np.uint32]:
+        block = segments_of([b" ".join(words)])
+        return encode(block, self.model.tokenizer, self.model.vocabulary, bos=False, eos=False, reserved="escape").ids
+
+    def _within(self, ids: NDArray[np.uint32], begun: bytes) -> tuple[Floats, float]:
+        """Return the probabilities of further bytes of a word that begins so, float64 [257], and that of its end."""
+        p = np.exp(self.model.inner.log_distribution(ids))
+        masses = self._with_one_more(p, begun)
+        total = self._mass(p, begun)
+        if not total > 0:
+            return np.zeros(END + 1), 0.0
+        characters = split_characters(begun)
+        ended = 0.0
+        if characters is not None and not characters[1]:
+            known = UNK if characters[0] in SPECIAL_TOKENS else self.model.vocabulary.id(characters[0])
+            ended = float(p[known])
+            if known == UNK:
+                ended *= float(np.exp(self._spelling.logprobs(segments_of([begun]))[0]))
+        return masses / total, ended / total
+
+    def _mass(self, p: Floats, begun: bytes) -> float:
+        """Return the probability that a word begins with some bytes."""
+        characters = split_characters(begun)
+        if characters is None:
+            return 0.0
+        if characters[1]:
+            return float(self._with_one_more(p, begun[:-1])[begun[-1]])
+        words = self._prefixes([begun])
+        return float((range_sums(p[self.ranges.order], words.low, words.high) + p[UNK] * words.unseen)[-1])
+
+    def _with_one_more(self, p: Floats, begun: bytes) -> Floats:
+        """Return the probabilities that a word begins with some bytes and each byte, float64 [257]; of no end."""
+        split = split_characters(begun)
+        if split is None:
+            return np.zeros(END + 1)
+        characters = self._spelling.speller.characters
+        ids = np.concatenate(([BOS], characters.vocabulary.ids(split[0]))).astype(np.uint32)
+        q = self._letters.next_bytes(np.exp(characters.log_distribution(ids)), split[1])
+        q[END] = 0.0
+        q *= np.exp(self._letters_of(segments_of([split[0].encode()]))[:-1].sum())
+        first, last = self._known(begun)
+        bounds = [self._known(begun + bytes([byte]), first, last) for byte in range(END)]
+        low, high = np.array([*bounds, (0, 0)], np.int64).T
+        masses: Floats = range_sums(p[self.ranges.order], low, high) + p[UNK] * self._unseen(q, low, high)
+        return masses
+
+    def _between(self, ids: NDArray[np.uint32], word: bytes, before: str | None, gap: str) -> Floats:
+        """Return the probabilities of what follows some white space, float64 [257].
+
+        Args:
+            ids: before the next word.
+            word: the last one; empty at the beginning of a segment.
+            before: the separator before that word.
+            gap: the white space so far.
+        """
+        p = np.exp(self.model.inner.log_distribution(ids))
+        e = float(p[EOS])
+
+        def begun(text: str) -> tuple[float, float, float]:
+            a, b = self._separators.masses(word[-1:], before, text)
+            return (1.0 - e) * a[-2] + e * b[-2], a[-1], b[-1]
+
+        total, of_word, of_end = begun(gap)
+        following = np.zeros(END + 1)
+        if total > 0:
+            following += self._with_one_more(p, b"") * of_word
+            following[END] = e * of_end
+            for character in BETWEEN_WORDS:
+                following[ord(character)] = begun(gap + character)[0]
+            following /= total
+        return following
+
+
+_WORD = re.compile(rb"[^ \t\n\v\f\r]+")
+
+
+class _SeparatorBytes:
+    """How probable white space is to begin with some characters, before a word and at the end of a segment.
+
+    Args:
+        model: which does not look at what follows.
+    """
+
+    def __init__(self, model: SeparatorModel) -> None:
+        self._model = model
+        self._contexts = lru_cache(maxsize=1 << 12)(self._compute)
+
+    def masses(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
+        """Return how probable separators are that begin with no, one, ... characters of a text, and it alone at the end.
+
+        Args:
+            left: the last byte before it; empty at the beginning of a segment.
+            before: the separator before it.
+            text: white space.
+
+        Returns:
+            float64 [characters + 2] where a word follows, and where the segment ends.
+        """
+        return self._contexts(left, before, text)
+
+    def _compute(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
+        places = (INNER, LAST) if left else (FIRST, EMPTY)
+        a, b = (self._at(place, self._model.context_of(place, left, b"", before), text) for place in places)
+        return a, b
+
+    def _at(self, place: int, context: int, text: str) -> Floats:
+        model = self._model
+        p = model.probabilities(context)
+        spelled = [float(p[-1])]
+        for i in range(len(text) + 1):
+            following = model.next_character(text[:i], place)
+            spelled.append(spelled[-1] * following[model.alphabet.index(text[i]) if i < len(text) else -1])
+        known = [
+            math.fsum(p[i] for i, one in enumerate(model.known) if one.startswith(text[:size]))
+            for size in range(len(text) + 1)
+        ]
+        exact = float(p[model.known.index(text)]) if text in model.known else spelled[-1]
+        return np.array([*(one + other for one, other in zip(known, spelled[:-1], strict=True)), exact])
+
+    def fill(self, block: Segments, separators: Separators, e: Floats, begun: Floats, firsts: Ints) -> Floats:
+        """Write the logs of the masses of white space as far as it has come, and return those of the whole separators.
+
+        Args:
+            block: the text.
+            separators: of its rows.
+            e: float64 [rows], p(</s> | h).
+            begun: float64 [bytes and ends], to write to.
+            firsts: int64 [rows], the first place in it of each row.
+
+        Returns:
+            float64 [rows], nats; which of the two hypotheses holds is known then.
+        """
+        behind = (separators.place == INNER) | (separators.place == LAST)
+        texts, numbers = _numbered(block, separators)
+        before = np.full(len(numbers), -1)
+        before[1:] = numbers[:-1]
+        before[~separators.follows] = -1
+        left = np.full(len(numbers), -1)
+        if len(block.data):
+            left[behind] = block.data[separators.begins[behind] - 1]
+        is_end = (separators.place == LAST) | (separators.place == EMPTY)
+        keys, which = np.unique(np.stack((left, before, numbers), axis=1), axis=0, return_inverse=True)
+        rows, exact = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1]), np.zeros(len(which))
+        for (byte, last, number), some in zip(keys.tolist(), rows, strict=True):
+            a, b = self.masses(b"" if byte < 0 else bytes([byte]), None if last < 0 else texts[last], texts[number])
+            for i in range(len(texts[number])):
+                begun[firsts[some] + i] = log_of((1.0 - e[some]) * a[i + 1] + e[some] * b[i + 1])
+            exact[some] = np.where(is_end[some], b[-1], a[-1])
+        return log_of(exact)
+
+
+def _numbered(block: Segments, separators: Separators) -> tuple[list[str], Ints]:
+    """Return different separators, and which of them each row has, int64 [rows]."""
+    of_text = {"": 0, " ": 1}
+    numbers = np.zeros(len(separators.begins), np.int64)
+    some = np.flatnonzero(separators.lengths)
+    numbers[some] = (separators.lengths[some] == 1) & (block.data[separators.begins[some]] == ord(" "))
+    for row in some[numbers[some] == 0].tolist():
+        numbers[row] = of_text.setdefault(separators.text(block, row), len(of_text))
+    return list(of_text), numbers
+
+
+def _steps(begun: Floats, costs: Floats, firsts: Ints, last: Ints, is_end: NDArray[np.bool_]) -> Floats:
+    """Return what each byte adds, float64 [bytes and ends], nats.
+
+    Args:
+        begun: float64 [bytes and ends], logs of the masses of what has begun so, row by row.
+        costs: float64 [rows], of the row as a whole. That a word ends is told by the byte after it.
+        firsts: int64 [rows], where each begins.
+        last: int64 [rows], its last place.
+        is_end: bool [rows], of ends of segments.
+    """
+    before = np.zeros_like(begun)
+    before[1:] = begun[:-1]
+    before[firsts] = 0.0
+    words = np.flatnonzero(~is_end)
+    before[firsts[words + 1]] = begun[last[words]]
+    with np.errstate(invalid="ignore"):
+        begun = begun.copy()
+        begun[firsts[words + 1]] += costs[words]
+        steps = np.minimum(begun - before, 0.0)
+    return np.where(before > -np.inf, steps, AFTER_IMPOSSIBLE)

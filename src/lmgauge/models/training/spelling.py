@@ -1,0 +1,108 @@
+"""A speller beside a network in training: what is refused before hours are spent, and what goes into its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmgauge.choices import VocabularyKind
+from lmgauge.errors import UsageError
+from lmgauge.models.spelling.learn import learn_parts, refuse_once
+from lmgauge.models.spelling.separators import SeparatorModel
+from lmgauge.models.spelling.speller import Spelling
+from lmgauge.models.spelling.storage import write_spelling
+from lmgauge.text.documents import Corpus
+from lmgauge.text.tokens import Tokenizer
+from lmgauge.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class NetworkSpelling:
+    """How the unseen words of a network are spelled, which is decided before it is trained.
+
+    Attributes:
+        tokenizer: of the network.
+        vocabulary: of the network.
+        spelling: of unseen words; None for a network of characters.
+        separators: between words; None for a network of characters.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    spelling: Spelling | None
+    separators: SeparatorModel | None
+
+    def learned(self) -> dict[str, Any]:
+        """Return what was learned, as `SpelledModel.learned` does."""
+        if self.spelling is None or self.separators is None:
+            return {}
+        return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
+
+    def write(self, folder: Path) -> None:
+        """Write the folder `spelling` into that of the network.
+
+        Args:
+            folder: of the network.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        write_spelling(folder, self.tokenizer, self.vocabulary, self.spelling, self.separators)
+
+
+def refuse_unlearnable(vocabulary: VocabularyKind, tokenizer: str | Tokenizer, texts: Corpus) -> None:
+    """Refuse what no network can be trained to, before its text is read.
+
+    Args:
+        vocabulary: open, closed or spelled.
+        tokenizer: as it was asked for.
+        texts: the training text.
+
+    Raises:
+        UsageError: a closed vocabulary, tokens that are spelled already, or a text that cannot be read twice.
+    """
+    if vocabulary == "closed":
+        raise UsageError("vocabulary closed is for n-gram models: a network has an output for unseen words; leave it out")
+    if vocabulary == "spelled":
+        unit = tokenizer if isinstance(tokenizer, str) else tokenizer.unit
+        if unit.partition(":")[0] in _WHOLE:
+            raise UsageError(whole_already(unit))
+        refuse_once(texts)
+
+
+_WHOLE = ("bpe", "unigram", "byte", "subword")
+
+
+def whole_already(tokenizer: str) -> str:
+    """Return why a tokenizer needs no speller.
+
+    Args:
+        tokenizer: its name.
+    """
+    return (
+        f"tokenizer {tokenizer}: subwords and bytes give every text a probability as they are, so that no word is left to "
+        "be spelled; leave out the vocabulary, or train on words"
+    )
+
+
+def learn_network_spelling(
+    texts: Corpus, tokenizer: Tokenizer, vocabulary: Vocabulary, *, threads: int, progress: Callable[[str], None]
+) -> NetworkSpelling:
+    """Learn from the training text how words that a network does not know are spelled.
+
+    Args:
+        texts: the training text.
+        tokenizer: of the network.
+        vocabulary: of the network.
+        threads: how many; nothing depends on it.
+        progress: called with a few words when a stage begins.
+
+    Raises:
+        UsageError: the network has subwords or bytes.
+    """
+    if tokenizer.unit not in ("word", "character"):
+        raise UsageError(whole_already(tokenizer.name))
+    spelling, separators = learn_parts(tokenizer, vocabulary, texts, threads=threads, progress=progress)
+    return NetworkSpelling(tokenizer, vocabulary, spelling, separators)

@@ -1,0 +1,177 @@
+"""The score table segment by segment: the rows of each, or those of a range of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import groupby
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.scores.table import SEPARATOR, SPELLING, ScoreBatch, join_batches, without_parts
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRows:
+    """The rows of one segment.
+
+    Attributes:
+        segment: its index.
+        strings: token strings by id.
+        token_ids: uint32 [n], index into `strings`.
+        logprob: float64 [n], nats.
+        kind: uint8 [n], index into `KINDS`.
+        ends: int64 [n] or empty, where each span ends, bytes.
+        starts: int64 [n] or empty, where each starts.
+        before: uint32 [m], index into `strings`: tokens of the text given before the segment, where they are known.
+        spelling: float64 [n] or empty: of `logprob`, the part that is the letters of an unseen word, nats.
+        separator: float64 [n] or empty: the part that is the white space before the event, nats.
+    """
+
+    segment: int
+    strings: Sequence[str]
+    token_ids: NDArray[np.uint32]
+    logprob: NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64), kw_only=True)
+    before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32), kw_only=True)
+    spelling: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), kw_only=True)
+    separator: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.logprob)
+
+    def tokens(self) -> list[str]:
+        """Return the token strings, [n]."""
+        return [self.strings[i] for i in self.token_ids.tolist()]
+
+    def event_logprob(self) -> NDArray[np.float64]:
+        """Return what the model's own events cost, as `ScoreBatch.event_logprob` has it."""
+        return without_parts(self.logprob, self.spelling, self.separator)
+
+    def followed_by(self, more: SegmentRows) -> SegmentRows:
+        """Return these rows and further ones of the same segment.
+
+        Args:
+            more: rows, [n], whose ids may belong to other strings.
+        """
+        same = more.strings is self.strings
+        return SegmentRows(
+            self.segment,
+            self.strings if same else [*self.strings, *more.strings],
+            np.concatenate((self.token_ids, more.token_ids if same else more.token_ids + np.uint32(len(self.strings)))),
+            np.concatenate((self.logprob, more.logprob)),
+            np.concatenate((self.kind, more.kind)),
+            np.concatenate((self.ends, more.ends)),
+            starts=np.concatenate((self.starts, more.starts)),
+            before=self.before,
+            spelling=np.concatenate((self.spelling, more.spelling)),
+            separator=np.concatenate((self.separator, more.separator)),
+        )
+
+
+def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
+    """Yield the rows of each segment in the order of the table; those that came in several batches are joined.
+
+    A segment that is listed without rows is yielded without rows. Nothing is checked: a segment that comes back after
+    another is yielded twice.
+
+    Args:
+        batches: of one table.
+
+    Example:
+        >>> from lmgauge.scores.table import example_batch
+        >>> batch = example_batch()
+        >>> [(rows.segment, rows.tokens()) for rows in iter_segments([batch, batch.of_segments(1, 2)])]
+        [(0, ['the']), (1, ['cat', 'sat', 'cat', 'sat'])]
+    """
+    for _, parts in groupby(_segment_parts(batches), key=attrgetter("segment")):
+        yield reduce(SegmentRows.followed_by, parts)
+
+
+def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
+    """Yield what each batch has of each of its segments."""
+    for batch in batches:
+        strings, begin, starts = batch.strings.tokens, 0, batch.starts()
+        spelling, separator = (batch.extra.get(name, np.zeros(0)) for name in (SPELLING, SEPARATOR))
+        shown = iter([batch.token_ids[:0]] * len(batch.segments) if batch.before is None else batch.before.by_segment())
+        for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
+            rows = slice(begin, end)
+            columns = batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows]
+            parts = {"starts": starts[rows], "spelling": spelling[rows], "separator": separator[rows]}
+            yield SegmentRows(segment, strings, *columns, before=next(shown), **parts)
+            begin = end
+
+
+class SegmentReader:
+    """Hands out the rows of a table by ranges of segments.
+
+    Args:
+        batches: of the table.
+        name: of the table, for messages.
+
+    Raises:
+        InputError: the table has no rows.
+    """
+
+    def __init__(self, batches: Iterable[ScoreBatch], name: str) -> None:
+        self._source = (batch for batch in batches if len(batch))
+        first = next(self._source, None)
+        if first is None:
+            raise InputError(f"{name}: the score table has no rows")
+        self._waiting: ScoreBatch | None = first
+        self._no_rows = first.of_segments(0, 0)
+
+    @property
+    def exhausted(self) -> bool:
+        """True when all rows were taken."""
+        return self._waiting is None
+
+    @property
+    def next_segment(self) -> int:
+        """The first segment that was not taken; 0 when all were."""
+        return int(self._waiting.segments[0]) if self._waiting is not None else 0
+
+    def take(self, begin: int, end: int) -> ScoreBatch:
+        """Return the rows of a range of segments, each of which is listed, also those without rows.
+
+        Args:
+            begin: the first segment; not before the end of the range that was taken last.
+            end: the segment behind the last.
+
+        Returns:
+            The rows, with `segments` int64 [end - begin].
+
+        Raises:
+            InputError: the batches do not have the same columns.
+
+        Example:
+            >>> from lmgauge.scores.table import example_batch
+            >>> batch = example_batch()
+            >>> SegmentReader([batch], "table").take(0, 3).segment_events.tolist()
+            [1, 2, 0]
+        """
+        parts: list[ScoreBatch] = []
+        while self._waiting is not None:
+            batch = self._waiting
+            cut = int(np.searchsorted(batch.segments, end))
+            if cut:
+                parts.append(batch.of_segments(0, cut) if cut < len(batch.segments) else batch)
+            if cut < len(batch.segments):
+                self._waiting = batch.of_segments(cut, len(batch.segments))
+                break
+            self._waiting = next(self._source, None)
+        rows = join_batches(parts or [self._no_rows])
+        if len(rows.segments) == end - begin:
+            return rows
+        events = np.zeros(end - begin, np.int64)
+        events[rows.segments - begin] = rows.segment_events
+        lossy = np.zeros(end - begin if len(rows.lossy) else 0, bool)
+        if len(lossy):
+            lossy[rows.segments - begin] = rows.lossy
+        return replace(rows, segments=np.arange(begin, end, dtype=np.int64), segment_events=events, lossy=lossy)
