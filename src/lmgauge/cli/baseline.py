@@ -55,7 +55,7 @@ class _Files:
         multiple=True,
         metavar="RUN|MODEL",
         type=click.Path(),
-        help="A model of yours, or a run of it on TEST (`lmgauge eval -o`), set among the rungs; may be given several times.",
+        help="A model of yours, or its run on TEST (of `lmgauge eval -o`), set among the rungs; may be given several times.",
     ),
     click.option(
         "--order",

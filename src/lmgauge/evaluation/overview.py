@@ -152,9 +152,7 @@ def overview(
         )
         seen = training if own is not None else None
         diagnoses.append(
-            diagnose(
-                run, chosen, corpus=own, training=seen, rungs=rungs, model=model, sample=sample, progress=progress
-            )
+            diagnose(run, chosen, corpus=own, training=seen, rungs=rungs, model=model, sample=sample, progress=progress)
         )
     if audit is not None:
         _check_audit(audit, runs, diagnoses)

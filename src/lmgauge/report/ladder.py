@@ -75,7 +75,7 @@ def table(
         rungs: in order.
         reference: what each is compared with; None where its bits are not known.
         title: of the table.
-        words: of the text; 0 for no such column.
+        words: of the text; 0 for no such column, and none of seconds.
         characters: of the text; 0 for no such column.
     """
     own = tuple(i for i, rung in enumerate(rungs) if rung.own)
@@ -91,8 +91,8 @@ def table(
     if any(rung.trained for rung in rungs):
         seen = ["" if rung.own else "yes" if rung.trained else "no" for rung in rungs]
         columns.append(doc.Column("has seen the training text", seen, drop=6, align="left"))
-    if any(rung.seconds is not None for rung in rungs):
-        columns.append(doc.numbers("seconds", [rung.seconds for rung in rungs], 1, drop=2))
+    if words and any(rung.seconds is not None for rung in rungs):
+        columns.append(doc.numbers("seconds", [rung.seconds for rung in rungs], 1, "fixed", drop=2))
     columns.append(doc.labels("what it is", [rung.what for rung in rungs], wraps=True, drop=1))
     return doc.Table(tuple(columns), title, own)
 
