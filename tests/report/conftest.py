@@ -19,6 +19,7 @@ from lmgauge.api.split import SplitText
 from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.spelling_costs import LengthOfWords, PartOfBits, SpelledWord, SpellingCosts
+from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
@@ -48,6 +49,7 @@ from lmgauge.report import (
     evaluations,
     filtering,
     info,
+    ladder,
     membership,
     mixture,
     overlap,
@@ -112,6 +114,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "evaluations": lmgauge.evaluate(models, [test, train], by_group=True),
         "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
+        "ladder": climbed(lmgauge.baseline(train, test, models=models, order=2, character_order=2)),
         "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),
         "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),
         "candidates": _candidates(
@@ -271,6 +274,13 @@ def passage(words: str = HOSTILE) -> Passage:
     return Passage(3, words, words, ("worst",), text, (np.inf,), (3,), first + 3, (spans,))
 
 
+def climbed(ladder: Ladder) -> Ladder:
+    """The ladder with hostile names of models."""
+    names = iter([HOSTILE, LONG])
+    rungs = tuple(replace(rung, name=next(names), what=LONG) if rung.own else rung for rung in ladder.rungs)
+    return replace(ladder, rungs=rungs, notes=(*ladder.notes, HOSTILE))
+
+
 def output() -> ShownSegment:
     """A segment that one system got wrong, its words hostile."""
     return ShownSegment(0, HOSTILE, (LONG,), (HOSTILE,), (Output(HOSTILE, 0.5, align("a\x1b[1m b", f"a {LONG}")),))
@@ -290,6 +300,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "recipes": lambda it: recipes.blocks(it["recipes"]),
     "context_curve": lambda it: context_curve.blocks(it["context_curve"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
+    "ladder": lambda it: ladder.blocks(it["ladder"]),
     "divergence": lambda it: divergence.blocks(it["divergence"]),
     "candidates": lambda it: candidates.blocks(it["candidates"], details=True),
     "stored_base": lambda it: stored_base.blocks(it["stored_base"]),
@@ -353,6 +364,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
     parts = it["evaluations"]
     shown = [
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
+        it["ladder"],
         *(
             it["divergence"],
             it["candidates"],
