@@ -135,5 +135,6 @@ def totals_of(batch: ScoreBatch) -> SegmentTotals:
     if bad >= 0:
         raise InputError(f"segment {batch.row_segments()[bad]}: the log-probability {logprob[bad]} is not that of an event")
     of_row = np.repeat(np.arange(len(sums.high)), batch.segment_events)
-    unseen, ends = (np.bincount(of_row[rows], minlength=len(sums.high)) for rows in (batch.unseen(), batch.kind == EOS_KIND))
+    of_kinds = batch.unseen(), batch.kind == EOS_KIND
+    unseen, ends = (np.bincount(of_row[of_kind], minlength=len(sums.high)) for of_kind in of_kinds)
     return SegmentTotals(sums.possible_nats(), batch.segment_events, sums.zeros, unseen, ends)

@@ -65,6 +65,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "ScoredTexts": _by("scored_text", "blocks_of_several"),
     "WordSurprisals": _by("words"),
     "MixtureModel": _by("mixture"),
+    "SpelledModel": _by("spelling", "model_blocks"),
     "MixtureFit": _by("mixture", "fit_blocks"),
     "PrunedModel": _by("pruning"),
     "StaticMixture": _by("mixture", "static_blocks"),

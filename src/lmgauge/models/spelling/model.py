@@ -24,6 +24,7 @@ from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
 from lmgauge.models.spelling.writing import EventWriter
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
+from lmgauge.shown import Shown
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from lmgauge.text.vocabulary import Vocabulary
 
 
-class SpelledModel(ScoresStrings):
+class SpelledModel(Shown, ScoresStrings):
     """A model of words or characters whose unseen ones are spelled, and white space between words predicted.
 
     Its rows are those of the model inside, one a word; `logprob` is the whole cost of a word with the white space before it,
@@ -383,8 +384,9 @@ class SpelledModel(ScoresStrings):
             return {}
         return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
 
-    def __repr__(self) -> str:
-        return f"SpelledModel({self.inner!r})"
+    def _in_brief(self) -> str:
+        unit = self.tokenizer.unit
+        return f"{self.label}: {len(self.vocabulary) - len(SPECIAL_TOKENS):,} known {unit}s, all others are spelled"
 
 
 def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
