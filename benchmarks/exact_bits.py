@@ -30,6 +30,7 @@ from exact_models import Texts
 COLUMNS = (("words", "word", 1), ("words, 2", "word", 2), ("characters", "character", 1), ("bytes", "byte", 1))
 MIXED = ("words, 2", "characters", "bytes")
 AUDITED_BYTES = 1500
+HELD_OUT_MB = 0.2  # that weights are estimated on
 UNITS = tuple(name for name, *_ in COLUMNS)
 HEAD = ("text", "train, MB", "test, MB", "unseen", *UNITS, "mixture", "spelling", "white space", "audit")
 
@@ -84,7 +85,8 @@ def _parts(model: lmgauge.LanguageModel, corpus: lmgauge.Corpus, size: int) -> t
 
 def _mixture(texts: Texts, paths: dict[str, Path]) -> str:
     began = time.process_time()
-    mixture = lmgauge.mix([exact_models.loaded(texts, paths[name]) for name in MIXED], texts.held_out)
+    held_out = exact_models.beginning(texts.held_out, HELD_OUT_MB)
+    mixture = lmgauge.mix([exact_models.loaded(texts, paths[name]) for name in MIXED], held_out)
     result = lmgauge.evaluate(mixture, texts.corpus())
     weights = ", ".join(f"{weight:.2f} {name}" for name, weight in zip(MIXED, mixture.weights, strict=True))
     harness.note(f"{texts.name}, mixture: {_bits(result)} ({weights}), {time.process_time() - began:.1f} s of CPU")
