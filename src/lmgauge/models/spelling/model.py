@@ -28,7 +28,6 @@ from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
-from lmgauge.text.white_space import white_space_before
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
@@ -217,34 +216,22 @@ class SpelledModel(ScoresStrings):
         Returns:
             The same rows; nothing of the text is lost in them.
         """
-        owner = np.repeat(batch.segments - block.first, batch.segment_events)
-        unseen = np.flatnonzero(batch.kind == OOV)
-        words = self._words(block, batch, owner, unseen)
-        spelling = np.zeros(len(batch))
+        spelling, logprob = np.zeros(len(batch)), batch.logprob
+        parts = {SPELLING: spelling}
         if self.separators is None:
-            spelling[unseen] = [self.unseen_characters.logprob(words.text(i).decode()) for i in range(len(words))]
-            parts = {SPELLING: spelling}
+            unseen = np.flatnonzero(batch.kind == OOV)
+            spelling[unseen] = [self.unseen_characters.logprob(text) for text in _characters(block, batch, unseen)]
         else:
-            spelling[unseen] = self.spelling.logprobs(words)
-            parts = {SPELLING: spelling, SEPARATOR: self.separators.logprobs(block, batch)}
+            separators = self.separators.score(block, batch)
+            unseen = separators.unseen
+            spelling[unseen] = self.spelling.logprobs(separators.words)
+            parts[SEPARATOR] = separators.logprobs
+            logprob = logprob + separators.logprobs
         kind = batch.kind.copy()
         kind[unseen] = SPELLED
-        logprob = batch.logprob + sum(parts.values())
-        return replace(batch, logprob=logprob, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy))
-
-    def _words(self, block: Segments, batch: ScoreBatch, owner: NDArray[np.int64], rows: NDArray[np.int64]) -> Segments:
-        """Return the words of some rows as segments, without the white space before them."""
-        at = block.starts[owner[rows]]
-        begins, ends = at + batch.starts()[rows], at + batch.ends[rows]
-        if self.separators is not None:
-            begins += white_space_before(block, begins, ends, unicode=not self.separators.divided)
-        if batch.before is not None:
-            firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[batch.segment_events > 0]
-            crossing = np.isin(rows, firsts[batch.before.crossing[batch.segment_events > 0]])
-            for i in np.flatnonzero(crossing).tolist():  # a word that begins in the given text is scored whole
-                given = block.given_text(int(owner[rows[i]]))
-                begins[i] -= len(given) - len(given.rstrip(_word_bytes(given)))
-        return Segments(block.data, begins, ends, block.source)
+        return replace(
+            batch, logprob=logprob + spelling, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy)
+        )
 
     def distributions(
         self,
@@ -378,9 +365,12 @@ _OF_TRAINING = ("settings", "order", "record", "types")
 _OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING))
 
 
-def _word_bytes(text: bytes) -> bytes:
-    """Return the bytes of a text that are not white space."""
-    return bytes(set(text) - set(b" \t\n\v\f\r"))
+def _characters(block: Segments, batch: ScoreBatch, rows: NDArray[np.int64]) -> list[str]:
+    """Return the characters that some rows of a model of characters are."""
+    at = block.starts[batch.row_segments()[rows] - block.first]
+    begins, ends = at + batch.starts()[rows], at + batch.ends[rows]
+    characters = Segments(block.data, begins, ends, block.source)
+    return [characters.text(i).decode() for i in range(len(rows))]
 
 
 def refuse_unspellable(model: LanguageModel) -> None:
