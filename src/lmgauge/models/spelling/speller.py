@@ -51,8 +51,9 @@ class Speller:
         """
         totals = self.characters.sum_block(words)
         logprobs: NDArray[np.float64] = np.where(totals.zeros > 0, -np.inf, totals.nats)
-        for i in np.flatnonzero(totals.unseen).tolist():
-            logprobs[i] += self.unseen.logprobs(words.text(i).decode())
+        foreign = np.flatnonzero(totals.unseen)
+        if len(foreign):
+            logprobs[foreign] += self.unseen.logprobs([words.text(i).decode() for i in foreign.tolist()])
         return logprobs
 
 
