@@ -217,22 +217,22 @@ class SpelledModel(Shown, ScoresStrings):
         Returns:
             The same rows; nothing of the text is lost in them.
         """
-        spelling, logprob = np.zeros(len(batch)), batch.logprob
+        spelling = np.zeros(len(batch))
         parts = {SPELLING: spelling}
         if self.separators is None:
             unseen = np.flatnonzero(batch.kind == OOV)
             spelling[unseen] = [self.unseen_characters.logprob(text) for text in _characters(block, batch, unseen)]
+            logprob = batch.logprob.copy()
         else:
             separators = self.separators.score(block, batch)
             unseen = separators.unseen
             spelling[unseen] = self.spelling.logprobs(self._words(block, batch, separators))
             parts[SEPARATOR] = separators.logprobs
-            logprob = logprob + separators.logprobs
+            logprob = batch.logprob + separators.logprobs
+        logprob[unseen] += spelling[unseen]
         kind = batch.kind.copy()
         kind[unseen] = SPELLED
-        return replace(
-            batch, logprob=logprob + spelling, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy)
-        )
+        return replace(batch, logprob=logprob, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy))
 
     def _words(self, block: Segments, batch: ScoreBatch, scores: SeparatorScores) -> Segments:
         """Return the words of unseen rows as segments; one that begins in given text is all of its token."""

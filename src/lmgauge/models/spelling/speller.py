@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import ModelFileError
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
-from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
 from lmgauge.text.white_space import BETWEEN_WORDS
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _FIRST_WORD = len(SPECIAL_TOKENS)
 _PREFIXES = 1 << 14
+_MANY = 64  # words among which the same ones are looked for, to spell each once
 
 
 class Speller:
@@ -49,8 +52,17 @@ class Speller:
         Args:
             words: each a segment.
         """
+        if len(words) < _MANY:
+            return self._logprobs(words)
+        different = VocabularyBuilder()
+        ids = encode(words, make_tokenizer("whitespace"), different, bos=False, eos=False, reserved="escape").ids
+        if len(ids) != len(words):  # white space within words, or nothing but it
+            return self._logprobs(words)
+        return self._logprobs(words_of(different.finish()))[ids - _FIRST_WORD]
+
+    def _logprobs(self, words: Segments) -> NDArray[np.float64]:
         totals = self.characters.sum_block(words)
-        logprobs: NDArray[np.float64] = np.where(totals.zeros > 0, -np.inf, totals.nats)
+        logprobs = np.where(totals.zeros > 0, -np.inf, totals.nats)
         foreign = np.flatnonzero(totals.unseen)
         if len(foreign):
             logprobs[foreign] += self.unseen.logprobs([words.text(i).decode() for i in foreign.tolist()])
