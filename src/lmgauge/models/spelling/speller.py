@@ -167,7 +167,7 @@ class Spelling:
         steps = (
             float(self.speller.characters.log_distribution(ids[: i + 1])[following]) for i, following in enumerate(ids[1:])
         )
-        return math.fsum([*steps, self.speller.unseen.logprobs(prefix)])
+        return math.fsum([*steps, *self.speller.unseen.logprobs([prefix]).tolist()])
 
     def _known_next(self, prefix: bytes, logprob: float) -> NDArray[np.float64]:
         """Return how much of what comes next leads to known words, by character: float64 [alphabet], of the prefix' mass."""
