@@ -29,7 +29,9 @@ def models(draw: st.DrawFn) -> LanguageModel:
         "context": draw(st.sampled_from(["sentence", "sentence", "stream"])),
     }
     text = Corpus.from_strings(["a b ab", *draw(lines)])
-    return lmgauge.train(draw(kinds), text, vocabulary="spelled", reserved="escape", **options)  # type: ignore[no-any-return]
+    learn: Any = lmgauge.train
+    model: LanguageModel = learn(draw(kinds), text, vocabulary="spelled", reserved="escape", **options)
+    return model
 
 
 def rows(model: LanguageModel, texts: list[str], block_bytes: int = 1 << 20) -> list[list[float]]:
