@@ -21,7 +21,7 @@ TOKENIZERS = ("whitespace", "treebank", "icu")
 hostile = st.text(
     st.sampled_from(f"{WHITE_SPACE}{WHITE_SPACE}   ab.,'\"(n1é三ไท\u0301\u0301\u200d\u200b\ufeff\u202e😀<unk>/s")
     | st.characters(codec="utf-8")
-).map(lambda text: text.replace("\0", ""))
+).map(lambda text: text.replace("\0", "").replace("\r", ""))
 
 
 @cache

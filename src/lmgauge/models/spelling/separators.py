@@ -292,8 +292,7 @@ class SeparatorModel:
         side = int(_CLASS_OF[left[-1]]) if left else _NO_SIDE
         ahead = 0
         if right and not self.divided:
-            clitic = right[:2] == b"n'" and len(right) == len("n't")
-            ahead = _CLITIC if clitic else int(_CLASS_OF[right[0]])
+            ahead = _CLITIC if right[:2] == b"n'" and len(right) == len("n't") else int(_CLASS_OF[right[0]])
         which = np.array([0 if before is None else self._numbers.get(before, -1)])
         rank = 0 if before is None else int(_rank_of(which)[0])
         return (place * _SIDES * _SIDES + side * _SIDES + ahead) * _BEFORE + rank
