@@ -228,7 +228,15 @@ def test_what_was_left_of_it_is_resumed(text: Path, tmp_path: Path, monkeypatch:
 
 
 # -- spelled vocabularies -----------------------------------------------------------------------------------------------
-def test_a_spelled_model_that_does_not_fit_is_trained_in_parts(little: None, text: Path, tmp_path: Path) -> None:
+def test_a_spelled_model_that_does_not_fit_is_trained_in_parts(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise NotEnoughMemoryError("it does not fit")
+
+    monkeypatch.setattr("lmgauge.api.train_within.train_ngram", too_large)
+    with pytest.raises(NotEnoughMemoryError, match="train into a folder"):
+        lmgauge.train(KN, text, vocabulary="spelled")
     model = lmgauge.train(KN, text, output=tmp_path / "model", vocabulary="spelled")
     assert isinstance(model, lmgauge.SpelledModel)
     assert lmgauge.load_model(tmp_path / "model").fingerprint == model.fingerprint
