@@ -95,7 +95,12 @@ def test_over_a_union_the_known_words_are_those_of_all() -> None:
 def test_a_mixture_with_a_speller_is_saved_and_replaced(tmp_path: Path) -> None:
     models = [words(order=1), words("kneser-ney", order=3)]
     mixed = lmgauge.mix(models, corpus(HELD_OUT), output=tmp_path / "mixed")
-    assert {file.name for file in (tmp_path / "mixed").iterdir()} == {"config.json", "component-1", "component-2", "spelling"}
+    assert {file.name for file in (tmp_path / "mixed").iterdir()} == {
+        "config.json",
+        "component-1",
+        "component-2",
+        "spelling",
+    }
     again = lmgauge.load_model(tmp_path / "mixed")
     assert (again.fingerprint, again.label, total(again)) == (mixed.fingerprint, mixed.label, total(mixed))
     again.save(tmp_path / "mixed")  # type: ignore[attr-defined]
