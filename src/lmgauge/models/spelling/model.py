@@ -427,5 +427,10 @@ def refuse_unspellable(model: LanguageModel) -> None:
         problem = f"its normalizer {model.tokenizer.normalizer} changes the text, which no speller can give back"
     elif policy.line_ends != "event" or not policy.scores_first_tokens:
         problem = "it does not predict the ends of lines, so that a text has no probability; train it with </s>"
+        if hasattr(model, "options"):
+            problem = (
+                "as it was told to score, it does not predict all tokens and the ends of lines, so that a text has no "
+                "probability; leave out end, first-token and protocol"
+            )
     if problem:
         raise UsageError(f"{model.label}: {problem}")
