@@ -1,6 +1,6 @@
 """Exact bits per byte of n-gram models of words, characters and bytes, and of mixtures of them, on texts of many kinds.
 
-    python benchmarks/exact_bits.py                       # all texts, about 15 minutes of CPU
+    python benchmarks/exact_bits.py                       # all texts, about 10 minutes of CPU
     python benchmarks/exact_bits.py --quick               # small parts of two of them, half a minute
     python benchmarks/exact_bits.py --text PTB "PUD th"   # some of them
 
@@ -131,7 +131,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--quick", action="store_true", help="small parts of two texts")
     options.add_argument("--text", nargs="+", metavar="NAME", help="only these texts")
-    options.add_argument("--megabytes", type=float, default=50.0, help="of the books to learn from (50)")
+    options.add_argument("--megabytes", type=float, default=10.0, help="of the books to learn from (10)")
     options.add_argument("--no-mixture", action="store_true", help="leave mixtures out")
     options.add_argument("--no-audit", action="store_true", help="leave audits out")
     arguments = options.parse_args()
