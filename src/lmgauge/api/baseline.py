@@ -6,16 +6,16 @@ import os
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lmgauge.api import train as training_door
 from lmgauge.api.evaluate import evaluated
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, listed, named_models
+from lmgauge.api.inputs import PATHS, Models, PathLike, Text, corpus_of, listed, named_models
 from lmgauge.api.outputs import Outputs
-from lmgauge.api.train import train as train_ngram
 from lmgauge.choices import DEFAULT_SEED, LADDER_CHARACTER_ORDER, LADDER_WORD_ORDER
 from lmgauge.errors import InputError, NotEnoughMemoryError, UsageError
 from lmgauge.evaluation.diagnosis.baselines import PRIMER_BYTES, Baseline, Baselines, bytes_of
@@ -27,7 +27,7 @@ from lmgauge.evaluation.runs import about, lockstep, open_run
 from lmgauge.files import folder_named, refuse_other_folder, refuse_replacing, writing_directory
 from lmgauge.json_text import plain, to_json
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.progress import say_progress
+from lmgauge.progress import listener, say_progress
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -73,7 +73,7 @@ def baseline(
     train: Text,
     test: Text,
     *,
-    models: Model | Sequence[Model] = (),
+    models: Models = (),
     order: int = LADDER_WORD_ORDER,
     character_order: int = LADDER_CHARACTER_ORDER,
     output: PathLike | None = None,
@@ -90,7 +90,8 @@ def baseline(
     Args:
         train: the training text: a path, several, or a `Corpus`. It is read several times.
         test: the test text; no part of the training text.
-        models: models of yours, or runs of theirs on the same text (folders of `evaluate(..., output=...)`, score tables).
+        models: models of yours, one, a list or a dict that names them; or runs of theirs on the same text (folders of
+            `evaluate(..., output=...)`, score tables).
         order: of the n-grams of words; unseen words are spelled.
         character_order: of the n-grams of characters, and of bytes.
         output: a folder for a run of each model, which `compare` and `report` read, and for `ladder.json`.
@@ -129,7 +130,7 @@ def baseline(
     with ExitStack() as stack:
         folder = None if output is None else stack.enter_context(writing_directory(output, is_ours=is_ladder_folder))
         work = _Workplace(Path(stack.enter_context(_work_folder(temp, folder))), folder, keep_models)
-        measured = list(_yours(yours, scored, work, threads))  # first: what is wrong with them is known before the work
+        measured = list(_yours(models, scored, settings, work))  # first: what is wrong with them is known before the work
         measured += ngram_rungs(training, scored, settings, work)
         _refuse_same(training, scored)
         compressed = _compressed(training, scored, threads)
@@ -218,8 +219,10 @@ def ngram_rungs(
 def _trained(name: str, keywords: dict[str, Any], training: Corpus, settings: NgramRungs, work: _Workplace) -> LanguageModel:
     """Train one model, in memory where it fits."""
 
+    listens = listener()  # not who listens then: training within memory makes what it is given the listener
+
     def progress(stage: str) -> None:
-        say_progress(f"{name}: {stage}")
+        listens(f"{name}: {stage}")
 
     progress("training")
     keywords = {**keywords, "threads": settings.threads, "reserved": "escape", "progress": progress}
@@ -227,7 +230,7 @@ def _trained(name: str, keywords: dict[str, Any], training: Corpus, settings: Ng
     if output is not None:
         output.parent.mkdir(exist_ok=True)
     elsewhere = output or work.work / _in_path(name)
-    make: Callable[..., LanguageModel] = train_ngram
+    make: Callable[..., LanguageModel] = training_door.train
     if settings.memory is not None:
         return make(_SMOOTHING, training, output=elsewhere, memory=settings.memory, temp=work.work, **keywords)
     if output is not None:
@@ -264,21 +267,28 @@ def _measured(
     return rung_of(result, costs.finish(), what, seconds=time.perf_counter() - began, own=own)
 
 
-def _yours(models: Sequence[Model], scored: Corpus, work: _Workplace, threads: int | None) -> Iterator[MeasuredRung]:
+def _yours(models: Models, scored: Corpus, settings: NgramRungs, work: _Workplace) -> Iterator[MeasuredRung]:
     """Yield what models of the user make of the text, or have made of it."""
-    names = {name for name, _, _ in NgramRungs().named()}
-    for model in models:
+    asked = list(models) if isinstance(models, Mapping) else [None] * len(listed(models))
+    taken = {name for name, _, _ in settings.named()}
+    for key, model in zip(asked, listed(models), strict=True):
         if isinstance(model, PATHS) and _is_run(model):
             evaluation, costs = _of_run(model, scored)
-            rung = rung_of(evaluation, costs.finish(), "your run", own=True)
+            name = _free_name(key or evaluation.model, taken)
+            yield rung_of(replace(evaluation, model=name), costs.finish(), "your run", own=True)
         else:
-            (opened,), (name,) = named_models([model])
-            while name in names:
-                name = f"{name} (yours)"
+            (opened,), (own_name,) = named_models([model])
+            name = _free_name(key or own_name, taken)
             say_progress(f"{name}: scoring")
-            rung = _measured(opened, name, "your model", scored, work, threads, own=True)
-        names.add(rung.rung.name)
-        yield rung
+            yield _measured(opened, name, "your model", scored, work, settings.threads, own=True)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Return a name for a rung that no other rung has, and take it."""
+    while name in taken:
+        name = f"{name} (another)"
+    taken.add(name)
+    return name
 
 
 def _is_run(path: PathLike) -> bool:

@@ -38,6 +38,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "RecipeComparisons": _by("recipes"),
     "ContextCurve": _by("context_curve"),
     "Diagnosis": _by("diagnosis"),
+    "Ladder": _by("ladder"),
     "Divergence": _by("divergence"),
     "CandidateDivergences": _by("candidates"),
     "SavedBase": _by("stored_base"),

@@ -32,7 +32,7 @@ from lmgauge.threads import pool, thread_count
 
 _SMALLEST_DICTIONARY, _LARGEST_DICTIONARY = 1 << 16, 1 << 26
 _NEW_TYPE_WEIGHT = 1.0
-PRIMER_BYTES = 1 << 23
+PRIMER_BYTES = 1 << 22
 """Of the end of a training text, what compressors may copy from: more costs minutes."""
 
 
