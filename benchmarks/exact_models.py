@@ -1,4 +1,4 @@
-"""Texts, and n-gram models of words, characters and bytes that give each of them a probability: for the tables of exact bits.
+"""Texts, and n-gram models of words, characters and bytes that give each of them a probability: for tables of exact bits.
 
 Texts are unpacked, and models are trained, once; both stay in the cache folder (harness.py), where other runs find them.
 """
@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import harness
 import lmgauge
@@ -30,6 +30,7 @@ class Texts:
         held_out: of mixtures: what their weights are estimated on.
         test: one file.
         tokenizer: of the models of words.
+        reserved: what a `<unk>` in the text is to models of words: escape, a word like others, or unk, an unknown one.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Texts:
     held_out: Path
     test: Path
     tokenizer: str = "whitespace"
+    reserved: Literal["escape", "unk"] = "escape"
 
     def corpus(self) -> lmgauge.Corpus:
         """Return what is measured; its lines are not known to be independent."""
@@ -81,6 +83,14 @@ def treebank() -> Texts:
 def wikitext() -> Texts:
     """Return WikiText-2 as published, `<unk>` a word like others."""
     return Texts("WikiText-2", *(harness.open_corpus(f"wikitext-2/{part}.txt.gz") for part in ("train", "valid", "test")))
+
+
+def wikitext_with_all_words() -> Texts:
+    """Return WikiText-2 to learn from, its `<unk>` an unknown word, and its test articles with the words themselves."""
+    part = wikitext()
+    name = "wikitext-103-evalsets/wiki.{}.tokens.gz"
+    held_out, test = (harness.open_corpus(name.format(which)) for which in ("valid", "test"))
+    return Texts("WikiText-2, all words", part.train, held_out, test, reserved="unk")
 
 
 def shakespeare() -> Texts:
@@ -135,10 +145,16 @@ def trained(texts: Texts, unit: str, *, order: int | None = None, min_count: int
     # A set of all bytes can write every text; words and characters that are not known are spelled.
     how: dict[str, Any] = {"words": ALL_BYTES} if unit == "byte" else {"vocabulary": "spelled", "min_count": min_count}
     tokenizer = texts.tokenizer if words else unit
-    model = lmgauge.train(SMOOTHING, texts.train, order=order, tokenizer=tokenizer, reserved="escape", **how)
+    reserved = texts.reserved if words else "escape"
+    model = lmgauge.train(SMOOTHING, texts.train, order=order, tokenizer=tokenizer, reserved=reserved, **how)
     cpu = time.process_time() - began
     model.save(str(path))
     return Trained(path, cpu)
+
+
+def loaded(texts: Texts, path: Path) -> lmgauge.LanguageModel:
+    """Return a model of `trained`, or a network, to measure a text with."""
+    return lmgauge.load_model(str(path), reserved=texts.reserved if path.name.startswith("word") else "escape")
 
 
 def models_folder(texts: Texts) -> Path:

@@ -5,6 +5,7 @@ from lmgauge import information as information
 from lmgauge import tasks as tasks
 from lmgauge.api.audit import audit as audit
 from lmgauge.api.audit import audit_run as audit_run
+from lmgauge.api.baseline import baseline as baseline
 from lmgauge.api.cache import cache as cache
 from lmgauge.api.calc import calc as calc
 from lmgauge.api.choice_fields import PairFields as PairFields
@@ -71,6 +72,7 @@ from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
 from lmgauge.evaluation.divergence.base_results import SavedBase as SavedBase
 from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.results import Divergence as Divergence
+from lmgauge.evaluation.ladder import Ladder as Ladder
 from lmgauge.evaluation.membership.results import Membership as Membership
 from lmgauge.evaluation.protocol_table import ProtocolRow as ProtocolRow
 from lmgauge.evaluation.protocol_table import ProtocolTable as ProtocolTable

@@ -108,6 +108,8 @@ WORD_UNITS = ("whitespace", "treebank", "icu")
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = tuple(figure.name for figure in COMPARED)
+LADDER_WORD_ORDER, LADDER_CHARACTER_ORDER = 5, 10
+"""Of the n-grams that `lmgauge baseline` trains; of characters also those of bytes."""
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
 MOST_PASSAGES = 60
 """Of each kind, on a page; so the slices of their events are numbered by a byte, see `evaluation.passages`."""

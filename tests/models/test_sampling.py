@@ -14,6 +14,9 @@ import lmgauge
 from lmgauge import Corpus, NgramModel, UsageError
 from lmgauge.models import sampling
 from lmgauge.models.sampling import sample, sample_ids
+from lmgauge.models.spelling.model import SpelledModel
+from lmgauge.models.spelling.speller import Spelling
+from lmgauge.models.spelling.writing import EventWriter
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 
 
@@ -195,3 +198,97 @@ def test_a_long_piece_begins_anew_only_now_and_then(monkeypatch: pytest.MonkeyPa
     assert max(map(len, contexts)) == 29
     anew = [b[: len(a)] != a for a, b in pairwise(contexts)]
     assert sum(anew) == 4  # 60 contexts: behind 30, 40, 50 and 60 ids
+
+
+# -- spelled models -----------------------------------------------------------------------------------------------------
+
+
+def spelled(lines: list[str], **options: Any) -> SpelledModel:
+    model = lmgauge.train("witten-bell", Corpus.from_strings(lines), order=2, vocabulary="spelled", **options)
+    assert isinstance(model, SpelledModel)
+    return model
+
+
+@pytest.fixture(scope="module")
+def tiny() -> SpelledModel:
+    return spelled(["a b", "a  c", "ab c", "", "b\ta "])
+
+
+@pytest.mark.parametrize("tokenizer", ["whitespace", "character", "treebank"])
+def test_what_is_drawn_can_be_scored(tokenizer: str) -> None:
+    model = spelled(["a b", "a  c", "ab c, a", "", "b\ta "], tokenizer=tokenizer)
+    texts = list(lmgauge.sample(model, 40, seed=2))
+    assert texts == list(lmgauge.sample(model, 40, seed=2))
+    assert texts != list(lmgauge.sample(model, 40, seed=3))
+    result = lmgauge.evaluate(model, Corpus.from_strings(texts))
+    assert np.isfinite(result.perplexity)
+    assert result.oov > 0
+    if tokenizer == "whitespace":
+        assert any("\t" in text for text in texts)
+        assert any("  " in text for text in texts)
+
+
+@pytest.mark.parametrize("tokenizer", ["whitespace", "character"])
+def test_the_rows_of_a_drawn_text_are_what_was_drawn(tokenizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No word that was spelled is one that the model knows, and no two words run together."""
+    model = spelled(["a b", "a  c", "ab c", "", "b\ta "], tokenizer=tokenizer)
+    drawn: list[int] = []
+    write = EventWriter.write
+
+    def noted(writer: EventWriter, token: int, choose: Any, text: bytes | None = None) -> bytes:
+        if text is None:
+            drawn.append(token)
+        return write(writer, token, choose, text)
+
+    monkeypatch.setattr(EventWriter, "write", noted)
+    for text in sample(model, 60, seed=5, max_tokens=1000):
+        (batch,) = model.score(Corpus.from_strings([text]))
+        assert batch.token_ids.tolist() == drawn
+        drawn.clear()
+
+
+def test_texts_come_in_the_proportions_of_their_probability(tiny: SpelledModel) -> None:
+    count = 1200
+    drawn = Counter(sample(tiny, count, seed=4))
+    for text, times in drawn.most_common(12):
+        p = float(np.exp(sum(tiny.score_text(text).logprobs)))
+        assert abs(times / count - p) < 4 * (p * (1 - p) / count) ** 0.5 + 1e-9, text
+    new = sum(times for text, times in drawn.items() if not set(text.split()) <= {"a", "b", "c", "ab"})
+    assert 0 < new < count
+
+
+def test_temperature_zero_spells_the_most_probable_letters(tiny: SpelledModel) -> None:
+    assert len(set(sample(tiny, 3, temperature=0))) == 1
+    cold, hot = ("".join(sample(tiny, 60, seed=1, temperature=t)) for t in (0.3, 3.0))
+    assert sum(ord(c) > 127 for c in cold) < sum(ord(c) > 127 for c in hot)
+
+
+def test_words_that_never_end_are_ended(tiny: SpelledModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_LONGEST_WORD", 3)
+    monkeypatch.setattr(Spelling, "next_character", lambda self, prefix: _letters(self))
+    unseen = [word for text in sample(tiny, 100, seed=1) for word in text.split() if word not in ("a", "b", "c", "ab")]
+    assert set(unseen) == {"aaa"}
+
+
+def _letters(spelling: Spelling) -> Any:
+    p = np.full(len(spelling.speller.characters.vocabulary), 0.0)
+    p[[EOS, spelling.speller.characters.vocabulary.id("a")]] = 1e-300, 1.0
+    return p
+
+
+def test_top_k_limits_words_and_not_letters(tiny: SpelledModel) -> None:
+    likely = np.argsort(-tiny.log_distribution([BOS]), kind="stable")[:2]
+    firsts = {text.split()[0] if text.strip() else "" for text in sample(tiny, 100, seed=2, top_k=2, max_tokens=1)}
+    allowed = {tiny.vocabulary.token(int(i)) for i in likely}
+    assert UNK in likely or firsts <= allowed | {""}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "starts"), [("a", ("a ", "a\t", "a")), ("a ", ("a ",)), ("zork b", ("zork b",)), (" ", (" ",))]
+)
+def test_a_prompt_goes_on_where_it_ends(tiny: SpelledModel, prompt: str, starts: tuple[str, ...]) -> None:
+    for text in sample(tiny, 30, seed=6, prompt=prompt, max_tokens=2):
+        assert text.startswith(starts)
+        assert text[len(prompt) : len(prompt) + 1].strip() == "" or prompt.endswith(" ")
+    shown = sample(tiny, 30, seed=6, prompt="a ", max_tokens=1)
+    assert any(text.split() == ["a", "b"] for text in shown)

@@ -18,6 +18,8 @@ from lmgauge.api.prune import PrunedModel
 from lmgauge.api.split import SplitText
 from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
+from lmgauge.evaluation.diagnosis.spelling_costs import LengthOfWords, PartOfBits, SpelledWord, SpellingCosts
+from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
@@ -47,6 +49,7 @@ from lmgauge.report import (
     evaluations,
     filtering,
     info,
+    ladder,
     membership,
     mixture,
     overlap,
@@ -57,6 +60,7 @@ from lmgauge.report import (
     rescore,
     scored_text,
     shards,
+    spelling,
     split,
     stored_base,
     tasks,
@@ -110,6 +114,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "evaluations": lmgauge.evaluate(models, [test, train], by_group=True),
         "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
+        "ladder": climbed(lmgauge.baseline(train, test, models=models, order=2, character_order=2)),
         "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),
         "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),
         "candidates": _candidates(
@@ -129,6 +134,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "rescored": rescored(models[0]),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
         "mixture": lmgauge.mix([*models], test),
+        "spelled": lmgauge.train("witten-bell", train, order=2, min_count=2, reserved="escape", vocabulary="spelled"),
         "static": lmgauge.mix([*models], test, static=True),
         "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
         "training": training(),
@@ -268,9 +274,23 @@ def passage(words: str = HOSTILE) -> Passage:
     return Passage(3, words, words, ("worst",), text, (np.inf,), (3,), first + 3, (spans,))
 
 
+def climbed(ladder: Ladder) -> Ladder:
+    """The ladder with hostile names of models."""
+    names = iter([HOSTILE, LONG])
+    rungs = tuple(replace(rung, name=next(names), what=LONG) if rung.own else rung for rung in ladder.rungs)
+    return replace(ladder, rungs=rungs, notes=(*ladder.notes, HOSTILE))
+
+
 def output() -> ShownSegment:
     """A segment that one system got wrong, its words hostile."""
     return ShownSegment(0, HOSTILE, (LONG,), (HOSTILE,), (Output(HOSTILE, 0.5, align("a\x1b[1m b", f"a {LONG}")),))
+
+
+def spelling_costs() -> SpellingCosts:
+    """What spelling costs, of words from a hostile text."""
+    parts = tuple(PartOfBits(part, 9, 2.5, 0.2) for part in ("known", "unseen", "letters", "white space", "ends"))
+    words = SpelledWord(HOSTILE, 2, 9.5), SpelledWord(LONG, 1, 40.0)
+    return SpellingCosts(parts, words, (LengthOfWords(3, 3, 2, 6, 12.0), LengthOfWords(30, None, 1, 34, 40.0)))
 
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -280,6 +300,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "recipes": lambda it: recipes.blocks(it["recipes"]),
     "context_curve": lambda it: context_curve.blocks(it["context_curve"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
+    "ladder": lambda it: ladder.blocks(it["ladder"]),
     "divergence": lambda it: divergence.blocks(it["divergence"]),
     "candidates": lambda it: candidates.blocks(it["candidates"], details=True),
     "stored_base": lambda it: stored_base.blocks(it["stored_base"]),
@@ -289,6 +310,11 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "protocols": lambda it: protocols.blocks(it["protocols"]),
     "audit": lambda it: audit.blocks(it["audit"]),
     "mixture": lambda it: mixture.blocks(it["mixture"], name=HOSTILE, paths=[HOSTILE, LONG]),
+    "spelled": lambda it: (
+        *spelling.model_blocks(it["spelled"], name=HOSTILE),
+        *spelling.model_blocks(it["spelled"], name=LONG),
+    ),
+    "spelling": lambda it: spelling.blocks(replace(it["diagnosis"], spelling=spelling_costs())),
     "tasks": lambda it: tasks.blocks(it["tasks"]),
     "alignments": lambda it: alignments.blocks(it["alignments"]),
     "errors": lambda it: alignments.error_blocks(errors_by_system(it["alignments"]), 3),
@@ -338,6 +364,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
     parts = it["evaluations"]
     shown = [
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
+        it["ladder"],
         *(
             it["divergence"],
             it["candidates"],
@@ -355,6 +382,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(metrics.bleu(**texts), metrics.chrf(**texts), metrics.ter(**texts), rate, labels, systems[0].score),
         *(it["alignments"][0], it["alignments"][0].alignment, errors_by_system(it["alignments"])[HOSTILE]),
         *(it["correlation"], lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), it["split"], it["mixture"], it["training"]),
+        it["spelled"],
         it["shard"],
         it["selection"],
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),

@@ -59,8 +59,11 @@ def test_a_diagnosis_has_the_data_of_its_charts(results: dict[str, Any]) -> None
 def test_a_diagnosis_sets_the_model_off_from_the_baselines(results: dict[str, Any]) -> None:
     baselines = table(diagnosis.blocks(results["diagnosis"]), "what the number is worth")
     (own,) = baselines.bold
-    assert baselines.columns[3].cells[own] == "the model"
-    assert baselines.columns[2].cells[own] == ""
+    columns = {column.title: column.cells for column in baselines.columns}
+    assert columns["what it is"][own] == "the model"
+    assert columns["compared with the model"][own] == ""
+    seen = dict(zip(columns[""], columns["has seen the training text"], strict=True))
+    assert (seen["word 5-gram"], seen["byte 10-gram"], seen["gzip -9"]) == ("yes", "yes", "no")
 
 
 def test_a_diagnosis_without_finite_bits(results: dict[str, Any]) -> None:

@@ -46,8 +46,8 @@ PIECES = (
 )
 hostile = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
 QUIRKS = re.compile(r"(?i)[,:][,:]|'(?:[smdt]|ll|re|ve)'|'t(?:is|was)'")
-"""Where a substitution of NLTK's takes a character that its next one needs: of `,,a` it cuts off one comma, of `shouldn't've`
-one contraction, of `'Tom's'` at the end the quote alone. The script cuts off both."""
+"""Where a substitution of NLTK's takes a character that its next one needs: of `,,a` it cuts off one comma, of
+`shouldn't've` one contraction, of `'Tom's'` at the end the quote alone. The script cuts off both."""
 
 
 def words(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from lmgauge.models.cache.model import CacheModel
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.weights import estimate_weights, measure_weights
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.progress import say_progress
 
 DEFAULT_WEIGHT = 0.1
@@ -37,7 +38,7 @@ def cache(
     output: PathLike | None = None,
     scoring: ScoringOptions | None = None,
     **options: Unpack[CacheOptions],
-) -> MixtureModel:
+) -> MixtureModel | SpelledModel:
     """Mix a model with a cache of the words that went by, so that it adapts to the text it scores: `lmgauge cache`.
 
     Each event is scored before it is counted, and the cache is empty at the beginning of each text. Its context runs on over
@@ -55,7 +56,7 @@ def cache(
             the last events count; 500), `decay` in place of it (an event that i others came after counts decay ** i).
 
     Returns:
-        A mixture of two, the model and the cache: a model like any other.
+        A mixture of two, the model and the cache: a model like any other; spelled if the model is.
 
     Raises:
         InputError: the held-out text is empty or cannot be used.
@@ -81,7 +82,8 @@ def cache(
             raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; a model with a cache is a folder")
         read = [os.fspath(model)] if isinstance(model, PATHS) else []
         refuse_replacing({"-o": output}, [*read, *(source.path for source in (corpus.sources if corpus else ()))])
-    base = loaded(model, scoring)
+    whole = loaded(model, scoring)
+    base = whole.inner if isinstance(whole, SpelledModel) else whole  # what adapts is which words come, not their spelling
     pair = [base, CacheModel.beside(base, settings)]
     shares = None if weight is None else (1 - weight, weight)
     if corpus is None:
@@ -92,7 +94,8 @@ def cache(
         else:
             fit = measure_weights(pair, shares, corpus, threads=threads, progress=say_progress)
         mixture = MixtureModel(pair, fit.weights, estimation=fit.to_dict())
+    adapting = whole.around(mixture) if isinstance(whole, SpelledModel) else mixture
     if output is not None:
         say_progress(f"saving {output}")
-        mixture.save(os.fspath(output))
-    return mixture
+        adapting.save(os.fspath(output))
+    return adapting

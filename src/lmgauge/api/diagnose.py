@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from functools import partial
 
+from lmgauge.api.baseline import NgramRungs, ngram_rungs
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
 from lmgauge.choices import DEFAULT_SEED
+from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
 from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings
 from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
@@ -40,7 +42,8 @@ def diagnose(
     Args:
         run: a run folder (of `evaluate(..., output=...)`) or a score table.
         text: what it scored; if not given, where the run remembers it.
-        train: training text, for slices by how often words, and how long n-grams, occur in it.
+        train: training text, for slices by how often words, and how long n-grams, occur in it, and for n-gram models of it
+            among the baselines.
         model: the model behind the run, for calibration and for text sampled from it.
         contexts: how many contexts to draw for calibration.
         exhaustive: all of them.
@@ -83,6 +86,7 @@ def diagnose(
         settings,
         corpus=None if text is None else text_of([examined], text),
         training=None if train is None else partial(training_words, corpus_of(train), threads),
+        rungs=None if train is None else partial(training_rungs, corpus_of(train), threads),
         model=behind,
         sample=sample,
         progress=say_progress,
@@ -99,3 +103,17 @@ def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments
     """
     seen = find_training_coverage(train, scored, threads=threads)
     return lambda block: seen.of(block)[:2]
+
+
+def training_rungs(train: Corpus, threads: int | None, scored: Corpus) -> list[Baseline]:
+    """Return what n-gram models of a training text make of a text, for the ladder of baselines.
+
+    Args:
+        train: the training text.
+        threads: how many.
+        scored: the text.
+    """
+    if not (train.rereadable and scored.rereadable):
+        return []
+    training = train.without_given("training")
+    return [one.rung for one in ngram_rungs(training, scored, NgramRungs(threads=threads))]

@@ -6,6 +6,7 @@ from lmgauge.api.inputs import Model, loaded
 from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.spelling.model import SpelledModel
 
 DEFAULT_RATE = 0.1
 
@@ -34,11 +35,13 @@ def dynamic_evaluation(model: Model, rate: float = DEFAULT_RATE, *, scoring: Sco
         Traceback (most recent call last):
         lmgauge.errors.UsageError: laplace3: dynamic evaluation needs a network that torch computes; ...
     """
-    base = loaded(model, scoring)
+    whole = loaded(model, scoring)
+    base = whole.inner if isinstance(whole, SpelledModel) else whole
     if not hasattr(base, "network"):
         raise UsageError(
-            f"{base.label}: dynamic evaluation needs a network that torch computes; lmgauge.cache adapts others"
+            f"{whole.label}: dynamic evaluation needs a network that torch computes; lmgauge.cache adapts others"
         )
     from lmgauge.models.network.torch.dynamic import DynamicModel
 
-    return DynamicModel(base, rate)  # type: ignore[arg-type]  # what has a network is a NeuralModel
+    learning = DynamicModel(base, rate)  # type: ignore[arg-type]  # what has a network is a NeuralModel
+    return whole.around(learning) if isinstance(whole, SpelledModel) else learning

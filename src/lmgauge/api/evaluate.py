@@ -22,14 +22,19 @@ from lmgauge.api.inputs import (
 from lmgauge.api.output_files import OutputFiles
 from lmgauge.api.outputs import Outputs
 from lmgauge.errors import UsageError
+from lmgauge.evaluation.evaluate import Watch
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.runs import remembered
+from lmgauge.evaluation.tally import Tally
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import say_progress
 from lmgauge.scores import ScoreBatch
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
 
 
 class _Options(TypedDict, total=False):
@@ -104,7 +109,45 @@ def evaluate(
     outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))
     models, names = named_models(model, scoring)
     corpus = followed(models, corpus, scoring, by_group=by_group)
+    results = evaluated(models, names, corpus, outputs, by_group=by_group, threads=threads, scoring=scoring)
+    several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
+    return results if several or by_group else results.items[0]
+
+
+def evaluated(
+    models: Sequence[LanguageModel],
+    names: Sequence[str],
+    corpus: Corpus,
+    outputs: Outputs,
+    *,
+    by_group: bool = False,
+    threads: int | None = None,
+    scoring: ScoringOptions | None = None,
+    watch: Watch | None = None,
+) -> Evaluations:
+    """Return the evaluations of loaded models, and write the files asked for.
+
+    Args:
+        models: loaded.
+        names: what to call them.
+        corpus: the text, as their protocol scores it.
+        outputs: what to write.
+        by_group: also evaluate each group.
+        threads: how many.
+        scoring: how models were loaded.
+        watch: called with the model's index, each block of the text, its rows and their sums.
+
+    Raises:
+        InputError: the text is empty or cannot be used.
+        OutputError: a file cannot be written.
+    """
     with OutputFiles(outputs, models, names, corpus) as files:
+        watches = [*([files.write] if outputs.wanted else []), *([watch] if watch is not None else [])]
+
+        def watched(index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
+            for one in watches:
+                one(index, block, batch, tally)
+
         results = _evaluate(
             files.scored_models,
             corpus,
@@ -112,12 +155,10 @@ def evaluate(
             by_group=by_group,
             threads=threads,
             spans=outputs.wanted,
-            watch=files.write if outputs.wanted else None,
+            watch=watched if watches else None,
             progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
         )
-        results = files.finish(results, by_group=by_group, scoring=scoring or ScoringOptions())
-    several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
-    return results if several or by_group else results.items[0]
+        return files.finish(results, by_group=by_group, scoring=scoring or ScoringOptions())
 
 
 def evaluate_scores(table: PathLike | Iterable[ScoreBatch], text: Text | None = None, *, name: str = "") -> Evaluation:

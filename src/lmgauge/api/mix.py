@@ -14,10 +14,12 @@ from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.static import static_mixture
+from lmgauge.models.mixture.together import Mixture, Together, together
 from lmgauge.models.mixture.weights import estimate_weights, measure_weights
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.progress import say_progress
 from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
@@ -43,8 +45,8 @@ class StaticMixture(Shown):
         <StaticMixture: mix(wb2+wb2,union): 19 n-grams, perplexity 3.541, of the mixture 3.431>
     """
 
-    model: NgramModel = field(repr=False)
-    mixture: MixtureModel = field(repr=False)
+    model: NgramModel | SpelledModel = field(repr=False)
+    mixture: Mixture = field(repr=False)
     perplexity_of_mixture: float | None = None
     perplexity: float | None = None
     events: int = 0
@@ -85,7 +87,7 @@ def mix(
     threads: int | None = None,
     output: PathLike | None = None,
     scoring: ScoringOptions | None = None,
-) -> MixtureModel: ...
+) -> Mixture: ...
 @overload
 def mix(
     models: Sequence[Model],
@@ -106,11 +108,13 @@ def mix(
     threads: int | None = None,
     output: PathLike | None = None,
     scoring: ScoringOptions | None = None,
-) -> MixtureModel | StaticMixture:
+) -> Mixture | StaticMixture:
     """Mix models by linear interpolation, weights given or by EM on held-out text: `lmgauge mix`.
 
     Models over different words are mixed over the union of their words: a model gives probability zero to a word that it
-    does not know and another does, and its `<unk>` is for words that no model knows.
+    does not know and another does, and its `<unk>` is for words that no model knows. Spelled models with the same speller
+    get it around their mixture. Models that cut text differently are mixed byte by byte, if each of them gives every text a
+    probability: spelled words, spelled characters, bytes.
 
     Args:
         models: two or more, or the paths of them.
@@ -124,13 +128,15 @@ def mix(
         scoring: how models named by a path score.
 
     Returns:
-        A model like any other, with `weights`, and how they were found and what they are worth in `estimation`. With
+        A model like any other, with `weights`, and how they were found and what they are worth in `estimation`; of spelled
+        models with one speller, what is estimated and measured is the mixture of the models inside. With
         `static`, an n-gram model in `model`, and the perplexity lost on the text.
 
     Raises:
         InputError: the tokenizers differ, or the vocabularies of networks, or the text is empty.
-        UsageError: fewer than two models, weights that are not shares of 1, neither weights nor text, an output that
-            would replace an input, or `static` for models that do not back off.
+        UsageError: some models are spelled and another one cannot be read as bytes, fewer than two models, weights that are
+            not shares of 1, neither weights nor text, an output that would replace an input, or `static` for models that do
+            not back off.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -152,7 +158,10 @@ def mix(
         refuse_replacing({"-o": output}, [*paths, *(source.path for source in (corpus.sources if corpus else ()))])
     components = load_models(models, scoring)
     names = paths if len(paths) == len(models) else None
-    mixture = _existing(components, weights) if len(models) == 1 else _mixed(components, corpus, weights, names, threads)
+    if len(models) == 1:
+        mixture = _existing(components, weights)
+    else:
+        mixture = _mixed(together(components, names), corpus, weights, threads)
     result = _static(mixture, corpus, threads) if static else mixture
     if output is not None:
         say_progress(f"saving {output}")
@@ -160,40 +169,43 @@ def mix(
     return result
 
 
-def _mixed(
-    components: Sequence[LanguageModel],
-    corpus: Corpus | None,
-    weights: Sequence[float] | None,
-    names: Sequence[str] | None,
-    threads: int | None,
-) -> MixtureModel:
+def _mixed(models: Together, corpus: Corpus | None, weights: Sequence[float] | None, threads: int | None) -> Mixture:
     if corpus is None:
-        return MixtureModel(components, weights or (), names=names)
-    how: dict[str, Any] = {"threads": threads, "progress": say_progress, "names": names}
+        return models.mixed(weights or ())
+    how: dict[str, Any] = {"threads": threads, "progress": say_progress, "names": models.names}
     if weights is None:
-        fit = estimate_weights(components, corpus, **how)
+        fit = estimate_weights(models.views, corpus, **how)
     else:
-        fit = measure_weights(components, weights, corpus, **how)
-    return MixtureModel(components, fit.weights, estimation=fit.to_dict(), names=names)
+        fit = measure_weights(models.views, weights, corpus, **how)
+    return models.mixed(fit.weights, fit.to_dict())
 
 
-def _existing(components: Sequence[LanguageModel], weights: Sequence[float] | None) -> MixtureModel:
+def _existing(components: Sequence[LanguageModel], weights: Sequence[float] | None) -> Mixture:
     """Return the mixture that is the only model.
 
     Raises:
         UsageError: there is none, or new weights are given for it.
     """
     mixture = components[0] if components else None
-    if not isinstance(mixture, MixtureModel):
+    if not isinstance(mixture, (MixtureModel, SpelledModel)) or not isinstance(_inside(mixture), MixtureModel):
         raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
     if weights is not None:
         raise UsageError("a mixture has its weights; for others, mix its components again")
     return mixture
 
 
-def _static(mixture: MixtureModel, corpus: Corpus | None, threads: int | None) -> StaticMixture:
+def _inside(model: LanguageModel | None) -> LanguageModel | None:
+    """Return the model around which a speller is put, or the model itself."""
+    return model.inner if isinstance(model, SpelledModel) else model
+
+
+def _static(mixture: Mixture, corpus: Corpus | None, threads: int | None) -> StaticMixture:
     say_progress("merging n-grams")
-    model = static_mixture(mixture)
+    inside = _inside(mixture)
+    assert isinstance(inside, MixtureModel)
+    model: NgramModel | SpelledModel = static_mixture(inside)
+    if isinstance(mixture, SpelledModel):
+        model = SpelledModel(model, mixture.speller, mixture.separators)
     if corpus is None:
         return StaticMixture(model, mixture)
     exact, mine = (evaluate(one, corpus, threads=threads) for one in (mixture, model))

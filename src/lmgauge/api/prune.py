@@ -13,6 +13,8 @@ from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.pruning import prune_model
+from lmgauge.models.spelling.model import SpelledModel
+from lmgauge.models.spelling.storage import refuse_file
 from lmgauge.progress import say_progress
 from lmgauge.shown import Shown
 
@@ -22,7 +24,7 @@ class PrunedModel(Shown):
     """A pruned model, and what is lost.
 
     Attributes:
-        model: the smaller model, one like any other.
+        model: the smaller model, one like any other; spelled if the one before was.
         threshold: n-grams with a smaller loss went, as a relative rise of the perplexity.
         ngrams_before: n-grams of order 1, 2, ... before.
         ngrams: n-grams of order 1, 2, ... after.
@@ -38,7 +40,7 @@ class PrunedModel(Shown):
         <PrunedModel: 12 of 15 n-grams, perplexity 1.88 to 2.383>
     """
 
-    model: NgramModel = field(repr=False)
+    model: NgramModel | SpelledModel = field(repr=False)
     threshold: float
     ngrams_before: tuple[int, ...]
     ngrams: tuple[int, ...]
@@ -116,10 +118,14 @@ def prune(
         read = [os.fspath(model)] if isinstance(model, PATHS) else []
         refuse_replacing({"-o": output}, [*read, *(source.path for source in (corpus.sources if corpus else ()))])
     whole = loaded(model)
-    if not isinstance(whole, NgramModel):
+    inner = whole.inner if isinstance(whole, SpelledModel) else whole
+    if not isinstance(inner, NgramModel):
         raise UsageError(f"{whole.label}: only n-gram models can be pruned")
-    say_progress(f"pruning {sum(whole.types):,} n-grams")
-    smaller = prune_model(whole, threshold, size=to_size)
+    if output is not None and isinstance(whole, SpelledModel):
+        refuse_file(output)
+    say_progress(f"pruning {sum(inner.types):,} n-grams")
+    pruned = prune_model(inner, threshold, size=to_size)
+    smaller = whole.around(pruned) if isinstance(whole, SpelledModel) else pruned
     if output is not None:
         say_progress(f"saving {output}")
         smaller.save(os.fspath(output))
@@ -127,5 +133,5 @@ def prune(
     if corpus is not None:
         before, after = (evaluate(one, corpus, threads=threads) for one in (whole, smaller))
         measured = {"perplexity_before": before.perplexity, "perplexity": after.perplexity, "events": after.events}
-    assert smaller.settings.prune is not None  # it was just pruned
-    return PrunedModel(smaller, smaller.settings.prune, tuple(whole.types), tuple(smaller.types), **measured)
+    assert pruned.settings.prune is not None  # it was just pruned
+    return PrunedModel(smaller, pruned.settings.prune, tuple(inner.types), tuple(pruned.types), **measured)

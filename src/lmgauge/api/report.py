@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lmgauge.api.diagnose import training_words
+from lmgauge.api.diagnose import training_rungs, training_words
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, says_documents, text_of
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
@@ -120,7 +120,7 @@ def report(
         output: the file to write, such as "report.html"; None writes none.
         text: what they scored; if not given, where the runs remember it.
         document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
-        train: training text, for slices by what was seen in it.
+        train: training text, for slices by what was seen in it; of one run also for n-gram models among the baselines.
         model: the model behind the one run, for calibration.
         audit: what `lmgauge audit --json` wrote of a run, as a path, or an `Audit`: the page shows its verdict.
         segments: how many segments of each kind to show: the worst, the most changed and a sample.
@@ -197,6 +197,7 @@ def overview_of(
         corpus=None if text is None and document is None else text_of(examined, text, document),
         documents_of_text=says_documents(text, document),
         training=None if train is None else partial(training_words, corpus_of(train), settings.threads),
+        rungs=None if train is None else partial(training_rungs, corpus_of(train), settings.threads),
         model=behind,
         sample=drawing,
         audit=audit,

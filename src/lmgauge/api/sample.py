@@ -23,12 +23,14 @@ def sample(
 ) -> Iterator[str]:
     """Draw text from a model: `lmgauge sample`.
 
+    A model with a spelled vocabulary draws the letters of new words and the white space before each word, too.
+
     Args:
         model: a model, or the path of one.
         count: how many segments.
         seed: the same seed gives the same text.
-        temperature: below 1 safer, above 1 wilder; 0 always takes the most probable token.
-        top_k: draw from this many most probable tokens only; None for all.
+        temperature: below 1 safer, above 1 wilder, of tokens and letters; 0 always takes the most probable one.
+        top_k: draw from this many most probable tokens only; None for all. Letters are not limited.
         max_tokens: a segment that has not ended by then is cut.
         prompt: text that each segment begins with.
         scoring: how a model named by a path computes.

@@ -107,10 +107,9 @@ def train(
             good-turing.
         texts: a path, several, or a `Corpus`; each line is a sentence.
         order: length of the longest n-grams, in tokens, from 1.
-        tokenizer: whitespace, treebank, character, byte, icu, icu:<locale>, or the path of a tokenizer.json or a
-            SentencePiece .model.
+        tokenizer: whitespace, treebank, character, byte, icu, icu:<locale>, or a path: tokenizer.json or .model file.
         normalizer: what is done to the text before that: ccnet; None: nothing.
-        vocabulary: of unseen words. open: they are `<unk>`; closed: impossible; spelled: spelled, see `lmgauge.SpelledModel`.
+        vocabulary: of unseen words. open: they are `<unk>`; closed: impossible; spelled: as in `lmgauge.SpelledModel`.
         min_count: words that occur less often become `<unk>`.
         vocab_size: only this many of the most frequent words stay.
         words: the vocabulary, as a list of words.

@@ -169,8 +169,8 @@ def word_surprisal(
         model: a model, or the path of one.
         text: files: a path, several, or a `Corpus`; each segment (line, record) is a text.
         texts: strings in place of files, each a text.
-        words: what words are: "whitespace" (ASCII), "treebank" ("do n't"), "icu" (Unicode's word boundaries), or "icu:ja" (any
-            locale).
+        words: what words are: "whitespace" (ASCII), "treebank" ("do n't"), "icu" (Unicode's word boundaries), or "icu:ja"
+            (any locale).
         regions: measure these in place of words: a .tsv, .csv or .jsonl file, rows, or a data frame, with `text_id`, and
             `start` and `end` (bytes) or `text`, and a name in `region`.
         train: a text to count words in, for the columns `log_frequency` and `unseen`.

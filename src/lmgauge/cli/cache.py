@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import click
 
@@ -77,8 +78,10 @@ def cache(
     lmgauge eval -m kn5/ -m kn5-cache/ test.txt
     """
     from lmgauge.api.cache import cache as run
+    from lmgauge.models.mixture.model import MixtureModel
 
     held_out = read_texts(texts, reading) if texts else None
     with showing_progress():
-        mixture = run(model, held_out, threads=threads, output=output, scoring=scoring, **vars(choices))
+        adapting = run(model, held_out, threads=threads, output=output, scoring=scoring, **vars(choices))
+    mixture = cast(MixtureModel, getattr(adapting, "inner", adapting))
     print_mixture(mixture, (model, mixture.components[1].label), output, as_json=as_json)

@@ -30,6 +30,7 @@ SECTIONS = {
     },
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+        "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
         "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
         "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
         "report": (
@@ -106,6 +107,7 @@ GUESSES = {
     "prune": ("compress", "shrink", "trim"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "test"),
+    "baseline": ("baselines", "compressors", "gzip", "ladder", "xz", "zstd"),
     "merge": ("combine", "gather", "join", "reduce", "shard", "shards"),
     "diagnose": ("analyze", "errors"),
     "report": ("dashboard", "html", "page", "plot", "view", "visualize"),

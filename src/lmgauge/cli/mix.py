@@ -22,7 +22,7 @@ from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.api.mix import StaticMixture
-    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.mixture.together import Mixture
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ def mix(
 
     TEXTS are held-out text, which no model was trained on: files, globs or - (standard input, also if none is named). The
     weights are those that make it most probable (expectation maximization). Models over different words are mixed over the
-    union: a model gives zero to a word that it does not know and another does.
+    union: a model gives zero to a word that it does not know and another does. Models that cut text differently are mixed
+    byte by byte, if they are spelled (lmgauge spell) or models of bytes.
 
     \b
     lmgauge mix -m kn3/ -m wb3/ valid.txt -o mixed/
@@ -132,7 +133,7 @@ def print_static(merged: StaticMixture, models: tuple[str, ...], output: str, *,
     answer(content, lambda: report.static_blocks(merged, name=output, paths=paths), as_json=as_json)
 
 
-def print_mixture(mixture: MixtureModel, models: tuple[str, ...], output: str, *, as_json: bool) -> None:
+def print_mixture(mixture: Mixture, models: tuple[str, ...], output: str, *, as_json: bool) -> None:
     """Print a mixture: the weight of each component, and what they are worth on held-out text.
 
     Args:

@@ -64,7 +64,10 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     training = models["unigram"].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
     model = f"{output}/trigram" if output else "kn5/"
-    commands = ("lmgauge train modified-kneser-ney --order 5 --vocabulary spelled --min-count 2 train.txt -o kn5/", f"lmgauge eval -m {model} test.txt")
+    commands = (
+        "lmgauge train modified-kneser-ney --order 5 --vocabulary spelled --min-count 2 train.txt -o kn5/",
+        f"lmgauge eval -m {model} test.txt",
+    )
     yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
     answer(results, lambda: (*evaluations.blocks(results, title), *yours), as_json=as_json)
     if isinstance(page, Path):

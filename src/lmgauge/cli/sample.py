@@ -35,15 +35,18 @@ class _Choices:
         "--temperature",
         type=click.FloatRange(min=0),
         default=1.0,
-        help="Below 1 safer, above 1 wilder; 0 always takes the most probable token.",
+        help="Below 1 safer, above 1 wilder, of tokens and letters; 0 always takes the most probable one.",
     ),
-    whole_number("--top-k", metavar="K", help="Draw from the K most probable tokens only."),
+    whole_number("--top-k", metavar="K", help="Draw from the K most probable tokens only; letters are not limited."),
     whole_number("--max-tokens", default=100, help="A segment ends here at the latest."),
     seed_option,
 )
 @scoring_settings()
 def sample(model: str, choices: _Choices, scoring: ScoringOptions) -> None:
-    """Draw text from a model."""
+    """Draw text from a model.
+
+    A model with a spelled vocabulary spells new words, and draws white space as its training text has it.
+    """
     from lmgauge.api.sample import sample as run
     from lmgauge.readable import for_output
 

@@ -48,6 +48,6 @@ def _spelled_words(tally: Tally) -> str:
     if SEPARATOR not in tally.parts:
         return f"{of_tokens} characters: {letters:.1f} % of the bits say which they are"
     return (
-        f"{of_tokens} words, spelled letter by letter: {letters:.1f} % of the bits are their letters, {space:.1f} % the white "
-        "space between words"
+        f"{of_tokens} words, spelled letter by letter: {letters:.1f} % of the bits are their letters, {space:.1f} % "
+        "the white space between words"
     )

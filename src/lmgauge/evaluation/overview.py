@@ -15,6 +15,7 @@ from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
 from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.comparison.judge import ComparisonSettings
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons
+from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
 from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, Sampler, diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
@@ -104,6 +105,7 @@ def overview(
     corpus: Corpus | None = None,
     documents_of_text: bool = False,
     training: Training | None = None,
+    rungs: Callable[[Corpus], Sequence[Baseline]] | None = None,
     model: LanguageModel | None = None,
     sample: Sampler | None = None,
     audit: Audit | None = None,
@@ -117,6 +119,7 @@ def overview(
         corpus: the text they scored; if not given, what the first run that remembers one says.
         documents_of_text: what the text says of documents counts, and not what the runs remember.
         training: given the text, what was seen of its words in the training text; see `EventCuts`.
+        rungs: of one run: given the text, what simple models of the training text make of it; see `diagnose`.
         model: the model behind the one run: adds calibration.
         sample: text of the model; see `diagnose`.
         audit: of one of the runs.
@@ -148,7 +151,9 @@ def overview(
             threads=settings.threads,
         )
         seen = training if own is not None else None
-        diagnoses.append(diagnose(run, chosen, corpus=own, training=seen, model=model, sample=sample, progress=progress))
+        diagnoses.append(
+            diagnose(run, chosen, corpus=own, training=seen, rungs=rungs, model=model, sample=sample, progress=progress)
+        )
     if audit is not None:
         _check_audit(audit, runs, diagnoses)
     comparisons = None

@@ -19,7 +19,7 @@ from lmgauge.evaluation.slicing.ranges import Floats, Ints, ranges_by_event, sha
 from lmgauge.evaluation.slicing.slices import range_words
 from lmgauge.evaluation.slicing.sums import Cut
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import ScoreBatch
+from lmgauge.scores import SEPARATOR, SPELLING, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -77,8 +77,9 @@ class Spans:
         bits: float64 [n]; infinite for an event of probability zero.
         kinds: uint8 [n], index into `scores.KINDS`.
         columns: more of each event, [n], as far as the run has it: `rank`, `entropy` (bits), `kl` (bits, of a run that
-            `lmgauge divergence` wrote), `context` (matched order, or tokens of context used), `occurrences` (of the word in
-            the training text).
+            `lmgauge divergence` wrote), `spelling` and `separator` (bits of the letters of an unseen word, and of the white
+            space before it), `context` (matched order, or tokens of context used), `occurrences` (of the word in the
+            training text).
         slices: uint8 [n] for each way to cut the text, by its name: the slice that the event is in.
         tops: the most probable tokens at each event; None if the run does not have them.
     """
@@ -291,6 +292,7 @@ class _Reading:
         for name in ("entropy", "kl"):
             if name in table.extra:
                 columns[name] = nats_to_bits(np.asarray(table.extra[name], np.float64))
+        columns |= spelled_parts(table)
         counts = self.cuts.word_counts(own)
         if counts is not None:
             spans = shared_ranges([table])
@@ -365,6 +367,20 @@ def lead_of(given_text: bytes) -> str:
     """
     end = given_text[-_LEAD_BYTES:].decode("utf-8", "ignore")
     return f"… {end}" if len(given_text) > _LEAD_BYTES else end
+
+
+def spelled_parts(table: ScoreBatch) -> dict[str, Floats]:
+    """Return what of the bits of events is letters and white space, [rows], by column; empty of a model that spells nothing.
+
+    Args:
+        table: rows of the score table.
+
+    Example:
+        >>> from lmgauge.scores import example_batch
+        >>> spelled_parts(example_batch())
+        {}
+    """
+    return {name: nats_to_bits(-table.extra[name]) + 0.0 for name in (SPELLING, SEPARATOR) if name in table.extra}
 
 
 def _bits_of_segments(table: ScoreBatch) -> tuple[Floats, Ints]:

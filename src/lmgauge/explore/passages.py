@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.passages import Passage, Spans, TopTokens, lead_of
+from lmgauge.evaluation.passages import Passage, Spans, TopTokens, lead_of, spelled_parts
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text
+from lmgauge.scores import SEPARATOR, SPELLING
 
 if TYPE_CHECKING:
     from lmgauge.explore.index import Index
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 LONGEST = 6_000
 """Bytes of a segment that are shown; it can be asked for from any byte on."""
 _MOST_EVENTS = 1 << 20
-_COLUMNS = ("segment", "end", "logprob", "kind", "context", "rank", "entropy", "kl", "top_tokens", "top_logprobs")
+_COLUMNS = (
+    *("segment", "end", "logprob", "kind", "context", "rank", "entropy", "kl", SPELLING, SEPARATOR),
+    *("top_tokens", "top_logprobs"),
+)
 
 
 def passage_of(index: Index, place: int, begin: int = 0) -> tuple[Passage, int]:
@@ -97,6 +101,7 @@ def _spans(batch: ScoreBatch, ends: NDArray[np.int64], first: int, last: int, si
         if name in batch.extra:
             values = batch.extra[name][shown]
             columns[name] = nats_to_bits(np.maximum(values, 0.0)) if name in ("entropy", "kl") else values
+    columns |= {name: values[shown] for name, values in spelled_parts(batch).items()}
     bits = nats_to_bits(-batch.logprob[shown]) + 0.0
     return Spans(ends[shown] - first, bits, batch.kind[shown], columns, {}, TopTokens.of(batch, shown))
 

@@ -15,7 +15,7 @@ from lmgauge.context_policy import policy_of
 from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Rank, TopK
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.passages import Passage, Spans, spelled_parts
 from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.readable import visible_on_page
@@ -73,13 +73,18 @@ class Typed:
             lines = _lines(text)
             batch = self._scored(lines)
             columns, tops = self._looked_at(lines, len(batch))
+        parts = spelled_parts(batch)
         bits = nats_to_bits(-batch.logprob) + 0.0
         passages, begin = [], 0
         for i, line in enumerate(lines):
             events = int(batch.segment_events[i])
             rows = slice(begin, begin + events)
             spans = Spans(
-                np.minimum(batch.ends[rows], len(line.encode())), bits[rows], batch.kind[rows], _of(columns, rows), {}
+                np.minimum(batch.ends[rows], len(line.encode())),
+                bits[rows],
+                batch.kind[rows],
+                _of(columns, rows) | {name: values[rows] for name, values in parts.items()},
+                {},
             )
             passage = _passage(i, line, spans)
             runs = [packed(passage)[0] | {"tops": tops[rows]}]

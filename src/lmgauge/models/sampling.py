@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,13 @@ from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 from lmgauge.threads import map_in_order, thread_count
 
+if TYPE_CHECKING:
+    from lmgauge.models.spelling.writing import EventWriter, Step
+
 # Ids that a running text is drawn from, so that a long piece costs no more an id than a short one: at least the first number
 # where there are as many. The oldest are left out 4,096 at a time, as a network has to read all again where it begins anew.
 _LONGEST_CONTEXT, _LEFT_OUT = 1 << 13, 1 << 12
+_LONGEST_WORD = 1000  # letters that are drawn before a word ends at the next place where it can
 
 
 def sample(
@@ -35,15 +40,19 @@ def sample(
 ) -> Iterator[str]:
     """Draw segments from a model, each until `</s>` or `max_tokens`.
 
+    A model that spells what it does not know also draws the letters of new words and the white space before each word, so
+    that what comes is a text as the training text has it. Words of other models are joined by single spaces.
+
     Args:
         model: any language model.
         count: how many segments.
         seed: same seed, same text.
-        temperature: log-probabilities are divided by it; 0 takes the most probable token each time.
-        top_k: draw only from this number of most probable tokens (ties by id).
+        temperature: log-probabilities are divided by it, those of letters and white space, too; 0 takes the most probable
+            token each time.
+        top_k: draw only from this number of most probable tokens (ties by id); letters are not limited.
         max_tokens: a segment ends here at the latest.
         prompt: text each segment begins with.
-        allow_unk: whether `<unk>` may be drawn; otherwise its mass is shared among the others.
+        allow_unk: whether `<unk>` may be drawn; otherwise its mass is shared among the others. Where it is spelled, it may.
 
     Raises:
         UsageError: a number is out of range, or nothing can follow a context.
@@ -58,24 +67,64 @@ def sample(
     ):
         raise UsageError("sampling needs count >= 0, max-tokens >= 1, temperature >= 0, top-k >= 1 and a seed >= 0")
     generator = np.random.default_rng(seed)
-    start = _prompt_ids(model, prompt)
+    start, begin = _prompt_ids(model, prompt)
+    spells = hasattr(model, "writer")
     for _ in range(count):
         context = GrowingContext(BOS, runs_on=True)
         for token in start:
             context.add(token)
-        tokens: list[str] = []
-        while len(tokens) < max_tokens:
+        written = _Spelled(model, prompt, begin, generator, temperature) if spells else _Joined(model, prompt)
+        for _ in range(max_tokens):
             logprob = model.log_distribution(context.ids())
-            if not allow_unk:
+            if not (allow_unk or spells):
                 logprob[UNK] = -np.inf
             following = _draw(logprob, generator, temperature, top_k)
+            written.add(following)
             if following == EOS:
                 break
             context.add(following)
-            tokens.append(model.vocabulary.token(following))
-        text = model.tokenizer.detokenize(tokens)
-        separator = " " if prompt and text and model.tokenizer.unit == "word" else ""
-        yield prompt + separator + text
+        yield written.text()
+
+
+class _Joined:
+    """Text of tokens as the tokenizer joins them."""
+
+    def __init__(self, model: LanguageModel, prompt: str) -> None:
+        self._model, self._prompt = model, prompt
+        self._tokens: list[str] = []
+
+    def add(self, token: int) -> None:
+        if token != EOS:
+            self._tokens.append(self._model.vocabulary.token(token))
+
+    def text(self) -> str:
+        tokenizer = self._model.tokenizer
+        text = tokenizer.detokenize(self._tokens)
+        return self._prompt + (" " if self._prompt and text and tokenizer.unit == "word" else "") + text
+
+
+class _Spelled:
+    """Text of events whose letters and white space are drawn, too."""
+
+    def __init__(
+        self, model: Any, prompt: str, begin: int | None, generator: np.random.Generator, temperature: float
+    ) -> None:
+        self._writer: EventWriter = model.writer(prompt.encode(), begin)
+        self._generator, self._temperature = generator, temperature
+        self._steps = 0
+
+    def add(self, token: int) -> None:
+        self._steps = 0
+        self._writer.write(token, self._choose)
+
+    def _choose(self, step: Step) -> int:
+        self._steps += 1
+        if self._steps > _LONGEST_WORD and step.end >= 0 and step.logprob[step.end] > -np.inf:
+            return step.end  # where only the most probable letters are drawn, they may repeat without end
+        return _draw(step.logprob, self._generator, self._temperature, None)
+
+    def text(self) -> str:
+        return self._writer.text.decode()
 
 
 def sample_ids(
@@ -124,14 +173,15 @@ def sample_ids(
     return list(map_in_order(draw, range(len(lengths)), at_a_time))
 
 
-def _prompt_ids(model: LanguageModel, prompt: str) -> list[int]:
+def _prompt_ids(model: LanguageModel, prompt: str) -> tuple[list[int], int | None]:
+    """Return the ids of a prompt, and where the span of the last one begins, bytes; None if there is none."""
     ids: list[int] = []
-    if not prompt:
-        return ids
-    for block in Corpus.from_strings([prompt]):
-        encoded = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape")
-        ids.extend(int(i) for i in encoded.ids[:-1])
-    return ids
+    begins = [0]
+    for block in Corpus.from_strings([prompt]) if prompt else ():
+        encoded = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape", spans=True)
+        ids.extend(encoded.ids[:-1].tolist())
+        begins.extend(encoded.span_ends[:-1].tolist())
+    return ids, begins[-2] if ids else None
 
 
 def _draw(logprob: NDArray[np.float64], generator: np.random.Generator, temperature: float, top_k: int | None) -> int:

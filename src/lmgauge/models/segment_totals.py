@@ -17,7 +17,7 @@ from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.numerics.exact import ExactSums
-from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.segments import Segments
 from lmgauge.threads import map_in_order, thread_count
 
@@ -35,7 +35,7 @@ class SegmentTotals:
         nats: float64 [n], sums of the log-probabilities of the events that are possible.
         events: int64 [n], all events, `</s>` included.
         zeros: int64 [n], events of probability zero.
-        unseen: int64 [n], events that are unknown words.
+        unseen: int64 [n], events that are unknown words, spelled or not.
         ends: int64 [n], events that are `</s>`.
     """
 
@@ -135,5 +135,6 @@ def totals_of(batch: ScoreBatch) -> SegmentTotals:
     if bad >= 0:
         raise InputError(f"segment {batch.row_segments()[bad]}: the log-probability {logprob[bad]} is not that of an event")
     of_row = np.repeat(np.arange(len(sums.high)), batch.segment_events)
-    unseen, ends = (np.bincount(of_row[batch.kind == kind], minlength=len(sums.high)) for kind in (OOV, EOS_KIND))
+    of_kinds = batch.unseen(), batch.kind == EOS_KIND
+    unseen, ends = (np.bincount(of_row[of_kind], minlength=len(sums.high)) for of_kind in of_kinds)
     return SegmentTotals(sums.possible_nats(), batch.segment_events, sums.zeros, unseen, ends)

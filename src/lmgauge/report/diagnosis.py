@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
 from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
 from lmgauge.evaluation.diagnosis.costs import RankStatistics
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.report import blocks as doc
-from lmgauge.report import evaluations, spelling
+from lmgauge.report import evaluations, ladder, spelling
 from lmgauge.report.formats import in_words, number, percent, probability, signed
 from lmgauge.report.slices import example_blocks, slice_blocks
 
@@ -38,12 +38,13 @@ def _verdict(diagnosis: Diagnosis) -> Iterator[doc.Verdict]:
     if own is None or not diagnosis.baselines:
         return
     best = min(diagnosis.baselines, key=lambda baseline: baseline.bits_per_byte)
+    what = "the best n-gram model of the training text" if best.trained else "the best without a language model"
     better, bound = own < best.bits_per_byte, diagnosis.evaluation.bits_per_byte_is_bound
     bits = in_words(doc.Number(own, 3, bound=bound))
     worth = f"{number(best.bits_per_byte / own, 2)} times as many" if better and own else "fewer"
     yield doc.Verdict(
         "bad" if not better else "unknown" if bound else "good",
-        f"{diagnosis.evaluation.model} needs {bits} bits per byte; {best.name}, the best without a language model, "
+        f"{diagnosis.evaluation.model} needs {bits} bits per byte; {best.name}, {what}, "
         f"{number(best.bits_per_byte, 3)}: {worth}.",
     )
 
@@ -95,29 +96,17 @@ def _average(diagnosis: Diagnosis) -> float | None:
 
 def _baselines(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     result = diagnosis.evaluation
-    own = result.bits_per_byte
-    rows = [(b.bits_per_byte, b.name, b.what) for b in diagnosis.baselines]
-    if own is not None:
-        rows.append((own, result.model, "the model"))
-    rows.sort()
-    model = tuple(i for i, row in enumerate(rows) if row[2] == "the model")
-    bound = result.bits_per_byte_is_bound
-    bits = [doc.Number(row[0], 3, bound=bound and i in model) for i, row in enumerate(rows)]
-    known = own if own and math.isfinite(own) else None
-    times = [doc.Number(None if known is None else row[0] / known, 2, "times") for row in rows]
-    columns = (
-        doc.labels("", [row[1] for row in rows]),
-        doc.Column("bits/byte", bits),
-        doc.Column("compared with the model", ["" if i in model else cell for i, cell in enumerate(times)], 2),
-        doc.labels("what it is", [row[2] for row in rows], wraps=True, drop=1),
-    )
-    title = "what the number is worth: the same bytes without a language model"
-    yield doc.Table(columns, title, model)
-    series = doc.series("bits per byte", [row[1] for row in rows], [row[0] for row in rows])
-    rule = {} if known is None else {"rule": known, "rule_name": result.model}
-    worth = "What the number is worth: the text without a language model"
-    chart = doc.ChartData("baselines", worth, "code", "bits per byte", "bits", (series,), kind="bars", better="lower")
-    yield replace(chart, **rule)  # type: ignore[arg-type]
+    own: Baseline | None = None
+    if result.bits_per_byte is not None and result.bytes:
+        bound, bits = result.bits_per_byte_is_bound, result.bits_per_byte
+        own = Baseline(result.model, "the model", bits * result.bytes, bits, own=True, bound=bound)
+    rungs = in_order([*diagnosis.baselines, *([own] if own is not None else [])])
+    yield ladder.table(rungs, own, f"what the number is worth: the same bytes without {_network(diagnosis)}")
+    yield ladder.chart(rungs, f"What the number is worth: the text without {_network(diagnosis)}")
+
+
+def _network(diagnosis: Diagnosis) -> str:
+    return "a network" if any(baseline.trained for baseline in diagnosis.baselines) else "a language model"
 
 
 def _tokens(diagnosis: Diagnosis) -> doc.Table:

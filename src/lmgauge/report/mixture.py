@@ -11,11 +11,17 @@ from lmgauge.report.pruning import lost
 
 if TYPE_CHECKING:
     from lmgauge.api.mix import StaticMixture
-    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.mixture.together import Mixture
     from lmgauge.models.mixture.weights import MixtureFit
 
 
-def blocks(mixture: MixtureModel, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
+_EVENTS = {
+    "bytes": "the models cut text differently and are mixed byte by byte: perplexities are those of bytes",
+    "spelled": "the models have one speller, which is put around their mixture: perplexities are without spelled letters",
+}
+
+
+def blocks(mixture: Mixture, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
     """Return a row for each component, then the mixture, and how its weights were chosen.
 
     Args:
@@ -24,7 +30,9 @@ def blocks(mixture: MixtureModel, *, name: str = "", paths: Sequence[str] = ()) 
         paths: of the components; their labels if empty.
     """
     names = list(paths or [component.label for component in mixture.components])
-    return _weights(name or mixture.label, names, mixture.weights, mixture.estimation)
+    is_spelled = getattr(mixture, "is_spelled", False)
+    notes = [_EVENTS[how] for how, holds in (("bytes", mixture.read_as == "bytes"), ("spelled", is_spelled)) if holds]
+    return (*_weights(name or mixture.label, names, mixture.weights, mixture.estimation), *doc.notes(notes))
 
 
 def static_blocks(merged: StaticMixture, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:

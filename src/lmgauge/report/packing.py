@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from lmgauge.evaluation.passages import Passage, Spans, TopTokens
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible_on_page
+from lmgauge.scores import SEPARATOR, SPELLING
 
 BITS_STEP = 0.05
 """Bits on a page are whole numbers of this."""
 KL_STEP = 0.001
 """Bits of KL divergence are whole numbers of this: they are small."""
-_COLUMN_STEPS = {"entropy": BITS_STEP, "kl": KL_STEP}
+_COLUMN_STEPS = {"entropy": BITS_STEP, "kl": KL_STEP, SPELLING: BITS_STEP, SEPARATOR: BITS_STEP}
 _INFINITE = 65535
 _THOUSAND, _LEAST = 1000, -40.0  # of the most probable tokens; a natural logarithm of less is shown as this one
 _KEPT = "\n"

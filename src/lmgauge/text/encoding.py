@@ -16,8 +16,9 @@ from lmgauge.errors import InputError
 from lmgauge.text.normalizers import normalize
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments, is_white_space
-from lmgauge.text.tokens import Tokenizer, TokenUnit
+from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
+from lmgauge.text.white_space import is_unicode_white_space
 
 _DONE, _GROW, _RESERVED, _ROOM = range(4)
 _ALREADY_CUT = 3
@@ -94,7 +95,7 @@ def encode(
     """
     if segments.given_starts is not None:
         cut_up = partial(encode, tokenizer=tokenizer, vocabulary=vocabulary, bos=bos, reserved=reserved, spans=True)
-        encoded = (_encode_apart if segments.boundary == "apart" else _encode_jointly)(segments, cut_up, tokenizer.unit)
+        encoded = (_encode_apart if segments.boundary == "apart" else _encode_jointly)(segments, cut_up, tokenizer)
         return encoded.only(encoded.ids != EOS if not eos else slice(None), spans=spans)
     if isinstance(tokenizer, NormalizingTokenizer):
         return _encode_normalized(segments, tokenizer, vocabulary, bos=bos, eos=eos, reserved=reserved, spans=spans)
@@ -160,7 +161,7 @@ def _encode_normalized(
     return Encoded(ids, span_ends, encoded.lossy | normalized.changed)
 
 
-def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], unit: TokenUnit) -> Encoded:
+def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], tokenizer: Tokenizer) -> Encoded:
     """Encode given text and segment as one text: what ends behind the boundary is the segment's.
 
     The cat| sat, cut into (The)( cat)( sat): all of `sat` is scored. The ca|t sat: ( cat) crosses, is scored whole, and its
@@ -175,15 +176,16 @@ def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], u
     is_given = (ends <= boundary) & (boundary > 0) & inner
     begins = np.zeros(len(segments), np.int64)  # where the first token of each segment begins, in given text and segment
     np.maximum.at(begins, owner[is_given], ends[is_given])
+    is_divider = is_white_space if tokenizer.kernel is not None else is_unicode_white_space
     across = inner & ~is_given & (begins[owner] < boundary)
     crossing = np.zeros(len(segments), bool)
     for i in np.unique(owner[across]).tolist():
         at = int(segments.given_starts[i])
         # The span of a word includes the white space before it, which is not part of the word.
         before = segments.data[at + begins[i] : at + lengths[i]]
-        crossing[i] = unit != "word" or not is_white_space(before).all()
+        crossing[i] = tokenizer.unit != "word" or not is_divider(before).all()
     lossy = encoded.lossy
-    if unit == "word" and lossy.any():
+    if tokenizer.unit == "word" and lossy.any():
         lossy = lossy & _lossy_behind(segments, begins, cut_up)
     return replace(encoded, span_ends=np.maximum(ends - boundary, 0), is_given=is_given, crossing=crossing, lossy=lossy)
 
@@ -206,7 +208,7 @@ def _lossy_behind(segments: Segments, begins: NDArray[np.int64], cut_up: Callabl
     return lossy
 
 
-def _encode_apart(segments: Segments, cut_up: Callable[[Segments], Encoded], unit: TokenUnit) -> Encoded:
+def _encode_apart(segments: Segments, cut_up: Callable[[Segments], Encoded], tokenizer: Tokenizer) -> Encoded:
     """Encode given text and segment each on its own, [given, segment, given, ...], and join their ids."""
     assert segments.given_starts is not None
     parts = replace(

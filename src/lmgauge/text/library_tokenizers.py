@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class IcuWordTokenizer(TokenizerBase):
     """Words by the boundaries of ICU (Unicode Standard Annex 29, with dictionaries for zh, ja, th, km, lo, my).
 
-    Pieces of nothing but white space are not tokens; they belong to the span of the token after them. A segment is
-    restored exactly if it has no white space. Tokens depend on ICU's version, which is part of the fingerprint.
+    White space at the ends of ICU's pieces is not part of a token; it belongs to the span of the token after it. A segment
+    is restored exactly if it has no such white space. Tokens depend on ICU's version, which is part of the fingerprint.
     """
 
     unit: TokenUnit = "word"
@@ -67,10 +67,15 @@ class IcuWordTokenizer(TokenizerBase):
         # The pieces as strings: the library's segments() counts UTF-16 units, which are neither bytes nor characters.
         for piece in self._breaker(text, self.locale):
             end = position + len(piece.encode())
-            if piece.isspace():
-                whole = False
-            else:
+            # A combining mark holds on to the space before it, and U+202F to the letters beside it.
+            word = piece.strip()
+            if word == piece:
                 words.append((position, end))
+            else:
+                whole = False
+                if word:
+                    start = position + len(piece[: piece.index(word)].encode())
+                    words.append((start, start + len(word.encode())))
             position = end
         return words, whole
 

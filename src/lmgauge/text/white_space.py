@@ -63,18 +63,16 @@ def white_space_before(
         >>> white_space_before(block, np.array([0, 3, 8]), np.array([3, 8, 9]), unicode=False).tolist()
         [0, 2, 1]
     """
-    if not len(begins):
-        return np.zeros(0, np.int64)
     data = block.data
-    white = is_white_space(data)
+    if not len(begins) or not len(data):
+        return np.zeros(len(begins), np.int64)
+    white = is_unicode_white_space(data) if unicode else is_white_space(data)
     last = len(data) - 1
     first = white[np.minimum(begins, last)] & (begins < ends)
     second = white[np.minimum(begins + 1, last)] & (begins + 1 < ends)
     lengths = first.astype(np.int64)
-    irregular = first & second
-    if unicode:
-        irregular |= (data[np.minimum(begins + first, last)] >= _ASCII) & (begins + first < ends)
-    for row in np.flatnonzero(irregular).tolist():
-        text = data[begins[row] : ends[row]].tobytes()
-        lengths[row] = len(text) - len(text.decode().lstrip(WHITE_SPACE if unicode else BETWEEN_WORDS).encode())
+    longer = np.flatnonzero(first & second)
+    if len(longer):
+        others = np.append(np.flatnonzero(~white), len(data))
+        lengths[longer] = np.minimum(others[np.searchsorted(others, begins[longer])], ends[longer]) - begins[longer]
     return lengths

@@ -150,9 +150,9 @@ class Parts:
             bad = f"{column} is not what the model gives at {self.apart:,} of {counted(self.events, noun)}, first in "
             bad = bad[0].upper() + bad[1:] + f"{self._where}."
         good = f"{whole}: probabilities of {counted(self.steps, 'step')} sum to 1, the worst is off by "
-        good += f"{abs(self.worst_sum - 1):.2g}; "
-        good += f"their products are what the rows claim, within {self.largest:.2g} nats (tolerance "
-        good += f"{self.tolerance:g} a step)."
+        good += f"{abs(self.worst_sum - 1):.2g}; their products are what the rows claim, within {self.largest:.2g} nats "
+        good += f"(tolerance {self.tolerance:g} a step)."
+        good = good if self.events else f"The text has no {noun}."
         if self.known_words:
             good += f" None of {counted(self.known_words, 'known word')} can be spelled."
         return judge(LEVEL, PARTS[self._part], bad=bad, good=good, details=numbers_of(self))

@@ -4,6 +4,10 @@ Compressors run over the text as it was read, line ends included. The two adapti
 nothing and learn as they go, so that no training text and no table hides in their figure. Both are exchangeable, which gives
 their length in closed form, from counts alone.
 
+Compressors learn from nothing but the text. Two of them are also tried as a model is: after the training text, or as much of
+its end as `PRIMER_BYTES` holds, of which they may copy. xz has no other way than to compress both, so that its figure is
+the size of both less the size of the training text alone.
+
 Sources: Krichevsky & Trofimov (1981), "The performance of universal encoding" (order 0 over bytes); Ewens (1972), "The
 sampling theory of selectively neutral alleles" (new types with probability theta / (n + theta), here of words and gaps).
 """
@@ -12,11 +16,12 @@ from __future__ import annotations
 
 import math
 import re
+import time
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,23 +32,45 @@ from lmgauge.threads import pool, thread_count
 
 _SMALLEST_DICTIONARY, _LARGEST_DICTIONARY = 1 << 16, 1 << 26
 _NEW_TYPE_WEIGHT = 1.0
+PRIMER_BYTES = 1 << 22
+"""Of the end of a training text, what compressors may copy from: more costs minutes."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a compressor, or a model that needs no training, makes of a text.
+    """What a compressor or a simple model makes of a text: a rung of the ladder that a network must climb.
 
     Attributes:
         name: of it.
         what: in words.
         bits: in all.
         bits_per_byte: of the text.
+        trained: it has seen the training text.
+        own: it is not a baseline, but a model of the user's.
+        bound: its bits are a lower bound, as with unseen words that are not spelled.
+        interval: 95 %, low and high, of the bits per byte; None where what each segment costs is not known.
+        seconds: that it took to learn and to predict, or None: elapsed time of models, processor time of compressors.
     """
 
     name: str
     what: str
     bits: float
     bits_per_byte: float
+    trained: bool = False
+    own: bool = False
+    bound: bool = False
+    interval: tuple[float, float] | None = None
+    seconds: float | None = None
+
+
+def in_order(baselines: Iterable[Baseline]) -> tuple[Baseline, ...]:
+    """Return baselines in the order of a ladder: the fewest bits first; of equal ones by name.
+
+    Example:
+        >>> [one.name for one in in_order([Baseline("b", "", 9.0, 3.0), Baseline("a", "", 6.0, 2.0)])]
+        ['a', 'b']
+    """
+    return tuple(sorted(baselines, key=lambda baseline: (baseline.bits, baseline.name)))
 
 
 class Baselines:
@@ -52,12 +79,12 @@ class Baselines:
     Args:
         size: bytes of the whole text, if known: a compressor need not look back further.
         threads: how many; no number depends on it.
+        primer: the end of a training text, which compressors that can also see first; none if empty.
     """
 
-    def __init__(self, size: int | None = None, threads: int | None = None) -> None:
+    def __init__(self, size: int | None = None, threads: int | None = None, primer: bytes = b"") -> None:
         self._threads = thread_count(threads)
-        self._compressors = _compressors(size)
-        self._compressed = dict.fromkeys(self._compressors, 0)
+        self._codes = _compressors(size) + (_primed(size, primer) if primer else [])
         self._bytes = np.zeros(256, np.int64)
         self._words, self._gaps = Counter[bytes](), Counter[bytes]()
         self._segments = 0
@@ -76,21 +103,15 @@ class Baselines:
             >>> baselines.finish()[0].name
             'uniform over 4 bytes'
         """
-        data = _bytes_of(block)
-        jobs: list[Callable[[], None]] = [lambda: self._count(block, data)]
-        jobs += [self._job(name, data) for name in self._compressors]
+        data = bytes_of(block)
+        jobs: list[Callable[[], None]] = [job for code in self._codes for job in code.jobs(data)]
+        jobs.append(lambda: self._count(block, data))
         if self._threads == 1:
             for job in jobs:
                 job()
         else:
             for future in [pool(self._threads).submit(job) for job in jobs]:
                 future.result()
-
-    def _job(self, name: str, data: bytes) -> Callable[[], None]:
-        def compress() -> None:
-            self._compressed[name] += len(self._compressors[name][1].compress(data))
-
-        return compress
 
     def _count(self, block: Segments, data: bytes) -> None:
         self._bytes += np.bincount(np.frombuffer(data, np.uint8), minlength=256)
@@ -105,7 +126,7 @@ class Baselines:
         if not size:
             return ()
         distinct = int(np.count_nonzero(self._bytes))
-        bits: list[tuple[str, str, float]] = [
+        simple = [
             ("uniform", "each of 256 byte values alike", 8.0 * size),
             (f"uniform over {distinct} bytes", "each byte value that occurs alike", size * math.log2(distinct)),
             ("unigram of bytes", "adaptive order-0 model of bytes (KT)", nats_to_bits(order_0_nats(self._bytes))),
@@ -115,10 +136,12 @@ class Baselines:
                 nats_to_bits(unigram_nats(self._words) + unigram_nats(self._gaps)),
             ),
         ]
-        for name, (what, compressor) in self._compressors.items():
-            bits.append((name, what, 8.0 * (self._compressed[name] + len(compressor.flush()))))
-        baselines = [Baseline(name, what, value, value / size) for name, what, value in bits]
-        return tuple(sorted(baselines, key=lambda baseline: (baseline.bits, baseline.name)))
+        baselines = [Baseline(name, what, bits, bits / size) for name, what, bits in simple]
+        for code in self._codes:
+            bits = 8.0 * code.finish()
+            name, what = code.name, code.what
+            baselines.append(Baseline(name, what, bits, bits / size, trained=code.trained, seconds=code.seconds))
+        return in_order(baselines)
 
 
 def order_0_nats(counts: NDArray[np.int64]) -> float:
@@ -195,30 +218,119 @@ def words_and_gaps(block: Segments, data: bytes) -> tuple[list[bytes], list[byte
     return words, gaps + [b""] * len(_LETTER_FIRST.findall(data))
 
 
-def _bytes_of(block: Segments) -> bytes:
+def bytes_of(block: Segments) -> bytes:
+    """Return the bytes of segments as compressors see them: line ends included.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> bytes_of(next(iter(Corpus.from_strings(["a b", "c"]))))
+        b'a bc'
+    """
     if block.terminator and len(block.data) == block.byte_count():
         return block.data.tobytes()
     end = b"\n" * block.terminator
     return b"".join(block.text(i) + end for i in range(len(block)))
 
 
-def _compressors(size: int | None) -> dict[str, tuple[str, Any]]:
-    """Return the compressors that are installed, by name: a description, and the compressor itself."""
-    import bz2  # here, as every command would pay for them
-    import lzma
+class _Compressor(Protocol):
+    def compress(self, data: bytes, /) -> bytes: ...
+    def flush(self) -> bytes: ...
 
-    window = _LARGEST_DICTIONARY if size is None else min(max(size, _SMALLEST_DICTIONARY), _LARGEST_DICTIONARY)
-    preset = 9 | lzma.PRESET_EXTREME
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": preset, "dict_size": window}]
-    compressors: dict[str, tuple[str, Any]] = {
-        "gzip -9": ("LZ77 and Huffman codes", zlib.compressobj(9, zlib.DEFLATED, 31)),
-        "bzip2 -9": ("Burrows-Wheeler transform", bz2.BZ2Compressor(9)),
-        "xz -9e": ("LZ77 and range coding", lzma.LZMACompressor(lzma.FORMAT_XZ, filters=filters)),
-    }
+
+class _Code:
+    """A compressor that a text goes through, and the size of what comes out.
+
+    Attributes:
+        name, what: as of a `Baseline`.
+        trained: it sees a training text first.
+        seconds: of the processor, so far.
+    """
+
+    def __init__(self, name: str, what: str, compressor: _Compressor, *, trained: bool = False) -> None:
+        self.name, self.what, self.trained, self.seconds = name, what, trained, 0.0
+        self._compressor, self._size = compressor, 0
+
+    def jobs(self, data: bytes) -> list[Callable[[], None]]:
+        """Return what is to be done with the next bytes of the text, in any order or at a time."""
+        return [lambda: self._compress(data)]
+
+    def _compress(self, data: bytes) -> None:
+        began = time.thread_time()
+        self._size += len(self._compressor.compress(data))
+        self.seconds += time.thread_time() - began
+
+    def finish(self) -> int:
+        """Return the size of the whole text, in bytes."""
+        began = time.thread_time()
+        size = self._size + len(self._compressor.flush())
+        self.seconds += time.thread_time() - began
+        return size
+
+
+class _AfterPrimer(_Code):
+    """A compressor that can be shown a text only by compressing it: what it then needs more is the cost of the next one."""
+
+    def __init__(self, name: str, what: str, make: Callable[[], _Compressor], primer: bytes) -> None:
+        super().__init__(name, what, make(), trained=True)
+        self._make, self._primer, self._primer_size, self._primer_seconds = make, primer, 0, 0.0
+
+    def jobs(self, data: bytes) -> list[Callable[[], None]]:
+        if not self._primer:
+            return super().jobs(data)
+        primer, self._primer = self._primer, b""
+        return [lambda: self._compress(primer + data), lambda: self._measure(primer)]
+
+    def _measure(self, primer: bytes) -> None:
+        began, compressor = time.thread_time(), self._make()
+        self._primer_size = len(compressor.compress(primer)) + len(compressor.flush())
+        self._primer_seconds = time.thread_time() - began
+
+    def finish(self) -> int:
+        size = super().finish() - self._primer_size
+        self.seconds += self._primer_seconds
+        return max(0, size)
+
+
+def _compressors(size: int | None) -> list[_Code]:
+    """Return the compressors that are installed."""
+    import bz2  # here, as every command would pay for them
+
+    codes = [
+        _Code("gzip -9", "LZ77 and Huffman codes", zlib.compressobj(9, zlib.DEFLATED, 31)),
+        _Code("bzip2 -9", "Burrows-Wheeler transform", bz2.BZ2Compressor(9)),
+        _Code("xz -9e", "LZ77 and range coding", _xz(size)),
+    ]
     try:
         import zstandard
     except ImportError:
-        return compressors
-    parameters = zstandard.ZstdCompressor(level=19)
-    compressors["zstd -19"] = ("LZ77 and finite-state entropy codes", parameters.compressobj())
-    return compressors
+        return codes
+    zstd = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj()
+    return [*codes, _Code("zstd -19", "LZ77 and finite-state entropy codes", zstd)]
+
+
+_ZSTD_LEVEL = 19
+
+
+def _xz(size: int | None) -> _Compressor:
+    import lzma
+
+    window = _LARGEST_DICTIONARY if size is None else min(max(size, _SMALLEST_DICTIONARY), _LARGEST_DICTIONARY)
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": window}]
+    return lzma.LZMACompressor(lzma.FORMAT_XZ, filters=filters)
+
+
+def _primed(size: int | None, primer: bytes) -> list[_Code]:
+    """Return the compressors that can see another text first, once they have."""
+    last = f"the last {PRIMER_BYTES >> 20} MiB of " if len(primer) >= PRIMER_BYTES else ""
+    seen = f"after {last}the training text"
+    both = None if size is None else size + len(primer)
+    codes: list[_Code] = [_AfterPrimer("xz, primed", f"xz -9e {seen}", lambda: _xz(both), primer)]
+    try:
+        import zstandard
+    except ImportError:
+        return codes
+    window = min(max(len(primer) + (size or _LARGEST_DICTIONARY), 1 << 20).bit_length(), 27)
+    parameters = zstandard.ZstdCompressionParameters.from_level(_ZSTD_LEVEL, window_log=window)
+    seen_first = zstandard.ZstdCompressionDict(primer, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    zstd = zstandard.ZstdCompressor(dict_data=seen_first, compression_params=parameters).compressobj()
+    return [*codes, _Code("zstd, primed", f"zstd -19 {seen}", zstd, trained=True)]

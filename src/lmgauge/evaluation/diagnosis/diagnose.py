@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED, DIAGNOSIS_SECTIONS
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.diagnosis.baselines import Baselines
+from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines, in_order
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS, Calibration, calibrate
 from lmgauge.evaluation.diagnosis.costs import RankSums, TokenCosts, UnseenWords
 from lmgauge.evaluation.diagnosis.mutual_information import (
@@ -88,6 +88,7 @@ def diagnose(
     *,
     corpus: Corpus | None = None,
     training: Callable[[Corpus], TrainingWords] | None = None,
+    rungs: Callable[[Corpus], Sequence[Baseline]] | None = None,
     model: LanguageModel | None = None,
     sample: Sampler | None = None,
     progress: Progress = lambda stage: None,
@@ -100,6 +101,7 @@ def diagnose(
         corpus: the text; if not given, the one the run remembers, if it is still there.
         training: given the text, what gives of the words of each of its blocks how often each occurs in the training text,
             and the length of the longest n-gram of that text that ends with it: two integer arrays [words of the block].
+        rungs: given the text, what simple models of the training text make of it, for the ladder of baselines.
         model: the model behind the run: its distributions are compared with the tokens that came.
         sample: text of the model: for each of some lengths an array of its token ids, uint32 [length].
         progress: called with a few words on what is being done.
@@ -137,6 +139,8 @@ def diagnose(
             threads=settings.threads,
             progress=lambda done: progress(f"calibration: {done:,} of {wanted:,} contexts"),
         )
+    if rungs is not None and text is not None and seen.baselines is not None:
+        seen.rungs = tuple(rungs(text))
     for _ in tables:  # what calibration did not read: all of it where there is no model
         pass
     information = None
@@ -180,6 +184,7 @@ class _Reading:
         self.only, self.examples = settings.only, settings.examples
         self.parts = TokenParts(parts_of(evaluation.events, looked_at) if "information" in self.only else [])
         self.baselines: Baselines | None = None
+        self.rungs: tuple[Baseline, ...] = ()
         if corpus is not None and "baselines" in self.only:
             self.baselines = Baselines(corpus.report.bytes or None, settings.threads)
         self.slices = CutSums()
@@ -251,7 +256,7 @@ class _Reading:
         return Diagnosis(
             evaluation=self.evaluation,
             interval=self.slices.whole_interval(),
-            baselines=() if self.baselines is None else self.baselines.finish(),
+            baselines=() if self.baselines is None else in_order([*self.rungs, *self.baselines.finish()]),
             slices=tuple(slices),
             costly_tokens=self.tokens.most(self.examples) if "tokens" in self.only else (),
             worst_tokens=self.worst.worst(),

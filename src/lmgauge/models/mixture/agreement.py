@@ -30,11 +30,17 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
 
     Raises:
         InputError: tokenizers, vocabularies of networks, the meaning of reserved tokens or the ends of lines differ.
-        UsageError: fewer than two models.
+        UsageError: fewer than two models, or one that is spelled.
     """
     if len(models) < 2:
         raise UsageError("a mixture needs at least two models")
     names = [model.label for model in models] if names is None else names
+    for name, model in zip(names, models, strict=True):
+        if getattr(model, "is_spelled", False):
+            raise UsageError(
+                f"{name}: a spelled model cannot be a component of a mixture over tokens; lmgauge.mix puts one speller around "
+                "the mixture, or reads the models as bytes"
+            )
     policies = [(name, reserved_policy(model)) for name, model in zip(names, models, strict=True)]
     choices = [(name, policy) for name, policy in policies if policy is not None]
     for name, policy in choices[1:]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,17 @@ from lmgauge.files import writing_directory
 from lmgauge.models.mixture.agreement import agreeing, reserved_policy, with_reserved
 from lmgauge.models.mixture.mixed_distributions import MixedDistributions, mixed
 from lmgauge.models.mixture.union import beside, known_to_some
-from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, check_format, is_folder_of, read_config
+from lmgauge.models.protocol import (
+    MIXTURE_MODEL_TYPE,
+    SPELLING_FOLDER,
+    LanguageModel,
+    check_context,
+    check_format,
+    is_folder_of,
+    read_config,
+)
 from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.models.spelling.byte_view import byte_views
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import score_together
 from lmgauge.shown import Shown
@@ -44,6 +53,8 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 WEIGHT_TOLERANCE = 1e-9
+ReadAs = Literal["tokens", "bytes"]
+"""What events a mixture has: the tokens that all components cut text into, or the bytes of the text."""
 _CONFIG = "config.json"
 
 
@@ -73,6 +84,7 @@ class MixtureModel(Shown, ScoresStrings):
         components: the models, each with its own ids.
         weights: one each, not negative, summing to one.
         estimation: how the weights were found, e.g. `MixtureFit.to_dict()`; empty if they were given.
+        read_as: `tokens`, or `bytes` where each component is read byte by byte.
         tolerance: nats by which rows may differ when they are scored again; the components' largest.
 
     Example:
@@ -90,6 +102,7 @@ class MixtureModel(Shown, ScoresStrings):
         *,
         estimation: Mapping[str, Any] | None = None,
         names: Sequence[str] | None = None,
+        read_as: ReadAs = "tokens",
     ) -> None:
         """Check that the components can be mixed.
 
@@ -99,12 +112,17 @@ class MixtureModel(Shown, ScoresStrings):
             weights: one each.
             estimation: how they were found.
             names: what to call the components in messages; their labels if not given.
+            read_as: `bytes` for models that cut text differently, each of which gives every text a probability; see
+                `lmgauge.models.spelling.byte_view`.
 
         Raises:
             InputError: tokenizers, vocabularies of networks, the meaning of reserved tokens or the ends of lines differ.
-            UsageError: too few models, or weights that do not sum to one.
+            UsageError: too few models, weights that do not sum to one, or a model that cannot be read so.
         """
-        self._aligned = agreeing(components, names)
+        if read_as not in get_args(ReadAs):
+            raise UsageError(f"a mixture is read as tokens or as bytes, not as {read_as!r}")
+        self.read_as = read_as
+        self._aligned = agreeing(byte_views(components, names) if read_as == "bytes" else components, names)
         self._beside = beside(self._aligned)
         self.components = tuple(components)
         self.weights = check_weights(weights, len(self.components))
@@ -115,9 +133,9 @@ class MixtureModel(Shown, ScoresStrings):
 
     @property
     def label(self) -> str:
-        """Short name for signatures, e.g. `mix(mkn3+wb2)`, or `mix(mkn3+wb2,union)` over different words."""
-        union = ",union" * bool(known_to_some(self._aligned))
-        return f"mix({'+'.join(component.label for component in self.components)}{union})"
+        """Short name for signatures, e.g. `mix(mkn3+wb2)`; `mix(mkn3+wb2,union)` over different words, or with `,bytes`."""
+        how = ",bytes" if self.read_as == "bytes" else ",union" * bool(known_to_some(self._aligned))
+        return f"mix({'+'.join(component.label for component in self.components)}{how})"
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -153,9 +171,10 @@ class MixtureModel(Shown, ScoresStrings):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the components' fingerprints and the weights."""
+        """SHA-256 over the components' fingerprints, the weights, and that they are read as bytes if they are."""
         parts = [(c.fingerprint, w.hex()) for c, w in zip(self.components, self.weights, strict=True)]
-        return hashlib.sha256(json.dumps([MIXTURE_MODEL_TYPE, parts]).encode()).hexdigest()
+        how = [] if self.read_as == "tokens" else [self.read_as]
+        return hashlib.sha256(json.dumps([MIXTURE_MODEL_TYPE, parts, *how]).encode()).hexdigest()
 
     @property
     def blocks_are_independent(self) -> bool:
@@ -243,7 +262,8 @@ class MixtureModel(Shown, ScoresStrings):
         Args:
             reserved: refuse, escape or unk: the meaning of a special token spelled out in the text.
         """
-        return MixtureModel(with_reserved(self.components, reserved), self.weights, estimation=self.estimation)
+        components = with_reserved(self.components, reserved)
+        return MixtureModel(components, self.weights, estimation=self.estimation, read_as=self.read_as)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as config.json tells it."""
@@ -253,6 +273,7 @@ class MixtureModel(Shown, ScoresStrings):
         ]
         return {
             "model_type": MIXTURE_MODEL_TYPE,
+            **({} if self.read_as == "tokens" else {"read_as": self.read_as}),
             "components": components,
             "estimation": self.estimation,
             "context": str(self.context_policy),
@@ -262,7 +283,7 @@ class MixtureModel(Shown, ScoresStrings):
             "tokenizer": self.tokenizer.settings(),
         }
 
-    may_replace = staticmethod(is_folder_of(MIXTURE_MODEL_TYPE, _CONFIG, "component-*"))
+    may_replace = staticmethod(is_folder_of(MIXTURE_MODEL_TYPE, _CONFIG, "component-*", SPELLING_FOLDER))
     """Tells whether `save` may put the folder of a model in the place of another folder."""
 
     def save(self, path: str | Path) -> None:
@@ -352,7 +373,8 @@ def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> Mix
         for part, component in zip(parts, components, strict=True):
             if component.fingerprint != part["fingerprint"]:
                 raise ModelFileError(f"{path / part['folder']}: is not the model that was mixed; a folder was exchanged")
-        model = MixtureModel(components, [part["weight"] for part in parts], estimation=config["estimation"])  # type: ignore[arg-type]
+        how: dict[str, Any] = {"estimation": config["estimation"], "read_as": config.get("read_as", "tokens")}
+        model = MixtureModel(components, [part["weight"] for part in parts], **how)
     except RecursionError as error:
         raise ModelFileError(f"{path}: mixtures are nested too deeply") from error
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -46,6 +46,8 @@ def static_mixture(mixture: MixtureModel) -> NgramModel:
         >>> [round(float(np.exp(model.log_distribution(context))[4]), 4) for model in (mixture, static)]  # cat
         [0.3697, 0.3697]
     """
+    if mixture.read_as == "bytes":
+        raise UsageError(f"{mixture.label}: a static mixture is made of n-grams of the same tokens, and these differ")
     weighted = [(model, weight) for model, weight in _components(mixture) if weight > 0]
     vocabulary = mixture.vocabulary
     parts = [_Part(model, weight, vocabulary) for model, weight in weighted]

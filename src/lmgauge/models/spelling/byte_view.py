@@ -6,6 +6,7 @@ row for each byte and for the end of each segment; the rows of a segment sum to 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import tee
@@ -34,6 +35,7 @@ from lmgauge.threads import map_in_order, thread_count
 
 _FIRST_BYTE = len(SPECIAL_TOKENS)
 _NUL = 0
+_READING = threading.Lock()
 _TOKENIZER = make_tokenizer("byte")
 _VOCABULARY = Vocabulary.from_tokens([f"<0x{byte:02X}>" for byte in range(256)], closed=True)
 
@@ -58,6 +60,7 @@ class ByteView(ScoresStrings):
 
     Args:
         model: of spelled words between white space, of spelled characters or all characters, or of bytes.
+        name: what to call it in messages; its label if None.
 
     Attributes:
         model: the same.
@@ -77,13 +80,19 @@ class ByteView(ScoresStrings):
     tokenizer = _TOKENIZER
     vocabulary = _VOCABULARY
 
-    def __init__(self, model: LanguageModel) -> None:
-        refuse_unreadable(model)
+    def __init__(self, model: LanguageModel, name: str | None = None) -> None:
+        problem = why_not_readable(model)
+        if problem:
+            raise UsageError(f"{name or model.label} cannot be read as bytes: {problem}")
         self.model = model
         self._inner = model.inner if isinstance(model, SpelledModel) else model
 
-    @cached_property
     def _reader(self) -> _Reader:
+        with _READING:  # one thread makes it: it may be as large as the model
+            return self._own_reader
+
+    @cached_property
+    def _own_reader(self) -> _Reader:
         if isinstance(self.model, SpelledModel) and self.model.speller is not None:
             return WordBytes(self.model)
         if self.model.tokenizer.unit == "character":
@@ -107,7 +116,7 @@ class ByteView(ScoresStrings):
 
     @property
     def blocks_are_independent(self) -> bool:
-        """Whether those of the model are."""
+        """True if those of the model are."""
         return self.model.blocks_are_independent
 
     @property
@@ -158,7 +167,7 @@ class ByteView(ScoresStrings):
             block.ends - block.starts + 1,
             encoded.ids,
             self.vocabulary,
-            self._reader.logprobs(block, batch, whole),
+            self._reader().logprobs(block, batch, whole),
             np.where(encoded.ids == EOS, EOS_KIND, TOKEN).astype(np.uint8),
             encoded.span_ends,
             lossy=encoded.lossy,
@@ -183,8 +192,8 @@ class ByteView(ScoresStrings):
         texts = [_text_of(part) for part in np.split(ids, np.flatnonzero(ids == EOS) + 1)]
         logprobs = np.full(len(self.vocabulary), -np.inf)
         following = None
-        if UNK not in ids and all(_is_text(text) for text in texts[:-1]):
-            following = self._reader.next_bytes(self._before(texts[:-1]), texts[-1])
+        if UNK not in ids and _FIRST_BYTE + _NUL not in ids and all(_is_text(text) for text in texts[:-1]):
+            following = self._reader().next_bytes(self._before(texts[:-1]), texts[-1])
         if following is None or not following.any():
             logprobs[_FIRST_BYTE + 1 :] = logprobs[EOS] = AFTER_IMPOSSIBLE
             return logprobs
@@ -255,7 +264,7 @@ class _Bytes:
                 self._ids[byte[0]] = i
         self._unknown = self._ids == UNK
         self._unknown[_NUL] = False
-        self._share = 1 / max(1, np.count_nonzero(self._unknown))
+        self._share = 1.0 / max(1, int(np.count_nonzero(self._unknown)))
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
         """Return the log-probability of each byte and each end of a segment; see `_Reader`."""
@@ -272,26 +281,50 @@ class _Bytes:
         return following
 
 
-def refuse_unreadable(model: LanguageModel) -> None:
-    """Refuse a model that does not say how probable each byte of a text is.
+def byte_views(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> list[ByteView]:
+    """Return models as they are read byte by byte.
+
+    Args:
+        models: any.
+        names: what to call them in messages; their labels if None.
+
+    Raises:
+        UsageError: one of them cannot be read so.
+    """
+    shown = [model.label for model in models] if names is None else names
+    return [ByteView(model, name) for model, name in zip(models, shown, strict=True)]
+
+
+def is_readable(model: LanguageModel) -> bool:
+    """Return True if a model can be read as bytes.
+
+    Args:
+        model: any.
+    """
+    return not why_not_readable(model)
+
+
+def why_not_readable(model: LanguageModel) -> str:
+    """Return why a model does not say how probable each byte of a text is, and what to do; empty if it does.
 
     Args:
         model: any.
 
-    Raises:
-        UsageError: it says what to do.
+    Example:
+        >>> import lmgauge
+        >>> why_not_readable(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))).partition(";")[0]
+        'it gives all unseen words one probability together'
     """
-    problem, policy = "", policy_of(model)
-    unit, spelled = model.tokenizer.unit, isinstance(model, SpelledModel)
+    policy, unit, spelled = policy_of(model), model.tokenizer.unit, isinstance(model, SpelledModel)
     if policy.line_ends != "event" or not policy.scores_first_tokens:
-        problem = "it does not predict the ends of lines; train it with </s>"
-    elif isinstance(model, SpelledModel) and model.separators is not None and not model.separators.divided:
-        problem = (
-            f"the white space of {model.tokenizer.name!r} words depends on the word behind it; use words between white space"
+        return "it does not predict the ends of lines; train it with </s>"
+    if isinstance(model, SpelledModel) and model.separators is not None and not model.separators.divided:
+        return (
+            f"the white space of {model.tokenizer.name!r} words depends on the word behind it; use words that white space "
+            "divides (--tokenizer whitespace), or characters"
         )
-    elif not spelled and (unit == "word" or (unit == "character" and not model.vocabulary.closed)):
-        problem = f"it gives unseen {unit}s one probability together; let it spell them: lmgauge spell MODEL --train TEXT"
-    elif unit == "subword":
-        problem = "its tokens are subwords, which give a byte many ways to come; mix models of words, characters and bytes"
-    if problem:
-        raise UsageError(f"{model.label}: cannot be read as bytes: {problem}")
+    if unit == "subword":
+        return "its tokens are subwords, and one text has many sequences of them; mix models of words, characters and bytes"
+    if not spelled and (unit == "word" or (unit == "character" and not model.vocabulary.closed)):
+        return f"it gives all unseen {unit}s one probability together; spell them (lmgauge spell MODEL --train TEXT)"
+    return ""

@@ -19,11 +19,12 @@ from lmgauge.errors import UsageError
 from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.scored_text import ScoresStrings
-from lmgauge.models.spelling.separators import SeparatorModel
+from lmgauge.models.spelling.separators import SeparatorModel, SeparatorScores
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
 from lmgauge.models.spelling.writing import EventWriter
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING, ScoreBatch, unescaped
+from lmgauge.shown import Shown
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from lmgauge.text.vocabulary import Vocabulary
 
 
-class SpelledModel(ScoresStrings):
+class SpelledModel(Shown, ScoresStrings):
     """A model of words or characters whose unseen ones are spelled, and white space between words predicted.
 
     Its rows are those of the model inside, one a word; `logprob` is the whole cost of a word with the white space before it,
@@ -225,13 +226,32 @@ class SpelledModel(ScoresStrings):
         else:
             separators = self.separators.score(block, batch)
             unseen = separators.unseen
-            spelling[unseen] = self.spelling.logprobs(separators.words)
+            spelling[unseen] = self.spelling.logprobs(self._words(block, batch, separators))
             parts[SEPARATOR] = separators.logprobs
             logprob = batch.logprob + separators.logprobs
         logprob[unseen] += spelling[unseen]
         kind = batch.kind.copy()
         kind[unseen] = SPELLED
         return replace(batch, logprob=logprob, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy))
+
+    def _words(self, block: Segments, batch: ScoreBatch, separators: SeparatorScores) -> Segments:
+        """Return the words that are spelled: one that begins in the text given before its segment is spelled whole."""
+        words = separators.words
+        if batch.before is not None:
+            owner = batch.row_segments()[separators.unseen] - block.first
+            ends = np.cumsum(batch.segment_events)
+            crossing = np.isin(separators.unseen, (ends - batch.segment_events)[batch.before.crossing])
+            for i in np.flatnonzero(crossing).tolist():
+                words.starts[i] = self._begin_across(block, int(owner[i]))
+        return words
+
+    def _begin_across(self, block: Segments, i: int) -> int:
+        """Return where the token begins that reaches from the text given before a segment into it."""
+        assert block.given_starts is not None
+        begin = int(block.given_starts[i])
+        bounds = np.array([begin]), block.ends[i : i + 1]
+        tokens = self.tokenizer.tokenize(Segments(block.data, *bounds, block.source))
+        return int(tokens.starts[np.searchsorted(begin + tokens.span_ends, block.starts[i], side="right")])
 
     def distributions(
         self,
@@ -331,7 +351,20 @@ class SpelledModel(ScoresStrings):
         Args:
             reserved: refuse, escape or unk (a literal `<unk>` is then spelled).
         """
-        inner: LanguageModel = with_reserved([self.inner], reserved)[0]
+        return self.around(with_reserved([self.inner], reserved)[0])
+
+    def around(self, inner: LanguageModel) -> SpelledModel:
+        """Return another model with this speller.
+
+        Args:
+            inner: of the same tokenizer and vocabulary, as a pruned model has.
+
+        Raises:
+            UsageError: it has others.
+        """
+        mine = (self.tokenizer.fingerprint, self.vocabulary.fingerprint)
+        if (inner.tokenizer.fingerprint, inner.vocabulary.fingerprint) != mine:
+            raise UsageError(f"{inner.label}: its words are not those that {self.label} knows; learn its spelling anew")
         return SpelledModel(inner, self.speller, self.separators, known_mass=self._known_mass)
 
     def to_dict(self) -> dict[str, Any]:
@@ -350,8 +383,9 @@ class SpelledModel(ScoresStrings):
             return {}
         return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
 
-    def __repr__(self) -> str:
-        return f"SpelledModel({self.inner!r})"
+    def _in_brief(self) -> str:
+        unit = self.tokenizer.unit
+        return f"{self.label}: {len(self.vocabulary) - len(SPECIAL_TOKENS):,} known {unit}s, all others are spelled"
 
 
 def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
@@ -362,7 +396,8 @@ def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
 _OF_MACHINE = ("options", "workers", "progress", "server")  # how a network computes, and what was chosen about it
 _OF_DISTRIBUTIONS = ("log_distributions", "contexts_at_a_time", "unk_probability")
 _OF_TRAINING = ("settings", "order", "record", "types")
-_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING))
+_OF_MIXTURES = ("components", "weights", "estimation", "read_as")
+_OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIXTURES))
 
 
 def _characters(block: Segments, batch: ScoreBatch, rows: NDArray[np.int64]) -> list[str]:

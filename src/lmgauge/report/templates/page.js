@@ -3,8 +3,8 @@
    No library, no request. Column strings are "bytes of a number:base64", see report/packing.py. */
 (() => {
   const INFINITE = 65535;
-  const KINDS = ["", "unseen word (<unk>)", "line end"];
-  const COLUMNS = { rank: "rank", entropy: "entropy", kl: "KL from the base", context: "context used", occurrences: "times in training" };
+  const KINDS = ["", "unseen word (<unk>)", "line end", "unseen word, spelled"];
+  const COLUMNS = { rank: "rank", entropy: "entropy", kl: "KL from the base", context: "context used", occurrences: "times in training", spelling: "of these, its letters", separator: "of these, the white space before it" };
   const tip = document.getElementById("tip");
 
   const numbers = (packed) => {
@@ -181,11 +181,12 @@
     described(token, text) {
       const name = token.from === token.end ? "line end" : JSON.stringify(text.slice(token.from, token.end));
       const lines = [`${name}: ${shown(token.bits)} bits` + (token.bits < 64 ? `, p = ${Number((2 ** -token.bits).toPrecision(2))}` : "")];
-      if (KINDS[token.kind] && token.kind === 1) lines.push(KINDS[1]);
+      if (KINDS[token.kind] && token.kind !== 2) lines.push(KINDS[token.kind]);
       if (token.events > 1) lines.push(`${token.events} tokens`);
       for (const [column, values] of token.values) {
         const none = 2 ** (8 * values.BYTES_PER_ELEMENT) - 1;
-        const step = { entropy: this.data.step, kl: this.data.fine }[column];
+        const step = { entropy: this.data.step, spelling: this.data.step, separator: this.data.step, kl: this.data.fine }[column];
+        if ((column === "spelling" || column === "separator") && !values.some((v) => v)) continue;
         const written = (v) => (v === INFINITE ? "∞" : (v * step).toFixed(column === "kl" ? 3 : 2));
         const words = [...values].filter((v) => column === "kl" || v !== none).map((v) => (step ? `${written(v)} bits` : v.toLocaleString("en")));
         if (words.length) lines.push(`${COLUMNS[column] ?? column}: ${words.join(", ")}`);

@@ -1,0 +1,308 @@
+"""The ladder that a network must climb: what a text costs compressors, simple models of a training text, and your models.
+
+All figures are bits per byte of one text, so that everything stands in one column. Where it is known what each segment
+costs, figures have intervals, and neighbors on the ladder are tested, paired, as `compare` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.choices import DEFAULT_SEED
+from lmgauge.errors import InputError
+from lmgauge.evaluation.comparison.paired_segments import Paired
+from lmgauge.evaluation.comparison.results import SIGNIFICANT
+from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.tally import SegmentSums
+from lmgauge.numerics.intervals import ratio_interval
+from lmgauge.numerics.resampling import DEFAULT_TRIALS
+from lmgauge.numerics.significance import holm
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
+from lmgauge.text.segments import Segments, TextReport
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+
+class SegmentCosts:
+    """What one model makes of each segment of a text, collected block by block."""
+
+    def __init__(self) -> None:
+        self._nats: list[Floats] = []
+        self._zeros: list[NDArray[np.int64]] = []
+        self._bytes: list[Floats] = []
+        self._documents: list[NDArray[np.int64]] = []
+
+    def add(self, block: Segments, sums: SegmentSums) -> None:
+        """Add a block.
+
+        Args:
+            block: segments of the text, all of them in order.
+            sums: of the model's rows of these segments.
+        """
+        at = sums.segments - block.first
+        nats, zeros = np.zeros(len(block)), np.zeros(len(block), np.int64)
+        nats[at], zeros[at] = sums.nats, sums.zeros
+        self._nats.append(nats)
+        self._zeros.append(zeros)
+        self._bytes.append((block.ends - block.starts + block.terminator).astype(np.float64))
+        if block.documents is not None:
+            self._documents.append(np.asarray(block.documents, np.int64))
+
+    def finish(self) -> SegmentColumns:
+        """Return the columns of the whole text."""
+        documents = np.concatenate(self._documents) if self._documents else None
+        return SegmentColumns(
+            np.concatenate([np.zeros(0), *self._nats]),
+            np.concatenate([np.zeros(0, np.int64), *self._zeros]),
+            np.concatenate([np.zeros(0), *self._bytes]),
+            documents,
+        )
+
+
+@dataclass(frozen=True)
+class SegmentColumns:
+    """Per segment of a text: log-probability in nats (-inf with an event of probability zero), such events, bytes.
+
+    `documents` has the number of the document of each; None where documents are not known.
+    """
+
+    nats: Floats
+    zeros: NDArray[np.int64]
+    bytes: Floats
+    documents: NDArray[np.int64] | None
+
+    def interval(self) -> tuple[float, float] | None:
+        """Return 95 %, low and high, of the bits per byte; None where they are infinite or there is one segment."""
+        over = None if self.zeros.any() else ratio_interval(-self.nats, self.bytes, self.documents)
+        return None if over is None else (nats_to_bits(over.low), nats_to_bits(over.high))
+
+
+@dataclass(frozen=True)
+class LadderStep:
+    """One rung of a ladder and the next better one, tested.
+
+    Attributes:
+        better, worse: names of the two.
+        difference: bits per byte of the worse less those of the better.
+        interval: 95 % of it, low and high; None with a single segment.
+        p_value: two-sided, paired; None where it cannot be tested.
+        p_value_holm: adjusted for the number of steps.
+    """
+
+    better: str
+    worse: str
+    difference: float
+    interval: tuple[float, float] | None
+    p_value: float | None
+    p_value_holm: float | None = None
+
+    @property
+    def significant(self) -> bool | None:
+        """Whether the difference is significant, at 5 %, adjusted; None where it was not tested."""
+        return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
+
+
+@dataclass(frozen=True)
+class MeasuredRung:
+    """A model's rung, its evaluation, and what each segment of the text costs it; None where that cannot be compared."""
+
+    rung: Baseline
+    evaluation: Evaluation = field(repr=False)
+    costs: SegmentColumns | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Ladder(Shown):
+    """Compressors, simple models of a training text, and models of yours, on one text.
+
+    Attributes:
+        rungs: the fewest bits first; `own` ones are your models.
+        steps: neighbors that could be tested, from the top: models, as what a segment costs a compressor is not known.
+        segments, words, characters, bytes: of the text.
+        training_bytes: of the training text.
+        fingerprints: SHA-256 of both texts, `text` and `training_text`.
+        notes: what a reader must know.
+
+    Example:
+        >>> import lmgauge
+        >>> train = lmgauge.Corpus.from_strings(["the cat sat on the mat", "the dog sat", "a dog ran"] * 20)
+        >>> ladder = lmgauge.baseline(train, lmgauge.Corpus.from_strings(["a cat sat on the dog", "the cow ran"]))
+        >>> ladder.best.name, round(ladder.best.bits_per_byte, 2), ladder.rungs[-1].name
+        ('word 5-gram', 1.62, 'gzip -9')
+    """
+
+    rungs: tuple[Baseline, ...]
+    steps: tuple[LadderStep, ...]
+    segments: int
+    words: int
+    characters: int
+    bytes: int
+    training_bytes: int
+    fingerprints: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Baseline:
+        """The rung with the fewest bits."""
+        return self.rungs[0]
+
+    @property
+    def baselines(self) -> tuple[Baseline, ...]:
+        """The rungs that are not your models."""
+        return tuple(rung for rung in self.rungs if not rung.own)
+
+    def rung(self, name: str) -> Baseline:
+        """Return the rung of this name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {rung.name: rung for rung in self.rungs}[name]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a dict for each rung, the fewest bits first."""
+        return [
+            {
+                **asdict(rung),
+                "bits_per_character": rung.bits / self.characters,
+                "bits_per_word": rung.bits / self.words if self.words else None,
+                "times_best": rung.bits / self.best.bits if self.best.bits else None,
+            }
+            for rung in self.rungs
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, full precision; infinities stay floats."""
+        steps = [{**asdict(step), "significant": step.significant} for step in self.steps]
+        return {**asdict(self), "rungs": self.to_rows(), "steps": steps}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each rung, the fewest bits first; `interval` as two columns.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        rows = self.to_rows()
+        for row in rows:
+            row["interval_low"], row["interval_high"] = row.pop("interval") or (None, None)
+        return data_frame(rows)
+
+    def _in_brief(self) -> str:
+        best = self.best
+        return f"{best.name} is the best of {len(self.rungs)}: {best.bits_per_byte:.4f} bits per byte"
+
+
+def rung_of(
+    evaluation: Evaluation, costs: SegmentColumns, what: str, *, seconds: float | None = None, own: bool = False
+) -> MeasuredRung:
+    """Return an evaluated model as a rung.
+
+    Args:
+        evaluation: of the whole text, with its bytes.
+        costs: what each segment costs.
+        what: the model is, in words.
+        seconds: that it took to learn and predict.
+        own: it is a model of the user's.
+
+    Raises:
+        InputError: the evaluation has no bits per byte.
+    """
+    if evaluation.bits_per_byte is None or not evaluation.bytes:
+        raise InputError(f"{evaluation.model}: bits per byte are not known, as the text has no bytes")
+    whole = evaluation.scored_share in (None, 1.0)
+    rung = Baseline(
+        evaluation.model,
+        what,
+        evaluation.bits_per_byte * evaluation.bytes,
+        evaluation.bits_per_byte,
+        trained=not own,
+        own=own,
+        bound=evaluation.bits_per_byte_is_bound,
+        interval=costs.interval() if whole else None,
+        seconds=seconds,
+    )
+    return MeasuredRung(rung, evaluation, costs if whole and not rung.bound else None)
+
+
+def ladder_of(
+    measured: Sequence[MeasuredRung],
+    compressed: Iterable[Baseline],
+    training: TextReport,
+    scored: TextReport,
+    *,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+) -> Ladder:
+    """Put rungs in order, and test neighbors.
+
+    Args:
+        measured: models, one or more, on all of the test text.
+        compressed: what is not a model of the training text.
+        training: what was read of the training text.
+        scored: what was read of the test text.
+        seed: of the permutation tests.
+        threads: how many; no number depends on it.
+    """
+    rungs = in_order([*(one.rung for one in measured), *compressed])
+    first = measured[0].evaluation
+    return Ladder(
+        rungs=rungs,
+        steps=_steps(measured, seed, threads),
+        segments=first.segments,
+        words=first.words or 0,
+        characters=scored.characters,
+        bytes=scored.bytes,
+        training_bytes=training.bytes,
+        fingerprints={"text": scored.sha256, "training_text": training.sha256},
+        notes=tuple(_notes(measured, training, scored)),
+    )
+
+
+def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextReport) -> Iterator[str]:
+    """Yield what must be known of the rungs, the most important first."""
+    if any(one.rung.bound for one in measured):
+        yield "≥: a lower bound, as part of the text is not predicted; the rung may stand lower than here, and is not tested"
+    for one in measured:
+        if one.evaluation.scored_share is not None and one.evaluation.scored_share < 1.0:
+            yield f"{one.rung.name}: leaves out part of the text, as its protocol does: its place on the ladder is not exact"
+    independence = next((one.evaluation.independence for one in measured if one.evaluation.independence), "")
+    if independence:
+        yield f"95 % intervals and p-values: {independence}"
+    yield from (f"training text: {note}" for note in training.notes())
+    yield from (f"test text: {note}" for note in scored.notes())
+
+
+def _steps(measured: Iterable[MeasuredRung], seed: int, threads: int | None) -> tuple[LadderStep, ...]:
+    """Return the steps between neighbors of which it is known what each segment costs, from the top, tested."""
+    rungs = sorted((one for one in measured if one.costs is not None), key=lambda one: (one.rung.bits, one.rung.name))
+    steps = [_step(better, worse, seed, threads) for better, worse in pairwise(rungs)]
+    adjusted = holm([step.p_value for step in steps])
+    return tuple(replace(step, p_value_holm=p) for step, p in zip(steps, adjusted, strict=True))
+
+
+def _step(better: MeasuredRung, worse: MeasuredRung, seed: int, threads: int | None) -> LadderStep:
+    first, second = better.costs, worse.costs
+    assert first is not None
+    assert second is not None
+    names = better.rung.name, worse.rung.name
+    difference = worse.rung.bits_per_byte - better.rung.bits_per_byte
+    zeros = first.zeros + second.zeros
+    paired = Paired((first.nats, second.nats), zeros, first.bytes[:, None], first.documents)
+    spread = None if zeros.any() else paired.spreads()[0]
+    if spread is None:
+        return LadderStep(*names, difference, None, None)
+    interval = spread.interval()
+    ends = nats_to_bits(interval.low), nats_to_bits(interval.high)
+    return LadderStep(*names, difference, ends, paired.p_value(spread, DEFAULT_TRIALS, seed, threads))

@@ -1,0 +1,134 @@
+"""Ladders: what a text costs without a network, in one column of bits per byte, and where your models stand in it.
+
+`diagnosis.py` shows the rungs below one model with the same table and chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lmgauge.evaluation.diagnosis.baselines import Baseline
+from lmgauge.evaluation.ladder import Ladder, LadderStep
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import in_words, number, p_equals
+
+_TITLE = "the ladder a network must climb: bits per byte of the test text"
+
+
+def blocks(ladder: Ladder) -> doc.Document:
+    """Return where your models stand, the rungs, a chart of them, and the tests between neighbors.
+
+    Args:
+        ladder: of one test text.
+    """
+    sizes = f"{ladder.bytes:,} bytes, {ladder.words:,} words; training text: {ladder.training_bytes:,} bytes"
+    return (
+        *_verdicts(ladder),
+        doc.Text(sizes),
+        table(ladder.rungs, ladder.best, _TITLE, words=ladder.words, characters=ladder.characters),
+        chart(ladder.rungs, "The ladder a network must climb"),
+        *_steps(ladder.steps),
+        *doc.notes(ladder.notes),
+    )
+
+
+def _verdicts(ladder: Ladder) -> Iterator[doc.Verdict]:
+    """Say of each of your models which rungs it is above; without one, what a network must beat."""
+    yours = [rung for rung in ladder.rungs if rung.own]
+    if not yours and ladder.baselines:
+        untrained = next((rung for rung in ladder.baselines if not rung.trained), None)
+        beside = f"; {untrained.name}, which has learned nothing, needs {_bits(untrained)}" if untrained else ""
+        yield doc.Verdict("fact", f"A network must beat {ladder.best.name}: {_bits(ladder.best)} bits per byte{beside}.")
+    for rung in yours:
+        yield _verdict(rung, ladder)
+
+
+def _verdict(rung: Baseline, ladder: Ladder) -> doc.Verdict:
+    above = next((one for one in reversed(ladder.baselines) if one.bits <= rung.bits), None)
+    below = next((one for one in ladder.baselines if one.bits > rung.bits), None)
+    parts = [f"{rung.name}: {_bits(rung)} bits per byte"]
+    if above is not None:
+        parts.append(f"loses to {above.name} ({_bits(above)}{_tested(above, rung, ladder)})")
+    if below is not None:
+        more = f"{number(below.bits / rung.bits, 2)} times as many" if rung.bits else "more"
+        parts.append(f"beats {below.name} ({_bits(below)}, {more}{_tested(rung, below, ladder)})")
+    level: doc.Level = "bad" if above is not None else "unknown" if rung.bound else "good"
+    return doc.Verdict(level, "; ".join(parts) + ".")
+
+
+def _tested(better: Baseline, worse: Baseline, ladder: Ladder) -> str:
+    p = next((s.p_value_holm for s in ladder.steps if (s.better, s.worse) == (better.name, worse.name)), None)
+    return "" if p is None else f", {p_equals(p)}"
+
+
+def _bits(rung: Baseline) -> str:
+    return in_words(doc.Number(rung.bits_per_byte, 3, bound=rung.bound))
+
+
+def table(
+    rungs: Sequence[Baseline], reference: Baseline | None, title: str, *, words: int = 0, characters: int = 0
+) -> doc.Table:
+    """Return rungs as a table; columns in which nothing would stand are left out.
+
+    Args:
+        rungs: in order.
+        reference: what each is compared with; None where its bits are not known.
+        title: of the table.
+        words: of the text; 0 for no such column, and none of seconds.
+        characters: of the text; 0 for no such column.
+    """
+    own = tuple(i for i, rung in enumerate(rungs) if rung.own)
+    bits = [doc.Number(rung.bits_per_byte, 3, bound=rung.bound) for rung in rungs]
+    columns = [doc.labels("", [rung.name for rung in rungs]), doc.Column("bits/byte", bits)]
+    if any(rung.interval for rung in rungs):
+        columns.append(doc.Column("95 % interval", [doc.between(rung.interval, 3) for rung in rungs], drop=3))
+    columns.append(_compared(rungs, reference))
+    for heading, count in (("bits/word", words), ("bits/char", characters)):
+        if count:
+            per = [doc.Number(rung.bits / count, 3, bound=rung.bound) for rung in rungs]
+            columns.append(doc.Column(heading, per, drop=4 if heading == "bits/word" else 5))
+    if any(rung.trained for rung in rungs):
+        seen = ["" if rung.own else "yes" if rung.trained else "no" for rung in rungs]
+        columns.append(doc.Column("has seen the training text", seen, drop=6, align="left"))
+    if words and any(rung.seconds is not None for rung in rungs):
+        columns.append(doc.numbers("seconds", [rung.seconds for rung in rungs], 1, "fixed", drop=2))
+    columns.append(doc.labels("what it is", [rung.what for rung in rungs], wraps=True, drop=1))
+    return doc.Table(tuple(columns), title, own)
+
+
+def _compared(rungs: Sequence[Baseline], reference: Baseline | None) -> doc.Column:
+    known = None if reference is None or not reference.bits else reference.bits
+    times = [doc.Number(None if known is None else rung.bits / known, 2, "times") for rung in rungs]
+    cells = ["" if rung == reference else cell for rung, cell in zip(rungs, times, strict=True)]
+    return doc.Column(f"compared with {'the model' if reference is None or reference.own else 'the best'}", cells, 2)
+
+
+def chart(rungs: Sequence[Baseline], title: str) -> doc.ChartData:
+    """Return a bar for each rung, and a line at the best of your models.
+
+    Args:
+        rungs: in order.
+        title: of the chart.
+    """
+    finite = [rung for rung in rungs if rung.bits_per_byte < float("inf")]
+    own = next((rung for rung in finite if rung.own), None)
+    series = doc.series("bits per byte", [rung.name for rung in finite], [rung.bits_per_byte for rung in finite])
+    made = doc.ChartData("baselines", title, "code", "bits per byte", "bits", (series,), kind="bars", better="lower")
+    return made if own is None or not own.bits else replace(made, rule=own.bits_per_byte, rule_name=own.name)
+
+
+def _steps(steps: Sequence[LadderStep]) -> Iterator[doc.Table]:
+    if steps:
+        differences = [doc.Number(step.difference, 4, "signed") for step in steps]
+        yield doc.Table(
+            (
+                doc.labels("", [step.worse for step in steps]),
+                doc.labels("compared with", [step.better for step in steps]),
+                doc.Column("bits/byte more", differences),
+                doc.Column("95 % interval", [doc.between(step.interval, 4, "signed") for step in steps]),
+                doc.numbers("p", [step.p_value_holm for step in steps], form="p"),
+            ),
+            "neighbors on the ladder, paired",
+            footnotes=("p adjusted for the number of pairs (Holm)",) if len(steps) > 1 else (),
+        )
