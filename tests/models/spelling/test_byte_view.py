@@ -22,7 +22,20 @@ LINES = [
     *("  leading and trailing  ", "", "the theme then", "tabs\tare here", "x y z", "日本 語"),
 ] * 2
 TEXTS = [
-    *("", " ", "the cat", " the  cat \t", "日本語", "unseen thx", "€7 €5", "thé", "a\x85b", "\u3000", "😀 <unk>", "\t\t the"),
+    *(
+        "",
+        " ",
+        "the cat",
+        " the  cat \t",
+        "日本語",
+        "unseen thx",
+        "€7 €5",
+        "thé",
+        "a\x85b",
+        "\u3000",
+        "😀 <unk>",
+        "\t\t the",
+    ),
     *("the  the  the", "ä", "<s> </s>"),
 ]
 _FIRST = 3
@@ -113,7 +126,12 @@ def test_spans_and_kinds_are_those_of_bytes() -> None:
     assert scored.tokens == ("<0xC3>", "<0xA4>", "<0x20>", "<0x62>", "</s>")
     assert scored.kinds == ("token",) * 4 + ("eos",)
     assert scored.spans == ((0, 1), (1, 2), (2, 3), (3, 4), (4, 4))
-    assert (view.label, view.tokenizer.name, view.blocks_are_independent, view.tolerance) == ("wb3+spelled", "byte", True, 0.0)
+    assert (view.label, view.tokenizer.name, view.blocks_are_independent, view.tolerance) == (
+        "wb3+spelled",
+        "byte",
+        True,
+        0.0,
+    )
     (batch,) = view.score(Corpus.from_strings(["a", "b"]), spans=False)
     assert not len(batch.ends)
 
@@ -128,7 +146,9 @@ def test_unseen_bytes_share_what_unk_has() -> None:
     assert all(logprob > -np.inf for scored in rows(view) for logprob in scored)
 
 
-@pytest.mark.parametrize("begin", [b"\xff", b"the \xe2\x28", b"\x80", b"a\x00b", b"\xed\xa0", b"\xf4\x90", b"\xc0", b"\xe0\x80"])
+@pytest.mark.parametrize(
+    "begin", [b"\xff", b"the \xe2\x28", b"\x80", b"a\x00b", b"\xed\xa0", b"\xf4\x90", b"\xc0", b"\xe0\x80"]
+)
 @pytest.mark.parametrize("model", [spelled("witten-bell"), spelled("witten-bell", tokenizer="character")])
 def test_after_what_cannot_be_text_all_bytes_are_alike(model: SpelledModel, begin: bytes) -> None:
     view, ids = ByteView(model), [BOS, *(_FIRST + byte for byte in begin)]
