@@ -279,7 +279,7 @@ def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextR
             yield f"{one.rung.name}: leaves out part of the text, as its protocol does: its place on the ladder is not exact"
     independence = next((one.evaluation.independence for one in measured if one.evaluation.independence), "")
     if independence:
-        yield f"95 % intervals and p-values: {independence}"
+        yield f"95 % intervals and p-values: {independence}."
     yield from (f"training text: {note}" for note in training.notes())
     yield from (f"test text: {note}" for note in scored.notes())
 
