@@ -85,8 +85,7 @@ def learned(content: Mapping[str, Any]) -> list[str]:
     return [
         f"spelling: learned from {speller['words']:,} words of {speller['alphabet']:,} different characters, order "
         f"{speller['order']}; it gives {percent(speller['known_mass'])} to words that are known and never spelled",
-        f"white space: {separators['seen']:,} places, {percent(single)} a single space; {number(separators['bits'], 4)} "
-        "bits each",
+        f"white space: {separators['seen']:,} places, {percent(single)} a single space; {separators['bits']:.4f} bits each",
     ]
 
 
