@@ -1,14 +1,14 @@
 """Four kinds of models in one column of bits per byte, on four texts, with tests of their differences.
 
-    python benchmarks/one_column.py             # about 20 minutes of CPU, nearly all of it to train the Transformers
+    python benchmarks/one_column.py             # about 15 minutes of CPU, nearly all of it to train the Transformers
     python benchmarks/one_column.py --text PTB
     python benchmarks/one_column.py --quick     # a small part of one text and a tiny network
 
 A 5-gram of words that spells unseen ones, a 12-gram of characters, a 12-gram of bytes, and a small Transformer over 2,000
-subwords (2 layers, 128 wide, 0.7 million parameters, as many passes as come to 10 MB of text). All four learn from the same
-text, at most 5 MB of it, and give every text a probability; `lmgauge.compare` holds each against the words, and p-values are
-adjusted for the three comparisons (Holm). n-gram models are modified Kneser-Ney; words that occur once are spelled. Texts
-come from the folder LMGAUGE_DATA. Everything that is trained stays in the cache folder.
+subwords: 2 layers, 128 wide, 0.7 million parameters; ten passes over Shakespeare, one over the others, two to five minutes
+of a core. All four learn from the same text, at most 5 MB of it, and give every text a probability; `lmgauge.compare` holds
+each against the words, and p-values are adjusted for the three comparisons (Holm). n-gram models are modified Kneser-Ney;
+words that occur once are spelled. Texts come from the folder LMGAUGE_DATA. All that is trained stays in the cache folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NETWORK: dict[str, Any] = {
     "embedding_size": 128, "hidden_size": 512, "num_layers": 2, "dropout": 0.1, "learning_rate": 2e-3, "warmup": 200,
     "batch_size": 8, "steps": 128,
 }  # fmt: skip
-PASSES_MB = 10.0  # of text, over all epochs
+SMALL_MB = 2.0  # a text below it is read ten times by the network, larger ones once
 LARGEST_MB = 5.0
 AUDITED_BYTES = 600
 HEAD = ("model", "bits per byte", "over words", "95 % interval", "p", "audit")
@@ -51,7 +51,7 @@ def transformer(texts: Texts, *, quick: bool) -> Path:
     path = exact_models.models_folder(texts) / f"transformer{'-quick' if quick else ''}"
     if not (path / "config.json").exists():
         megabytes = texts.train.stat().st_size / harness.MB
-        epochs = 1 if quick else max(1, round(PASSES_MB / megabytes))
+        epochs = 10 if megabytes < SMALL_MB and not quick else 1
         harness.note(f"{texts.name}: training a Transformer, {epochs} epochs")
         began = time.process_time()
         lmgauge.train_neural(

@@ -165,7 +165,7 @@ def bits_per_word(sample: Sample, choice: Choice) -> float:
         nats = np.concatenate([np.where(t.zeros > 0, -np.inf, t.nats) for t in totals])
         unseen = np.concatenate([t.unseen for t in totals])
         if choice.unit == "character":
-            nats += [foreign.logprobs(text) if n else 0.0 for text, n in zip(texts, unseen.tolist(), strict=True)]
+            nats += np.where(unseen > 0, foreign.logprobs(texts), 0.0)
         return nats
 
     left = -math.expm1(math.log(math.fsum(np.exp(logprobs([*sample.known, ""])).tolist())))

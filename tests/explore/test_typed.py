@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.explore.conftest import Served, models
 
+import lmgauge
 from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Rank
 from lmgauge.explore import typed
@@ -121,3 +122,16 @@ def test_without_a_model_nothing_is_scored(two: Served) -> None:
 
 def test_nothing_typed_is_no_error(model: Typed) -> None:
     assert model.score("")["events"] == 1  # an empty line: its end
+
+
+def test_unseen_words_that_are_spelled_show_what_their_letters_cost() -> None:
+    text = Corpus.from_strings(["the cat sees it", "a dog sees"] * 2)
+    spelled = lmgauge.train("witten-bell", text, order=2, vocabulary="spelled")
+    (passage,) = Typed(spelled, "s").score("the  quokka")["passages"]
+    (run,) = passage["runs"]
+    assert unpacked(run["kinds"]) == [0, 3, 2]
+    scored = next(spelled.score(Corpus.from_strings(["the  quokka"])))
+    for name in ("spelling", "separator"):
+        bits = [0.05 * steps for steps in unpacked(run["columns"][name])]
+        assert bits == pytest.approx((-scored.extra[name] / math.log(2)).tolist(), abs=0.026)
+    assert len(run["tops"][1]) == 5

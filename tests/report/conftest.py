@@ -18,6 +18,7 @@ from lmgauge.api.prune import PrunedModel
 from lmgauge.api.split import SplitText
 from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
+from lmgauge.evaluation.diagnosis.spelling_costs import LengthOfWords, PartOfBits, SpelledWord, SpellingCosts
 from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
@@ -59,6 +60,7 @@ from lmgauge.report import (
     rescore,
     scored_text,
     shards,
+    spelling,
     split,
     stored_base,
     tasks,
@@ -132,6 +134,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "rescored": rescored(models[0]),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
         "mixture": lmgauge.mix([*models], test),
+        "spelled": lmgauge.train("witten-bell", train, order=2, min_count=2, reserved="escape", vocabulary="spelled"),
         "static": lmgauge.mix([*models], test, static=True),
         "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
         "training": training(),
@@ -283,6 +286,13 @@ def output() -> ShownSegment:
     return ShownSegment(0, HOSTILE, (LONG,), (HOSTILE,), (Output(HOSTILE, 0.5, align("a\x1b[1m b", f"a {LONG}")),))
 
 
+def spelling_costs() -> SpellingCosts:
+    """What spelling costs, of words from a hostile text."""
+    parts = tuple(PartOfBits(part, 9, 2.5, 0.2) for part in ("known", "unseen", "letters", "white space", "ends"))
+    words = SpelledWord(HOSTILE, 2, 9.5), SpelledWord(LONG, 1, 40.0)
+    return SpellingCosts(parts, words, (LengthOfWords(3, 3, 2, 6, 12.0), LengthOfWords(30, None, 1, 34, 40.0)))
+
+
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "evaluations": lambda it: evaluations.blocks(it["evaluations"], HOSTILE),
     "overview": lambda it: it["overview"],
@@ -300,6 +310,11 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "protocols": lambda it: protocols.blocks(it["protocols"]),
     "audit": lambda it: audit.blocks(it["audit"]),
     "mixture": lambda it: mixture.blocks(it["mixture"], name=HOSTILE, paths=[HOSTILE, LONG]),
+    "spelled": lambda it: (
+        *spelling.model_blocks(it["spelled"], name=HOSTILE),
+        *spelling.model_blocks(it["spelled"], name=LONG),
+    ),
+    "spelling": lambda it: spelling.blocks(replace(it["diagnosis"], spelling=spelling_costs())),
     "tasks": lambda it: tasks.blocks(it["tasks"]),
     "alignments": lambda it: alignments.blocks(it["alignments"]),
     "errors": lambda it: alignments.error_blocks(errors_by_system(it["alignments"]), 3),
@@ -367,6 +382,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(metrics.bleu(**texts), metrics.chrf(**texts), metrics.ter(**texts), rate, labels, systems[0].score),
         *(it["alignments"][0], it["alignments"][0].alignment, errors_by_system(it["alignments"])[HOSTILE]),
         *(it["correlation"], lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), it["split"], it["mixture"], it["training"]),
+        it["spelled"],
         it["shard"],
         it["selection"],
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),

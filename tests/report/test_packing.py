@@ -92,3 +92,10 @@ def test_none_is_the_largest_number_of_a_column() -> None:
     (run,) = packed(passage("ab", [1, 2], [1.0, 1.0], occurrences=np.array([-1, 254]), context=np.array([-1, 255])))
     assert numbers(run["columns"]["occurrences"]) == [255, 254]
     assert numbers(run["columns"]["context"]) == [65535, 255]
+
+
+def test_letters_and_white_space_are_steps_as_bits_are() -> None:
+    parts = {"spelling": np.array([0.0, 30.01]), "separator": np.array([0.0, 0.1])}
+    (run,) = packed(passage("ab", [1, 2], [1.0, 40.0], **parts))
+    assert numbers(run["columns"]["spelling"]) == [0, 600]
+    assert numbers(run["columns"]["separator"]) == [0, 2]

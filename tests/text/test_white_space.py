@@ -31,7 +31,7 @@ def test_bytes_of_white_space(text: str) -> None:
 
 @given(texts, st.lists(st.integers(0, 30)), st.booleans())
 def test_white_space_before_spans(text: str, cuts: list[int], unicode: bool) -> None:
-    text = text.replace("\0", "")
+    text = text.replace("\0", "").replace("\r\n", "\r")
     (block,) = Corpus.from_strings([text])
     characters = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
     bounds = np.array([len(text[:at].encode()) for at in characters])

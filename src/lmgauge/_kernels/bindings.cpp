@@ -270,6 +270,7 @@ NB_MODULE(_native, m) {
     bind_ter(m);
     bind_kenlm(m);
     bind_partition(m);
+    bind_separators(m);
 
     // ---- ARPA
     m.def("parse_arpa_lines", [](Array<std::uint8_t> data, int order, MutableArray<double> probability, MutableArray<double> backoff,

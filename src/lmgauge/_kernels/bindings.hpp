@@ -127,3 +127,4 @@ void bind_edit_distance(nb::module_& m);
 void bind_ter(nb::module_& m);
 void bind_kenlm(nb::module_& m);
 void bind_partition(nb::module_& m);
+void bind_separators(nb::module_& m);

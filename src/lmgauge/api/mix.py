@@ -135,7 +135,8 @@ def mix(
     Raises:
         InputError: the tokenizers differ, or the vocabularies of networks, or the text is empty.
         UsageError: some models are spelled and another one cannot be read as bytes, fewer than two models, weights that are
-            not shares of 1, neither weights nor text, an output that would replace an input, or `static` for models that do not back off.
+            not shares of 1, neither weights nor text, an output that would replace an input, or `static` for models that do
+            not back off.
 
     Example:
         >>> from lmgauge import Corpus, train

@@ -42,11 +42,11 @@ def spell(
     Args:
         model: of words or characters that predicts the ends of lines and has an `<unk>`, or its path: an n-gram model, one
             of classes, a network, a mixture of such, an ARPA file or a binary of KenLM.
-        train: the text to learn from, best that which the model was trained on: a path, several, or a `Corpus`. Nothing else
-            than its rare words and its white space counts.
+        train: the text to learn from, best that which the model was trained on: a path, several, or a `Corpus`. Only
+            its words and its white space count.
         output: the folder to write; that of the model itself adds the speller to it. None writes nothing.
         order: characters of the speller's longest n-grams, 1 or more.
-        max_count: it learns from the words that occur at most this often in the text, each once; 1 or more.
+        max_count: it learns only from the words that occur at most this often in the text, 1 or more; None: from all.
         replace: whether a speller that the model has already is replaced.
         tokenizer: of an ARPA file or a binary of KenLM, which do not say it: as `lmgauge.train` takes it.
         threads: how many; nothing depends on it.

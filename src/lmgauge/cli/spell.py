@@ -11,7 +11,7 @@ from lmgauge.cli.options import json_option, read_texts, reading_settings, threa
 from lmgauge.cli.say import say, showing_progress
 from lmgauge.text.reading_options import ReadingOptions
 
-_ORDER, _MAX_COUNT = 6, 1  # as `lmgauge.models.spelling.learn` has them, which is slow to import; a test holds them together
+_ORDER = 8  # as `lmgauge.models.spelling.learn` has it, which is slow to import; a test holds them together
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class _Choices:
     """How the spelling is learned, and of what model: arguments of `lmgauge.spell`."""
 
     order: int
-    max_count: int
+    max_count: int | None
     tokenizer: str | None
     replace: bool
 
@@ -42,9 +42,7 @@ class _Choices:
     _Choices,
     "Speller",
     whole_number("--order", default=_ORDER, help="Characters of its longest n-grams."),
-    whole_number(
-        "--max-count", default=_MAX_COUNT, help="It learns from the words that occur at most this often, each once."
-    ),
+    whole_number("--max-count", help="Learn only from the words that occur at most this often.  [default: all words]"),
     click.option("--tokenizer", help="ARPA and KenLM files: how text is cut into their words.  [default: whitespace]"),
     click.option("--replace", is_flag=True, help="Replace the speller that the model has already."),
 )

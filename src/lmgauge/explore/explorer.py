@@ -28,7 +28,7 @@ ReportOf = Callable[[Sequence[Run]], str]
 _MOST_RUNS = 2
 _FIGURES = (
     *("perplexity", "interval", "bits_per_byte", "bits_per_byte_is_bound", "events", "segments", "bytes", "oov"),
-    *("zero_probability_events", "independence", "unit", "context"),
+    *("oov_policy", "zero_probability_events", "independence", "unit", "context"),
 )
 
 

@@ -32,7 +32,7 @@ def blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     one = result.unit if result.unit in ("word", "character") else "token"
     names = {
         KNOWN: f"known {one}s",
-        UNSEEN: f"unseen {one}s: that one comes",
+        UNSEEN: f"unseen {one}s: the event <unk>",
         LETTERS: f"unseen {one}s: their letters" if one == "word" else f"unseen {one}s: which it is",
         SPACE: "white space between words",
         ENDS: "line ends",
@@ -42,16 +42,16 @@ def blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     columns = [
         doc.labels("", labels),
         doc.numbers("events", [part.events for part in costs.parts], form="count", drop=2),
-        doc.numbers("bits in all", bits, 0, drop=3),
+        doc.numbers("bits in all", bits, 0, "fixed", drop=3),
         doc.numbers("share of bits", [part.share for part in costs.parts], 2, "percent"),
         doc.Column("", [doc.Bar(max(0.0, part.share)) for part in costs.parts], drop=1, align="left"),
-        doc.numbers("bits each", [part.bits / part.events for part in costs.parts], 3),
+        doc.numbers("bits each", [part.bits / part.events for part in costs.parts], 3, "fixed"),
     ]
     if result.bytes:
-        columns.append(doc.numbers("bits/byte", [total / result.bytes for total in bits], 4))
+        columns.append(doc.numbers("bits/byte", [total / result.bytes for total in bits], 4, "fixed"))
     yield doc.Table(tuple(columns), "where the bits go: known and unseen words, letters, white space, line ends")
-    series = doc.series("share of bits", labels, [part.share for part in costs.parts])
-    yield doc.ChartData("spelling", "Where the bits go", "part", "share of bits", "", (series,), kind="bars")
+    series = doc.series("share of bits", labels, [round(100 * part.share, 2) for part in costs.parts])
+    yield doc.ChartData("spelling", "Where the bits go", "part", "share of bits", "%", (series,), kind="bars")
     if costs.dearest and one == "word":
         words = (
             doc.labels("", [word.word for word in costs.dearest]),
@@ -85,8 +85,7 @@ def learned(content: Mapping[str, Any]) -> list[str]:
     return [
         f"spelling: learned from {speller['words']:,} words of {speller['alphabet']:,} different characters, order "
         f"{speller['order']}; it gives {percent(speller['known_mass'])} to words that are known and never spelled",
-        f"white space: {separators['seen']:,} places, {percent(single)} a single space; {number(separators['bits'], 4)} "
-        "bits each",
+        f"white space: {separators['seen']:,} places, {percent(single)} a single space; {separators['bits']:.4f} bits each",
     ]
 
 

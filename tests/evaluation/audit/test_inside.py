@@ -1,4 +1,4 @@
-"""Spelled models pass the audit, all bytes proved; those that pay too little for letters or white space fail: it says why."""
+"""Spelled models pass the audit, all bytes proved; what pays too little for letters or blanks fails, and it says why."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge.models.spelling.separators import EMPTY, FIRST, INNER, LAST, Separators
+from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST, around
+from lmgauge.models.spelling.separators import Separators
 from lmgauge.scores import EOS_KIND, OOV, SPELLED
 from lmgauge.text.white_space import WHITE_SPACE
 
@@ -21,7 +22,7 @@ TOKENIZERS = ("whitespace", "treebank", "icu")
 hostile = st.text(
     st.sampled_from(f"{WHITE_SPACE}{WHITE_SPACE}   ab.,'\"(n1é三ไท\u0301\u0301\u200d\u200b\ufeff\u202e😀<unk>/s")
     | st.characters(codec="utf-8")
-).map(lambda text: text.replace("\0", ""))
+).map(lambda text: text.replace("\0", "").replace("\r", ""))
 
 
 @cache
@@ -42,7 +43,7 @@ def said(model: lmgauge.SpelledModel, texts: list[str]) -> list[str]:
         owner = np.repeat(np.arange(len(block)), batch.segment_events)
         separators = Separators.of_rows(block, batch, divided=model.separators.divided)
         unseen = np.flatnonzero(batch.kind == OOV)
-        words = model._words(block, batch, owner, unseen)
+        words = model._words(block, batch, model.separators.score(block, batch))
         letters = {row: words.text(i).decode() for i, row in enumerate(unseen.tolist())}
         pieces = [""] * len(block)
         for row, segment in enumerate(owner.tolist()):
@@ -86,7 +87,7 @@ def test_words_that_begin_in_given_text_are_spelled_whole(tokenizer: str, before
     (block,) = lmgauge.Corpus.from_strings([text], given=[before])
     batch = model.inner.score_block(block, spans=True)
     unseen = np.flatnonzero(batch.kind == OOV)
-    words = model._words(block, batch, np.zeros(len(batch), np.int64), unseen)
+    words = model._words(block, batch, model.separators.score(block, batch))
     (joined,) = lmgauge.Corpus.from_strings([before + text])
     tokens = model.tokenizer.tokenize(joined).strings()[-(len(batch) - 1) :]
     assert [words.text(i) for i in range(len(words))] == [tokens[row] for row in unseen.tolist()]
@@ -100,6 +101,25 @@ def test_words_that_begin_in_given_text_are_spelled_whole(tokenizer: str, before
 
 def _ends_white(text: str, model: lmgauge.SpelledModel) -> bool:
     return text.endswith(tuple(model.separators.alphabet))
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@given(st.lists(hostile.filter(bool), min_size=1, max_size=3), st.booleans())
+def test_the_kernel_sees_what_stands_around_separators(tokenizer: str, texts: list[str], is_given: bool) -> None:
+    model = model_of(tokenizer)
+    model_of_spaces = model.separators
+    before = [f'{text} "' for text in texts] if is_given else None
+    for block in lmgauge.Corpus.from_strings(texts, given=before):
+        batch = model.inner.score_block(block, spans=True)
+        places = Separators.of_rows(block, batch, divided=model_of_spaces.divided)
+        owner = np.repeat(np.arange(len(block)), batch.segment_events)
+        for row, segment in enumerate(owner.tolist()):
+            start = int(block.starts[segment] if block.given_starts is None else block.given_starts[segment])
+            begin, end = int(places.begins[row]), int(block.starts[segment] + batch.ends[row])
+            left, right = block.data[start:begin].tobytes(), block.data[begin + places.lengths[row] : end].tobytes()
+            right = b"" if batch.kind[row] == EOS_KIND else right
+            quoted = left.count(b'"') % 2 == 1
+            assert places.around[row] == around(left, right, quoted=quoted, divided=model_of_spaces.divided)
 
 
 def test_places() -> None:

@@ -81,7 +81,7 @@
     section.hidden = byId("report").hidden = !state.runs.length;
     const rows = state.runs.map(({ name, figures }) => [
       name, number(figures.perplexity, 2), between(figures.interval && [figures.interval.low, figures.interval.high], 2),
-      (figures.bits_per_byte_is_bound ? "≥ " : "") + number(figures.bits_per_byte, 4), whole(figures.events), whole(figures.oov),
+      (figures.bits_per_byte_is_bound ? "≥ " : "") + number(figures.bits_per_byte, 4), whole(figures.events), whole(figures.oov) + (figures.oov && figures.oov_policy === "spelled" ? ", spelled" : ""),
       whole(figures.zero_probability_events), whole(figures.segments), whole(figures.bytes),
     ]);
     const titles = ["", "perplexity", "95 %", "bits per byte", "events", "unseen words", "impossible", "segments", "bytes"];

@@ -6,6 +6,7 @@ row for each byte and for the end of each segment; the rows of a segment sum to 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import tee
@@ -34,6 +35,7 @@ from lmgauge.threads import map_in_order, thread_count
 
 _FIRST_BYTE = len(SPECIAL_TOKENS)
 _NUL = 0
+_READING = threading.Lock()
 _TOKENIZER = make_tokenizer("byte")
 _VOCABULARY = Vocabulary.from_tokens([f"<0x{byte:02X}>" for byte in range(256)], closed=True)
 
@@ -85,8 +87,12 @@ class ByteView(ScoresStrings):
         self.model = model
         self._inner = model.inner if isinstance(model, SpelledModel) else model
 
-    @cached_property
     def _reader(self) -> _Reader:
+        with _READING:  # one thread makes it: it may be as large as the model
+            return self._own_reader
+
+    @cached_property
+    def _own_reader(self) -> _Reader:
         if isinstance(self.model, SpelledModel) and self.model.speller is not None:
             return WordBytes(self.model)
         if self.model.tokenizer.unit == "character":
@@ -110,7 +116,7 @@ class ByteView(ScoresStrings):
 
     @property
     def blocks_are_independent(self) -> bool:
-        """Whether those of the model are."""
+        """True if those of the model are."""
         return self.model.blocks_are_independent
 
     @property
@@ -161,7 +167,7 @@ class ByteView(ScoresStrings):
             block.ends - block.starts + 1,
             encoded.ids,
             self.vocabulary,
-            self._reader.logprobs(block, batch, whole),
+            self._reader().logprobs(block, batch, whole),
             np.where(encoded.ids == EOS, EOS_KIND, TOKEN).astype(np.uint8),
             encoded.span_ends,
             lossy=encoded.lossy,
@@ -186,8 +192,8 @@ class ByteView(ScoresStrings):
         texts = [_text_of(part) for part in np.split(ids, np.flatnonzero(ids == EOS) + 1)]
         logprobs = np.full(len(self.vocabulary), -np.inf)
         following = None
-        if UNK not in ids and all(_is_text(text) for text in texts[:-1]):
-            following = self._reader.next_bytes(self._before(texts[:-1]), texts[-1])
+        if UNK not in ids and _FIRST_BYTE + _NUL not in ids and all(_is_text(text) for text in texts[:-1]):
+            following = self._reader().next_bytes(self._before(texts[:-1]), texts[-1])
         if following is None or not following.any():
             logprobs[_FIRST_BYTE + 1 :] = logprobs[EOS] = AFTER_IMPOSSIBLE
             return logprobs

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +19,8 @@ from lmgauge.text.vocabulary import EOS, SPECIAL_TOKENS, UNK
 END = 256
 """Beside the bytes 0 to 255: the end of the segment."""
 _LONGEST = 4
-_FIRST = np.array([0, 0, 0x80, 0x800, 0x10000], np.int64)  # the first code point whose UTF-8 has so many bytes
+_PREFIXES = 1 << 12
+_FIRST = np.array([0, 0, 0x80, 0x800, 0x10000], np.int64)  # the first code point of 2, 3, 4 bytes
 _LAST = np.array([0, 0x80, 0x800, 0x10000, 0x110000], np.int64)
 
 
@@ -34,7 +38,7 @@ class CharacterBytes:
         known = sorted((ord(token), i) for i, token in enumerate(tokens, len(SPECIAL_TOKENS)) if len(token) == 1)
         self._code_points = np.array([point for point, _ in known], np.int64)
         self._ids = np.array([i for _, i in known], np.int64)
-        self._ranges = RangeMasses(model, self._ids)
+        self._ranges = RangeMasses(model, self._ids, listed=False)
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
         """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats.
@@ -70,7 +74,8 @@ class CharacterBytes:
         rows = np.flatnonzero(unseen)
         size = UTF8_LENGTHS[block.data[begins[rows]]]
         points = [block.data[b : b + n].tobytes().decode() for b, n in zip(begins[rows], size, strict=True)]
-        shares[rows] = log_of(self._unseen[[ord(character) for character in points]])
+        if len(self._unseen):
+            shares[rows] = log_of(self._unseen[[ord(character) for character in points]])
         return shares
 
     def _mass(self, masses: Masses, events: Ints, low: Ints, high: Ints) -> Floats:
@@ -98,15 +103,23 @@ class CharacterBytes:
         following = np.zeros(END + 1)
         if not begun:
             following[END] = p[EOS]
+        possible, low, high, unseen = self._next(begun)
+        following[possible] = self._ranges.of_distribution(p, low, high) + p[UNK] * unseen
+        return following
+
+    @cached_property
+    def _next(self) -> Callable[[bytes], tuple[Ints, Ints, Ints, Floats]]:
+        """Return what gives the bytes that may follow others in a character, their ranges and shares of `<unk>`."""
+        return lru_cache(maxsize=_PREFIXES)(self._compute_next)
+
+    def _compute_next(self, begun: bytes) -> tuple[Ints, Ints, Ints, Floats]:
         texts = [begun + bytes([byte]) for byte in range(END)]
-        possible = [i for i, text in enumerate(texts) if may_begin_character(text)]
+        possible = np.array([i for i, text in enumerate(texts) if may_begin_character(text)], np.int64)
         data = np.frombuffer(b"".join(texts[i] for i in possible), np.uint8)
         low, high = _code_points(data, np.arange(len(possible)) * (len(begun) + 1), len(begun) + 1)
-        places = [np.searchsorted(self._code_points, bound) for bound in (low, high)]
-        following[possible] = range_sums(p[self._ids], *places)
-        if len(self._unseen):
-            following[possible] += p[UNK] * range_sums(self._unseen, low, high)
-        return following
+        places = [np.searchsorted(self._code_points, bound).astype(np.int64) for bound in (low, high)]
+        unseen = range_sums(self._unseen, low, high) if len(self._unseen) else np.zeros(len(possible))
+        return possible, places[0], places[1], unseen
 
 
 def split_characters(text: bytes) -> tuple[str, bytes] | None:

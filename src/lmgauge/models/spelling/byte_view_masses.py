@@ -53,10 +53,11 @@ def range_sums(values: Floats, low: Ints, high: Ints) -> Floats:
     some = np.flatnonzero(high > low)
     if not len(some):
         return sums
-    keys, which = np.unique(make_keys(low[some], high[some]), return_inverse=True)
+    first, last = int(low[some].min()), int(high[some].max())
+    keys, which = np.unique(make_keys(low[some] - first, high[some] - first), return_inverse=True)
     # From the last range to the first: reduceat adds up what lies between two of them as well, and then nothing does.
     bounds = np.stack((keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)), axis=1)[::-1].astype(np.int64)
-    each = np.add.reduceat(np.concatenate((values, [0.0])), bounds.reshape(-1))[::2]
+    each = np.add.reduceat(np.concatenate((values[first:last], [0.0])), bounds.reshape(-1))[::2]
     sums[some] = each[::-1][which]
     return sums
 
@@ -67,13 +68,14 @@ class RangeMasses:
     Args:
         model: of words or characters.
         order: int64 [n], ids of the tokens that ranges are made of, in their order.
+        listed: False adds up whole distributions in any case, as is best for small vocabularies and few questions.
 
     Attributes:
         order: the same, and then all other ids: a place for each token.
         places: int64 [vocabulary], the place of each id.
     """
 
-    def __init__(self, model: LanguageModel, order: Ints) -> None:
+    def __init__(self, model: LanguageModel, order: Ints, *, listed: bool = True) -> None:
         size = len(model.vocabulary)
         others = np.ones(size, bool)
         others[order] = False
@@ -81,7 +83,7 @@ class RangeMasses:
         self.places = np.empty(size, np.int64)
         self.places[self.order] = np.arange(size)
         self._model = model
-        self._backing_off = _BackingOff(model, self.places) if backs_off(model) else None
+        self._backing_off = _BackingOff(model, self.places) if listed and backs_off(model) else None
 
     def of_block(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Masses:
         """Return what answers for one block.
@@ -106,6 +108,17 @@ class RangeMasses:
             return self._summed(part, which, low, high)
 
         return masses
+
+    def of_distribution(self, p: Floats, low: Ints, high: Ints) -> Floats:
+        """Return masses of ranges in one distribution, float64 [n].
+
+        Args:
+            p: float64 [vocabulary], probabilities.
+            low: int64 [n], first places.
+            high: int64 [n], places behind the last.
+        """
+        first, last = int(low.min(initial=len(p))), int(high.max(initial=0))
+        return range_sums(p[self.order[first:last]], low - first, high - first)
 
     def _summed(self, whole: BlockDistributions, rows: Ints, low: Ints, high: Ints) -> Floats:
         """Return masses of ranges, each in a row of distributions that come in tiles."""

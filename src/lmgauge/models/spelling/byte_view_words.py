@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -37,7 +38,8 @@ from lmgauge.models.spelling.byte_view_masses import (
     segments_of,
 )
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.separators import EMPTY, FIRST, INNER, LAST, SeparatorModel, Separators
+from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
+from lmgauge.models.spelling.separators import SeparatorModel, Separators
 from lmgauge.models.spelling.speller import words_of
 from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch
 from lmgauge.text.encoding import encode
@@ -45,6 +47,7 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK
 from lmgauge.text.white_space import BETWEEN_WORDS
 
+_PREFIXES, _DISTRIBUTIONS = 1 << 12, 8
 _SMALLEST_SHARE = 1e-9
 """Of q of a prefix that is taken to be left for unseen words, where known ones have all but what rounding leaves."""
 
@@ -78,26 +81,12 @@ class WordBytes:
         assert model.separators is not None
         self.model, self._spelling, self._separators = model, model.spelling, _SeparatorBytes(model.separators)
         self._letters = CharacterBytes(model.speller.characters, model.speller.unseen)
-        self.ranges = RangeMasses(model.inner, self._order)
-
-    @cached_property
-    def _order(self) -> Ints:
-        return np.array(sorted(range(len(self._texts)), key=self._texts.__getitem__), np.int64) + len(SPECIAL_TOKENS)
-
-    @cached_property
-    def _texts(self) -> list[bytes]:
-        words = words_of(self.model.vocabulary)
-        return [words.text(i) for i in range(len(words))]
-
-    @cached_property
-    def _sorted(self) -> list[bytes]:
-        return [self._texts[i] for i in (self._order - len(SPECIAL_TOKENS)).tolist()]
-
-    @cached_property
-    def _q(self) -> Floats:
-        """Return q of the known words, in order."""
-        q = np.exp(self.model.spelling.speller.logprobs(words_of(self.model.vocabulary)))
-        return q[self._order - len(SPECIAL_TOKENS)]
+        words = words_of(model.vocabulary)
+        texts = [words.text(i) for i in range(len(words))]
+        order = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
+        self._sorted = [texts[i] for i in order.tolist()]
+        self._q = np.exp(model.speller.logprobs(words))[order]  # of the known words
+        self.ranges = RangeMasses(model.inner, order + len(SPECIAL_TOKENS))
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
         """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats.
@@ -166,10 +155,11 @@ class WordBytes:
                 low[place + size - 1], high[place + size - 1] = first, last
         spelled = segments_of(words)
         scored = self._letters_of(spelled)
-        with_ends = np.cumsum(sizes + 1)
-        total = np.cumsum(scored)
-        total -= np.repeat(np.concatenate(([0.0], total))[with_ends - sizes - 1], sizes + 1)
-        return _Words(bounds, low, high, self._unseen(np.exp(np.delete(total, with_ends - 1)), low, high))
+        letters = np.delete(scored, np.cumsum(sizes + 1) - 1)
+        for size in range(1, int(sizes.max(initial=0))):  # not by cumsum, whose digits would depend on the words before
+            places = bounds[:-1][sizes > size] + size
+            letters[places] += letters[places - 1]
+        return _Words(bounds, low, high, self._unseen(np.exp(letters), low, high))
 
     def _letters_of(self, words: Segments) -> Floats:
         """Return the log-probabilities of the bytes of words and of their ends, float64, nats."""
@@ -215,7 +205,7 @@ class WordBytes:
 
     def _within(self, ids: NDArray[np.uint32], begun: bytes) -> tuple[Floats, float]:
         """Return the probabilities of further bytes of a word that begins so, float64 [257], and that of its end."""
-        p = np.exp(self.model.inner.log_distribution(ids))
+        p = self._after(ids)
         masses = self._with_one_more(p, begun)
         total = self._mass(p, begun)
         if not total > 0:
@@ -229,6 +219,17 @@ class WordBytes:
                 ended *= float(np.exp(self._spelling.logprobs(segments_of([begun]))[0]))
         return masses / total, ended / total
 
+    def _after(self, ids: NDArray[np.uint32]) -> Floats:
+        """Return the distribution after some words, float64 [vocabulary]; each byte of a word asks for the same one."""
+        return self._distributions(ids.tobytes())
+
+    @cached_property
+    def _distributions(self) -> Callable[[bytes], Floats]:
+        def after(ids: bytes) -> Floats:
+            return np.exp(self.model.inner.log_distribution(np.frombuffer(ids, np.uint32)))
+
+        return lru_cache(maxsize=_DISTRIBUTIONS)(after)
+
     def _mass(self, p: Floats, begun: bytes) -> float:
         """Return the probability that a word begins with some bytes."""
         characters = split_characters(begun)
@@ -237,13 +238,23 @@ class WordBytes:
         if characters[1]:
             return float(self._with_one_more(p, begun[:-1])[begun[-1]])
         words = self._prefixes([begun])
-        return float((range_sums(p[self.ranges.order], words.low, words.high) + p[UNK] * words.unseen)[-1])
+        return float((self.ranges.of_distribution(p, words.low, words.high) + p[UNK] * words.unseen)[-1])
 
     def _with_one_more(self, p: Floats, begun: bytes) -> Floats:
         """Return the probabilities that a word begins with some bytes and each byte, float64 [257]; of no end."""
+        low, high, unseen = self._next(begun)
+        masses: Floats = self.ranges.of_distribution(p, low, high) + p[UNK] * unseen
+        return masses
+
+    @cached_property
+    def _next(self) -> Callable[[bytes], tuple[Ints, Ints, Floats]]:
+        """Return what gives the ranges of known words that begin with some bytes and each byte, and u of these."""
+        return lru_cache(maxsize=_PREFIXES)(self._compute_next)
+
+    def _compute_next(self, begun: bytes) -> tuple[Ints, Ints, Floats]:
         split = split_characters(begun)
         if split is None:
-            return np.zeros(END + 1)
+            return np.zeros(END + 1, np.int64), np.zeros(END + 1, np.int64), np.zeros(END + 1)
         characters = self._spelling.speller.characters
         ids = np.concatenate(([BOS], characters.vocabulary.ids(split[0]))).astype(np.uint32)
         q = self._letters.next_bytes(np.exp(characters.log_distribution(ids)), split[1])
@@ -252,8 +263,7 @@ class WordBytes:
         first, last = self._known(begun)
         bounds = [self._known(begun + bytes([byte]), first, last) for byte in range(END)]
         low, high = np.array([*bounds, (0, 0)], np.int64).T
-        masses: Floats = range_sums(p[self.ranges.order], low, high) + p[UNK] * self._unseen(q, low, high)
-        return masses
+        return low, high, self._unseen(q, low, high)
 
     def _between(self, ids: NDArray[np.uint32], word: bytes, before: str | None, gap: str) -> Floats:
         """Return the probabilities of what follows some white space, float64 [257].
@@ -264,7 +274,7 @@ class WordBytes:
             before: the separator before that word.
             gap: the white space so far.
         """
-        p = np.exp(self.model.inner.log_distribution(ids))
+        p = self._after(ids)
         e = float(p[EOS])
 
         def begun(text: str) -> tuple[float, float, float]:
@@ -311,7 +321,7 @@ class _SeparatorBytes:
 
     def _compute(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
         places = (INNER, LAST) if left else (FIRST, EMPTY)
-        a, b = (self._at(place, self._model.context_of(place, left, b"", before), text) for place in places)
+        a, b = (self._at(place, self._model.context_of(place, left, b"", before, quoted=False), text) for place in places)
         return a, b
 
     def _at(self, place: int, context: int, text: str) -> Floats:

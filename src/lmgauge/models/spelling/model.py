@@ -19,7 +19,7 @@ from lmgauge.errors import UsageError
 from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.scored_text import ScoresStrings
-from lmgauge.models.spelling.separators import SeparatorModel
+from lmgauge.models.spelling.separators import SeparatorModel, SeparatorScores
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
 from lmgauge.models.spelling.writing import EventWriter
@@ -29,7 +29,6 @@ from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
-from lmgauge.text.white_space import white_space_before
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
@@ -218,33 +217,33 @@ class SpelledModel(Shown, ScoresStrings):
         Returns:
             The same rows; nothing of the text is lost in them.
         """
-        owner = np.repeat(batch.segments - block.first, batch.segment_events)
-        unseen = np.flatnonzero(batch.kind == OOV)
-        words = self._words(block, batch, owner, unseen)
         spelling = np.zeros(len(batch))
+        parts = {SPELLING: spelling}
         if self.separators is None:
-            spelling[unseen] = [self.unseen_characters.logprob(words.text(i).decode()) for i in range(len(words))]
-            parts = {SPELLING: spelling}
+            unseen = np.flatnonzero(batch.kind == OOV)
+            spelling[unseen] = [self.unseen_characters.logprob(text) for text in _characters(block, batch, unseen)]
+            logprob = batch.logprob.copy()
         else:
-            spelling[unseen] = self.spelling.logprobs(words)
-            parts = {SPELLING: spelling, SEPARATOR: self.separators.logprobs(block, batch)}
+            separators = self.separators.score(block, batch)
+            unseen = separators.unseen
+            spelling[unseen] = self.spelling.logprobs(self._words(block, batch, separators))
+            parts[SEPARATOR] = separators.logprobs
+            logprob = batch.logprob + separators.logprobs
+        logprob[unseen] += spelling[unseen]
         kind = batch.kind.copy()
         kind[unseen] = SPELLED
-        logprob = batch.logprob + sum(parts.values())
         return replace(batch, logprob=logprob, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy))
 
-    def _words(self, block: Segments, batch: ScoreBatch, owner: NDArray[np.int64], rows: NDArray[np.int64]) -> Segments:
-        """Return the words of some rows as segments, without the white space before them."""
-        at = block.starts[owner[rows]]
-        begins, ends = at + batch.starts()[rows], at + batch.ends[rows]
-        if self.separators is not None:
-            begins += white_space_before(block, begins, ends, unicode=not self.separators.divided)
+    def _words(self, block: Segments, batch: ScoreBatch, separators: SeparatorScores) -> Segments:
+        """Return the words that are spelled: one that begins in the text given before its segment is spelled whole."""
+        words = separators.words
         if batch.before is not None:
-            firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[batch.segment_events > 0]
-            crossing = np.isin(rows, firsts[batch.before.crossing[batch.segment_events > 0]])
-            for i in np.flatnonzero(crossing).tolist():  # a word that begins in the given text is scored whole
-                begins[i] = self._begin_across(block, int(owner[rows[i]]))
-        return Segments(block.data, begins, ends, block.source)
+            owner = batch.row_segments()[separators.unseen] - block.first
+            ends = np.cumsum(batch.segment_events)
+            crossing = np.isin(separators.unseen, (ends - batch.segment_events)[batch.before.crossing])
+            for i in np.flatnonzero(crossing).tolist():
+                words.starts[i] = self._begin_across(block, int(owner[i]))
+        return words
 
     def _begin_across(self, block: Segments, i: int) -> int:
         """Return where the token begins that reaches from the text given before a segment into it."""
@@ -401,6 +400,14 @@ _OF_MIXTURES = ("components", "weights", "estimation", "read_as")
 _OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIXTURES))
 
 
+def _characters(block: Segments, batch: ScoreBatch, rows: NDArray[np.int64]) -> list[str]:
+    """Return the characters that some rows of a model of characters are."""
+    at = block.starts[batch.row_segments()[rows] - block.first]
+    begins, ends = at + batch.starts()[rows], at + batch.ends[rows]
+    characters = Segments(block.data, begins, ends, block.source)
+    return [characters.text(i).decode() for i in range(len(rows))]
+
+
 def refuse_unspellable(model: LanguageModel) -> None:
     """Refuse a model that no speller can make exact.
 
@@ -418,5 +425,10 @@ def refuse_unspellable(model: LanguageModel) -> None:
         problem = f"its normalizer {model.tokenizer.normalizer} changes the text, which no speller can give back"
     elif policy.line_ends != "event" or not policy.scores_first_tokens:
         problem = "it does not predict the ends of lines, so that a text has no probability; train it with </s>"
+        if hasattr(model, "options"):
+            problem = (
+                "as it was told to score, it does not predict all tokens and the ends of lines, so that a text has no "
+                "probability; leave out end, first-token and protocol"
+            )
     if problem:
         raise UsageError(f"{model.label}: {problem}")

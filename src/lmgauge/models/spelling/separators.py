@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,36 +21,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.scores import EOS_KIND, ScoreBatch
-from lmgauge.text.segments import Segments, is_white_space
-from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE, is_unicode_white_space, white_space_before
+from lmgauge._kernels import _native
+from lmgauge.models.spelling.separator_places import AROUND, INNER, PLACES, around, character_classes
+from lmgauge.scores import ScoreBatch
+from lmgauge.text.segments import Segments
+from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE
 
 if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer
 
-FIRST, INNER, LAST, EMPTY = range(4)
-"""Where a separator stands: before the first token, between tokens, behind the last one, in a segment without tokens."""
-_PLACES, _SIDES, _BEFORE = 4, 40, 8
+_BEFORE = 8
 _MOST_KNOWN = 64
-_NO_SIDE, _LETTER, _DIGIT, _OTHER, _CLITIC = range(5)
-
-
-def _classes() -> NDArray[np.int64]:
-    """Return the class of a character by a byte of its UTF-8, int64 [256]; each ASCII punctuation mark has its own."""
-    classes = np.full(256, _OTHER, np.int64)
-    following = _CLITIC + 1
-    for byte in range(33, 127):
-        character = chr(byte)
-        if character.isalpha() or character.isdigit():
-            classes[byte] = _LETTER if character.isalpha() else _DIGIT
-        else:
-            classes[byte] = following
-            following += 1
-    return classes
-
-
-_CLASS_OF = _classes()
-assert _CLASS_OF.max() < _SIDES
+_DENSE = 1 << 21  # keys that are counted in an array of all of them
 
 
 @dataclass(frozen=True)
@@ -59,7 +41,7 @@ class Separators:
 
     Attributes:
         place: int64 [rows], FIRST, INNER, LAST or EMPTY.
-        sides: int64 [rows], classes of the characters on both sides, in one number.
+        around: int64 [rows], what is around each, in one number, as `around` gives it.
         begins: int64 [rows], where each begins in the data of the block.
         lengths: int64 [rows], bytes of each.
         follows: bool [rows], True where another separator of the same segment comes before it.
@@ -67,7 +49,7 @@ class Separators:
     """
 
     place: NDArray[np.int64]
-    sides: NDArray[np.int64]
+    around: NDArray[np.int64]
     begins: NDArray[np.int64]
     lengths: NDArray[np.int64]
     follows: NDArray[np.bool_]
@@ -82,28 +64,13 @@ class Separators:
             batch: its rows, with spans.
             divided: True if ASCII white space, and nothing else, divides tokens (see `SeparatorModel`).
         """
-        owner = np.repeat(batch.segments - block.first, batch.segment_events)
-        at = block.starts[owner]
-        begins, ends = at + batch.starts(), at + batch.ends
-        lengths = white_space_before(block, begins, ends, unicode=not divided)
-        first = np.ones(len(owner), bool)
-        first[1:] = owner[1:] != owner[:-1]
-        behind = ~first
-        scored = np.ones(len(owner), bool)
-        data = block.data
-        if block.given_starts is not None:
-            behind |= block.given_lengths()[owner] > 0
-            white = is_white_space(data) if divided else is_unicode_white_space(data)
-            scored = ~(first & behind & (lengths == 0) & white[np.maximum(begins - 1, 0)])
-            if batch.before is not None:
-                scored[first] &= ~batch.before.crossing[batch.segment_events > 0]
-        is_end = batch.kind == EOS_KIND
-        place = np.where(is_end, np.where(behind, LAST, EMPTY), np.where(behind, INNER, FIRST)).astype(np.int64)
-        left = np.where(behind, _CLASS_OF[data[np.maximum(begins - 1, 0)]] if len(data) else 0, _NO_SIDE)
-        sides = (left * _SIDES).astype(np.int64)
-        if not divided:
-            sides += np.where(is_end, _NO_SIDE, _class_ahead(data, begins + lengths, ends))
-        return cls(place, sides, begins, lengths, ~first, scored)
+        context, begins, lengths = (np.empty(len(batch), np.int64) for _ in range(3))
+        scored = np.empty(len(batch), np.uint8)
+        _native.place_separators(_rows_of(block, batch), _rules((), divided=divided), context, begins, lengths, scored)
+        follows = np.ones(len(batch), bool)
+        follows[_firsts(batch)] = False
+        place, sides = np.divmod(context, AROUND)
+        return cls(place, sides, begins, lengths, follows, scored.astype(bool))
 
     def text(self, block: Segments, row: int) -> str:
         """Return a separator.
@@ -115,52 +82,61 @@ class Separators:
         begin = int(self.begins[row])
         return block.data[begin : begin + int(self.lengths[row])].tobytes().decode()
 
-    def identify(self, block: Segments, numbers: dict[str, int], *, learn: bool) -> NDArray[np.int64]:
-        """Return the number of each separator, int64 [rows]; -1 for one without a number.
 
-        Args:
-            block: the text.
-            numbers: of separators; grows where they are learned.
-            learn: whether new ones get the next numbers.
-        """
-        which = np.full(len(self.begins), numbers.get(" ", -1), np.int64)
-        spaces = np.zeros(len(which), bool)
-        if len(block.data):
-            spaces = (self.lengths == 1) & (block.data[np.minimum(self.begins, len(block.data) - 1)] == ord(" "))
-        if learn:
-            for text, some in ((" ", spaces), ("", self.lengths == 0)):
-                if some.any():
-                    numbers.setdefault(text, len(numbers))
-        which[spaces] = numbers.get(" ", -1)
-        which[self.lengths == 0] = numbers.get("", -1)
-        for row in np.flatnonzero((self.lengths > 0) & ~spaces).tolist():
-            text = self.text(block, row)
-            which[row] = numbers.setdefault(text, len(numbers)) if learn else numbers.get(text, -1)
-        return which
+def _firsts(batch: ScoreBatch) -> NDArray[np.int64]:
+    """Return the first row of each segment that has any, int64 [segments]."""
+    events = batch.segment_events
+    return (np.cumsum(events) - events)[events > 0]
 
 
-def _class_ahead(data: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the class of the character that each token begins with; that of `n't` is one of its own."""
-    if not len(data):
-        return np.full(len(begins), _NO_SIDE, np.int64)
-    last = len(data) - 1
-    first = data[np.minimum(begins, last)]
-    classes = np.where(begins < ends, _CLASS_OF[first], _NO_SIDE)
-    clitic = (first == ord("n")) & (data[np.minimum(begins + 1, last)] == ord("'")) & (ends - begins == len("n't"))
-    return np.where(clitic, _CLITIC, classes)
+@dataclass(frozen=True)
+class SeparatorScores:
+    """What separators cost, and the words behind them that are to be spelled.
+
+    Attributes:
+        logprobs: float64 [rows], nats.
+        unseen: int64 [n], the rows of kind `oov`.
+        words: their tokens, without the white space before them, each as a segment.
+    """
+
+    logprobs: NDArray[np.float64]
+    unseen: NDArray[np.int64]
+    words: Segments
+
+
+_Rows = tuple[
+    NDArray[np.uint8],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.uint8],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.uint8],
+]
+_Rules = tuple[bool, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+
+
+def _rows_of(block: Segments, batch: ScoreBatch) -> _Rows:
+    """Return a block and its rows as the kernels take them."""
+    which = batch.segments - block.first
+    given, crossing = np.zeros(0, np.int64), np.zeros(0, np.uint8)
+    if block.given_starts is not None:
+        given = block.given_lengths()[which]
+        if batch.before is not None:
+            crossing = batch.before.crossing.astype(np.uint8)
+    text = (block.data, block.starts[which], given, crossing)
+    return *text, batch.segment_events, np.ascontiguousarray(batch.ends), np.ascontiguousarray(batch.kind)
+
+
+def _rules(known: Sequence[str], *, divided: bool) -> _Rules:
+    texts = [text.encode() for text in known]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    return divided, np.frombuffer(b"".join(texts), np.uint8), offsets, character_classes()
 
 
 def _rank_of(which: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return what a separator counts as where it is looked back at: the commonest have numbers of their own."""
     return np.where(which < 0, _BEFORE - 1, np.minimum(which + 1, _BEFORE - 1))
-
-
-def _context(separators: Separators, which: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the finest context of each separator, int64 [rows]."""
-    before = np.zeros(len(which), np.int64)
-    before[1:] = _rank_of(which[:-1])
-    before[~separators.follows] = 0
-    return (separators.place * _SIDES * _SIDES + separators.sides) * _BEFORE + before
 
 
 def divided_by_white_space(tokenizer: Tokenizer) -> bool:
@@ -227,9 +203,9 @@ class SeparatorModel:
         _check(all(isinstance(text, str) and set(text) <= set(alphabet) for text in known), "known")
         counts, spelling = dict[tuple[int, int], int](), dict[tuple[str, str], int]()
         for context, which, n in content["counts"]:
-            _check(type(context) is int and 0 <= context < _PLACES * _SIDES * _SIDES * _BEFORE, "counts")
+            _check(type(context) is int and 0 <= context < PLACES * AROUND * _BEFORE, "counts")
             _check(type(which) is int and 0 <= which < len(known) and _is_count(n), "counts")
-            place = context // (_SIDES * _SIDES * _BEFORE)
+            place = context // (AROUND * _BEFORE)
             _check(known[which] != "" or not (divided and place == INNER), "counts")
             counts[context, which] = n
         for before, following, n in content["spelling"]:
@@ -254,21 +230,22 @@ class SeparatorModel:
             "bits": nats / math.log(2) / seen,
         }
 
-    def logprobs(self, block: Segments, batch: ScoreBatch) -> NDArray[np.float64]:
-        """Return the log-probability of the separator of each row, float64 [rows], nats.
+    def score(self, block: Segments, batch: ScoreBatch) -> SeparatorScores:
+        """Return the log-probability of the separator of each row, and where the words begin that are to be spelled.
 
         Args:
             block: the text.
             batch: its rows, with spans.
         """
-        separators = Separators.of_rows(block, batch, divided=self.divided)
-        which = separators.identify(block, self._numbers, learn=False)
-        rows = self._row_of_context[_context(separators, which)]
-        logprobs: NDArray[np.float64] = self._table[rows, which]  # -1: the last column, what is left for others
-        for row in np.flatnonzero(which < 0).tolist():
-            logprobs[row] += self._spelled(separators.text(block, row), int(separators.place[row]))
-        logprobs[~separators.scored] = 0.0
-        return logprobs
+        logprobs = np.empty(len(batch))
+        row_of_context, table = self._tables
+        rows = _rows_of(block, batch)
+        unknown, unseen = _native.score_separators(rows, self._rules, row_of_context, table.ravel(), logprobs)
+        for row, begin, length, context in unknown.reshape(-1, 4).tolist():  # the last column: all that are not known
+            text = block.data[begin : begin + length].tobytes().decode()
+            logprobs[row] += self._spelled(text, context // AROUND)
+        number, begins, lengths = unseen.reshape(-1, 3).T
+        return SeparatorScores(logprobs, number, Segments(block.data, begins.copy(), begins + lengths, block.source))
 
     def probabilities(self, context: int) -> NDArray[np.float64]:
         """Return the probabilities of separators in a context, float64 [known + 1]; the last is that of all unknown ones.
@@ -277,26 +254,23 @@ class SeparatorModel:
             context: as `context_of` gives it.
         """
         p: NDArray[np.float64] = np.exp(self._table[self._row_of_context[context]])
-        p[-1] *= self._unknown[context // (_SIDES * _SIDES * _BEFORE)]
+        p[-1] *= self._unknown[context // (AROUND * _BEFORE)]
         return p
 
-    def context_of(self, place: int, left: bytes, right: bytes, before: str | None) -> int:
+    def context_of(self, place: int, left: bytes, right: bytes, before: str | None, *, quoted: bool = False) -> int:
         """Return the context of a separator.
 
         Args:
             place: FIRST, INNER, LAST or EMPTY.
-            left: the text before it in its segment; empty if there is none.
+            left: the text before it in its segment, at least its last character; empty if there is none.
             right: the token behind it; empty at the end of the segment.
             before: the separator before it in the segment; None if there is none.
+            quoted: True if the number of `"` before it in its segment is odd.
         """
-        side = int(_CLASS_OF[left[-1]]) if left else _NO_SIDE
-        ahead = 0
-        if right and not self.divided:
-            clitic = right[:2] == b"n'" and len(right) == len("n't")
-            ahead = _CLITIC if clitic else int(_CLASS_OF[right[0]])
         which = np.array([0 if before is None else self._numbers.get(before, -1)])
         rank = 0 if before is None else int(_rank_of(which)[0])
-        return (place * _SIDES * _SIDES + side * _SIDES + ahead) * _BEFORE + rank
+        sides = around(left, right, quoted=quoted, divided=self.divided)
+        return (place * AROUND + sides) * _BEFORE + rank
 
     def next_character(self, prefix: str, place: int) -> NDArray[np.float64]:
         """Return the probabilities of what comes next in an unknown separator that begins so.
@@ -353,23 +327,26 @@ class SeparatorModel:
     @cached_property
     def _unknown(self) -> list[float]:
         """How much of the spelled probabilities is that of unknown separators, by place."""
-        return [1.0 - math.fsum(self._base(place)[:-1]) for place in range(_PLACES)]
+        return [1.0 - math.fsum(self._base(place)[:-1]) for place in range(PLACES)]
 
     @cached_property
-    def _tables(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _rules(self) -> _Rules:
+        return _rules(self.known, divided=self.divided)
+
+    @cached_property
+    def _tables(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return the row of each context, and the log-probabilities of each row: float64 [rows, known + 1]."""
-        sides = _SIDES * _SIDES
         finest: dict[int, Counter[int]] = {}
         middle: dict[int, Counter[int]] = {}
-        coarsest: dict[int, Counter[int]] = {place: Counter() for place in range(_PLACES)}
+        coarsest: dict[int, Counter[int]] = {place: Counter() for place in range(PLACES)}
         for (context, which), n in self.counts.items():
             finest.setdefault(context, Counter())[which] += n
             middle.setdefault(context // _BEFORE, Counter())[which] += n
-            coarsest[context // (_BEFORE * sides)][which] += n
-        rows = [self._mixed(coarsest[place], self._base(place)) for place in range(_PLACES)]
-        row_of = np.repeat(np.arange(_PLACES), sides * _BEFORE)
+            coarsest[context // (_BEFORE * AROUND)][which] += n
+        rows = [self._mixed(coarsest[place], self._base(place)) for place in range(PLACES)]
+        row_of = np.repeat(np.arange(PLACES, dtype=np.int32), AROUND * _BEFORE)
         for context, counts in sorted(middle.items()):
-            rows.append(self._mixed(counts, rows[context // sides]))
+            rows.append(self._mixed(counts, rows[context // AROUND]))
             row_of[context * _BEFORE : (context + 1) * _BEFORE] = len(rows) - 1
         for context, counts in sorted(finest.items()):
             rows.append(self._mixed(counts, rows[row_of[context]]))
@@ -385,12 +362,21 @@ class SeparatorModel:
         return mixed
 
     @property
-    def _row_of_context(self) -> NDArray[np.int64]:
+    def _row_of_context(self) -> NDArray[np.int32]:
         return self._tables[0]
 
     @property
     def _table(self) -> NDArray[np.float64]:
         return self._tables[1]
+
+
+def _counted(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the different keys, below a bound, and how often each occurs."""
+    if bound > _DENSE:
+        return np.unique(keys, return_counts=True)
+    times = np.bincount(keys)
+    different = np.flatnonzero(times)
+    return different, times[different]
 
 
 def _is_count(value: object) -> bool:
@@ -411,7 +397,7 @@ class SeparatorCounts:
 
     def __init__(self, *, divided: bool) -> None:
         self._divided = divided
-        self._numbers: dict[str, int] = {}
+        self._numbers = {" ": 0, "": 1}
         self._times = Counter[int]()
         self._counts = Counter[tuple[int, int, int]]()
 
@@ -422,13 +408,17 @@ class SeparatorCounts:
             block: the text.
             batch: its rows, with spans; nothing else of them is looked at.
         """
-        separators = Separators.of_rows(block, batch, divided=self._divided)
-        which = separators.identify(block, self._numbers, learn=True)
-        before = np.full(len(which), -1, np.int64)
-        before[1:] = np.where(separators.follows[1:], which[:-1], -1)
+        context, which = np.empty(len(batch), np.int32), np.empty(len(batch), np.int32)
+        rules = _rules(list(self._numbers)[:_MOST_KNOWN], divided=self._divided)
+        unknown, _ = _native.find_separators(_rows_of(block, batch), rules, context, which)
+        for row, begin, length, _ in unknown.reshape(-1, 4).tolist():
+            text = block.data[begin : begin + length].tobytes().decode()
+            which[row] = self._numbers.setdefault(text, len(self._numbers))
+        before = np.zeros(len(which), np.int64)
+        before[1:] = which[:-1] + 1
+        before[_firsts(batch)] = 0
         size = len(self._numbers) + 1
-        context = separators.place * _SIDES * _SIDES + separators.sides
-        keys, n = np.unique((context * size + before + 1) * size + which, return_counts=True)
+        keys, n = _counted((context * np.int64(size) + before) * size + which, PLACES * AROUND * size * size)
         for key, count in zip(keys.tolist(), n.tolist(), strict=True):
             rest, one = divmod(key, size)
             self._counts[(*divmod(rest, size), one)] += count
@@ -437,7 +427,7 @@ class SeparatorCounts:
     def finish(self) -> SeparatorModel:
         """Return the model of what was counted."""
         texts = list(self._numbers)
-        order = sorted(range(len(texts)), key=lambda i: (-self._times[i], texts[i]))[:_MOST_KNOWN]
+        order = sorted(self._times, key=lambda i: (-self._times[i], texts[i]))[:_MOST_KNOWN]
         rank = np.full(len(texts) + 1, -1, np.int64)
         rank[np.array(order, np.int64)] = np.arange(len(order))
         looked_back_at = [0, *_rank_of(rank[:-1]).tolist()]  # nothing before it; each separator

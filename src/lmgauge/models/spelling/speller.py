@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import ModelFileError
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
+from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
-from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
 from lmgauge.text.white_space import BETWEEN_WORDS
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _FIRST_WORD = len(SPECIAL_TOKENS)
 _PREFIXES = 1 << 14
+_MANY = 64  # words among which the same ones are looked for, to spell each once
 
 
 class Speller:
@@ -49,10 +52,20 @@ class Speller:
         Args:
             words: each a segment.
         """
+        if len(words) < _MANY:
+            return self._logprobs(words)
+        different = VocabularyBuilder()
+        ids = encode(words, make_tokenizer("whitespace"), different, bos=False, eos=False, reserved="escape").ids
+        if len(ids) != len(words):  # white space within words, or nothing but it
+            return self._logprobs(words)
+        return self._logprobs(words_of(different.finish()))[ids - _FIRST_WORD]
+
+    def _logprobs(self, words: Segments) -> NDArray[np.float64]:
         totals = self.characters.sum_block(words)
         logprobs: NDArray[np.float64] = np.where(totals.zeros > 0, -np.inf, totals.nats)
-        for i in np.flatnonzero(totals.unseen).tolist():
-            logprobs[i] += self.unseen.logprobs(words.text(i).decode())
+        foreign = np.flatnonzero(totals.unseen)
+        if len(foreign):
+            logprobs[foreign] += self.unseen.logprobs([words.text(i).decode() for i in foreign.tolist()])
         return logprobs
 
 
@@ -154,7 +167,7 @@ class Spelling:
         steps = (
             float(self.speller.characters.log_distribution(ids[: i + 1])[following]) for i, following in enumerate(ids[1:])
         )
-        return math.fsum([*steps, self.speller.unseen.logprobs(prefix)])
+        return math.fsum([*steps, float(self.speller.unseen.logprobs([prefix])[0])])
 
     def _known_next(self, prefix: bytes, logprob: float) -> NDArray[np.float64]:
         """Return how much of what comes next leads to known words, by character: float64 [alphabet], of the prefix' mass."""
