@@ -134,12 +134,11 @@ def overview(
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
     text = corpus or remembered(runs[0], *(run for run in runs[1:] if run.text_sha256 == runs[0].text_sha256))
-    training = None if training is None else _once(training)
+    training = training and _once(training)
     if training is not None and text is None:
         raise UsageError("occurrences in training need the text that was scored: name it (--text)")
     examples = max(settings.examples, settings.passages.segments)
-    diagnoses = []
-    examine = partial(diagnose, rungs=rungs, model=model, sample=sample, progress=progress)
+    examine, diagnoses = partial(diagnose, rungs=rungs, model=model, sample=sample, progress=progress), []
     for run in runs:
         own = text if text is not None and run.text_sha256 == text.report.sha256 else None
         alone = len(runs) == 1
