@@ -234,18 +234,16 @@ class SpelledModel(Shown, ScoresStrings):
         kind[unseen] = SPELLED
         return replace(batch, logprob=logprob, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy))
 
-    def _words(self, block: Segments, batch: ScoreBatch, scores: SeparatorScores) -> Segments:
-        """Return the words of unseen rows as segments; one that begins in given text is all of its token."""
-        assert self.separators is not None
-        words = scores.words
-        if batch.before is None or self.separators.divided:
-            return words
-        firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[batch.segment_events > 0]
-        crossing = np.isin(scores.unseen, firsts[batch.before.crossing[batch.segment_events > 0]])
-        begins, owner = words.starts.copy(), batch.row_segments() - block.first
-        for i in np.flatnonzero(crossing).tolist():
-            begins[i] = self._begin_across(block, int(owner[scores.unseen[i]]))
-        return Segments(block.data, begins, words.ends, block.source)
+    def _words(self, block: Segments, batch: ScoreBatch, separators: SeparatorScores) -> Segments:
+        """Return the words that are spelled: one that begins in the text given before its segment is spelled whole."""
+        words = separators.words
+        if batch.before is not None:
+            owner = batch.row_segments()[separators.unseen] - block.first
+            ends = np.cumsum(batch.segment_events)
+            crossing = np.isin(separators.unseen, (ends - batch.segment_events)[batch.before.crossing])
+            for i in np.flatnonzero(crossing).tolist():
+                words.starts[i] = self._begin_across(block, int(owner[i]))
+        return words
 
     def _begin_across(self, block: Segments, i: int) -> int:
         """Return where the token begins that reaches from the text given before a segment into it."""
