@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.diagnosis.spelling_costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN, LengthOfWords
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import number, percent
+from lmgauge.report.formats import percent
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
