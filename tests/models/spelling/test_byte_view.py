@@ -106,7 +106,7 @@ def test_a_distribution_is_what_spelling_and_separators_say() -> None:
         (p[model.vocabulary.id("abc")] + p[UNK] * third[alphabet.id("c")]) / total, rel=1e-6
     )
     after = np.exp(model.log_distribution([BOS, model.vocabulary.id("ab")]))
-    last = model.separators.context_of(2, b"b", b"", "")
+    last = model.separators.context_of(2, b"b", b"", "", quoted=False)
     empty = model.separators.probabilities(last)[model.separators.known.index("")]
     assert following[EOS] == pytest.approx(p[model.vocabulary.id("ab")] / total * after[EOS] * empty, rel=1e-6)
 
