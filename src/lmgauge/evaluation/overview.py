@@ -157,15 +157,11 @@ def overview(
     if len(runs) > 1:
         progress("comparing")
         shared = text if text is not None and all(run.text_sha256 in ("", text.report.sha256) for run in runs) else None
-        comparisons = compare(
-            runs,
-            ComparisonSettings(
-                resamples=settings.resamples, seed=settings.seed, threads=settings.threads, examples=examples
-            ),
-            corpus=shared,
-            documents_of_text=documents_of_text,
-            training=None if training is None or shared is None else lambda scored: _counts_of(training(scored)),
+        chosen_tests = ComparisonSettings(
+            resamples=settings.resamples, seed=settings.seed, threads=settings.threads, examples=examples
         )
+        counts = None if training is None or shared is None else lambda scored: _counts_of(training(scored))
+        comparisons = compare(runs, chosen_tests, corpus=shared, documents_of_text=documents_of_text, training=counts)
     progress("reading passages")
     passages, shown = _passages(runs, text, settings.passages, diagnoses, comparisons, training)
     return Overview(

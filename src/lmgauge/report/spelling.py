@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.evaluation.diagnosis.spelling_costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN, LengthOfWords
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import percent
-from lmgauge.text.vocabulary import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.diagnosis.results import Diagnosis
@@ -99,7 +98,7 @@ def model_blocks(model: SpelledModel, *, name: str = "") -> doc.Document:
     one = model.tokenizer.unit
     lines = [
         ("model", name or model.label),
-        (f"known {one}s", f"{len(model.vocabulary) - len(SPECIAL_TOKENS):,}, predicted by {model.inner.label}"),
+        (f"known {one}s", f"{model.known_count:,}, predicted by {model.inner.label}"),
     ]
     speller, separators = model.speller, model.separators
     if speller is None or separators is None:

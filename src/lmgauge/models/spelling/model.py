@@ -383,9 +383,14 @@ class SpelledModel(Shown, ScoresStrings):
             return {}
         return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
 
+    @property
+    def known_count(self) -> int:
+        """How many words, or characters, the model inside knows."""
+        return len(self.vocabulary) - len(SPECIAL_TOKENS)
+
     def _in_brief(self) -> str:
         unit = self.tokenizer.unit
-        return f"{self.label}: {len(self.vocabulary) - len(SPECIAL_TOKENS):,} known {unit}s, all others are spelled"
+        return f"{self.label}: {self.known_count:,} known {unit}s, all others are spelled"
 
 
 def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
