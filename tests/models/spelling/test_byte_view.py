@@ -184,7 +184,7 @@ def test_models_that_cannot_be_read_are_refused() -> None:
 
 
 def test_white_space_that_depends_on_what_follows_is_refused() -> None:
-    pytest.importorskip("icu")
+    pytest.importorskip("icu4py")
     assert "depends on the word behind it" in why_not_readable(spelled("witten-bell", tokenizer="icu"))
 
 

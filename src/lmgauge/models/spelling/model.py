@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import WORD_UNITS
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import UsageError
 from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
@@ -428,6 +429,11 @@ def refuse_unspellable(model: LanguageModel) -> None:
         problem = "its vocabulary is closed, so that unseen words have no probability to share; train it with an open one"
     elif isinstance(model.tokenizer, NormalizingTokenizer):
         problem = f"its normalizer {model.tokenizer.normalizer} changes the text, which no speller can give back"
+    elif model.tokenizer.name.partition(":")[0] not in (*WORD_UNITS, "character"):
+        problem = (
+            f"whether the words of its tokenizer {model.tokenizer.name} are bytes of the text is not known: a speller "
+            f"is for {', '.join(WORD_UNITS)} and character"
+        )
     elif policy.line_ends != "event" or not policy.scores_first_tokens:
         problem = "it does not predict the ends of lines, so that a text has no probability; train it with </s>"
         if hasattr(model, "options"):
