@@ -105,9 +105,8 @@ def spelled_rows(model: SpelledModel, block: Segments, batch: ScoreBatch) -> lis
             is_end = batch.kind[row] == EOS_KIND
             place = (LAST if left else EMPTY) if is_end else (INNER if left else FIRST)
             context = separators.context_of(place, left, b"" if is_end else word, before)
-            scored = not (
-                first and (crossing or (before_it and not gap and before_it[-1:].decode("latin-1") in BETWEEN_WORDS))
-            )
+            white_before = bool(before_it) and before_it.decode()[-1] in separators.alphabet
+            scored = not (first and (crossing or (white_before and not gap)))
             separator = math.log(separator_probability(separators, gap, context)) if scored else 0.0
             spelling = 0.0
             if batch.kind[row] == OOV:
