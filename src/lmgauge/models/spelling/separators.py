@@ -33,7 +33,7 @@ FIRST, INNER, LAST, EMPTY = range(4)
 """Where a separator stands: before the first token, between tokens, behind the last one, in a segment without tokens."""
 _PLACES, _SIDES, _BEFORE = 4, 40, 8
 _MOST_KNOWN = 64
-_DENSE = 1 << 21  # keys that are counted in an array of all of them
+_DENSE = 1 << 21
 _NO_SIDE, _LETTER, _DIGIT, _OTHER, _CLITIC = range(5)
 
 
@@ -99,8 +99,7 @@ class Separators:
             block: the text.
             row: its number.
         """
-        begin = int(self.begins[row])
-        return block.data[begin : begin + int(self.lengths[row])].tobytes().decode()
+        return block.data[self.begins[row] : self.begins[row] + self.lengths[row]].tobytes().decode()
 
 
 def _firsts(batch: ScoreBatch) -> NDArray[np.int64]:
@@ -124,27 +123,21 @@ class SeparatorScores:
     words: Segments
 
 
-_Rows = tuple[
-    NDArray[np.uint8],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.uint8],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.uint8],
-]
-_Rules = tuple[bool, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+_U8 = NDArray[np.uint8]
+_I64 = NDArray[np.int64]
+_Rows = tuple[_U8, _I64, _I64, _U8, _I64, _I64, _U8]
+_Rules = tuple[bool, _U8, _I64, _I64]
 
 
 def _rows_of(block: Segments, batch: ScoreBatch) -> _Rows:
     """Return a block and its rows as the kernels take them."""
     which = batch.segments - block.first
-    given, crossing = np.zeros(0, np.int64), np.zeros(0, np.uint8)
+    before_them, crossing = np.zeros(0, np.int64), np.zeros(0, np.uint8)
     if block.given_starts is not None:
-        given = block.given_lengths()[which]
+        before_them = block.given_lengths()[which]
         if batch.before is not None:
             crossing = batch.before.crossing.astype(np.uint8)
-    text = (block.data, block.starts[which], given, crossing)
+    text = (block.data, block.starts[which], before_them, crossing)
     return *text, batch.segment_events, np.ascontiguousarray(batch.ends), np.ascontiguousarray(batch.kind)
 
 
@@ -239,7 +232,7 @@ class SeparatorModel:
         Returns:
             How many were seen, of how many kinds; which share is a single space; and the mean bits that one of them costs.
         """
-        table, rows = self._table, self._row_of_context
+        rows, table = self._tables
         seen = max(1, sum(self.counts.values()))
         space = self._numbers.get(" ", -1)
         nats = math.fsum(-n * float(table[rows[context], which]) for (context, which), n in self.counts.items())
@@ -259,8 +252,8 @@ class SeparatorModel:
         """
         logprobs = np.empty(len(batch))
         row_of_context, table = self._tables
-        rows = _rows_of(block, batch)
-        unknown, unseen = _native.score_separators(rows, self._rules, row_of_context, table.ravel(), logprobs)
+        arguments = _rows_of(block, batch), self._rules, row_of_context, table.ravel(), logprobs
+        unknown, unseen = _native.score_separators(*arguments)
         for row, begin, length, context in unknown.reshape(-1, 4).tolist():  # the last column: all that are not known
             text = block.data[begin : begin + length].tobytes().decode()
             logprobs[row] += self._spelled(text, context // (_SIDES * _SIDES))
@@ -273,7 +266,8 @@ class SeparatorModel:
         Args:
             context: as `context_of` gives it.
         """
-        p: NDArray[np.float64] = np.exp(self._table[self._row_of_context[context]])
+        row_of_context, table = self._tables
+        p: NDArray[np.float64] = np.exp(table[row_of_context[context]])
         p[-1] *= self._unknown[context // (_SIDES * _SIDES * _BEFORE)]
         return p
 
@@ -383,14 +377,6 @@ class SeparatorModel:
             p[which] += n
         mixed: NDArray[np.float64] = p / (counts.total() + 1)
         return mixed
-
-    @property
-    def _row_of_context(self) -> NDArray[np.int32]:
-        return self._tables[0]
-
-    @property
-    def _table(self) -> NDArray[np.float64]:
-        return self._tables[1]
 
 
 def _counted(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
