@@ -142,8 +142,10 @@ def trained(texts: Texts, unit: str, *, order: int | None = None, min_count: int
         return Trained(path, None)
     harness.note(f"{texts.name}: training {path.name}")
     began = time.process_time()
-    # A set of all bytes can write every text; words and characters that are not known are spelled.
-    how: dict[str, Any] = {"words": ALL_BYTES} if unit == "byte" else {"vocabulary": "spelled", "min_count": min_count}
+    # All bytes write every text, and nothing else has to be left for; unknown words and characters are spelled.
+    how: dict[str, Any] = (
+        {"words": ALL_BYTES, "vocabulary": "closed"} if unit == "byte" else {"vocabulary": "spelled", "min_count": min_count}
+    )
     tokenizer = texts.tokenizer if words else unit
     reserved = texts.reserved if words else "escape"
     model = lmgauge.train(SMOOTHING, texts.train, order=order, tokenizer=tokenizer, reserved=reserved, **how)

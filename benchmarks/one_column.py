@@ -5,10 +5,10 @@
     python benchmarks/one_column.py --quick     # a small part of one text and a tiny network
 
 A 5-gram of words that spells unseen ones, a 12-gram of characters, a 12-gram of bytes, and a small Transformer over 2,000
-subwords: 2 layers, 128 wide, 0.7 million parameters; ten passes over Shakespeare, one over the others, two to five minutes of
-a core. All four learn from the same text, at most 5 MB of it, and give every text a probability; `lmgauge.compare` holds each
-against the words, and p-values are adjusted for the three comparisons (Holm). n-gram models are modified Kneser-Ney; words
-that occur once are spelled. Texts come from the folder LMGAUGE_DATA. All that is trained stays in the cache folder.
+subwords: 2 layers, 128 wide, 0.7 million parameters; ten passes over Shakespeare, one over the others, two to five minutes
+of a core. All four learn from the same text, at most 5 MB of it, and give every text a probability; `lmgauge.compare` holds
+each against the words, and p-values are adjusted for the three comparisons (Holm). n-gram models are modified Kneser-Ney;
+words that occur once are spelled. Texts come from the folder LMGAUGE_DATA. All that is trained stays in the cache folder.
 """
 
 from __future__ import annotations

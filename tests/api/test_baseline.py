@@ -145,7 +145,7 @@ def test_texts_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
         lmgauge.baseline(train, Corpus.from_strings([]), **SMALL)  # type: ignore[arg-type]
     for options in ({"order": 0}, {"character_order": 65}, {"keep_models": True}, {"temp": tmp_path / "none"}):
         with pytest.raises(UsageError):
-            lmgauge.baseline(train, test, **options)  # type: ignore[arg-type]
+            lmgauge.baseline(train, test, **options)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("a")
     with pytest.raises(InputError, match="not written by lmgauge"):

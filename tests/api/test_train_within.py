@@ -225,3 +225,39 @@ def test_what_was_left_of_it_is_resumed(text: Path, tmp_path: Path, monkeypatch:
     resumed = ok(*command, "--resume", "--json").stdout
     assert json.loads(resumed)["fingerprint"] == lmgauge.train(KN, text).fingerprint
     assert not (tmp_path / "model.parts").exists()
+
+
+# -- spelled vocabularies -----------------------------------------------------------------------------------------------
+def test_a_spelled_model_that_does_not_fit_is_trained_in_parts(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise NotEnoughMemoryError("it does not fit")
+
+    monkeypatch.setattr("lmgauge.api.train_within.train_ngram", too_large)
+    with pytest.raises(NotEnoughMemoryError, match="train into a folder"):
+        lmgauge.train(KN, text, vocabulary="spelled")
+    model = lmgauge.train(KN, text, output=tmp_path / "model", vocabulary="spelled")
+    assert isinstance(model, lmgauge.SpelledModel)
+    assert lmgauge.load_model(tmp_path / "model").fingerprint == model.fingerprint
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "text.txt"}
+
+
+def test_a_spelled_model_appears_whole_or_not_at_all(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lmgauge.models.spelling.learn.learn_parts", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            lmgauge.train(KN, text, output=tmp_path / "model", vocabulary="spelled", memory="100M")
+        assert {path.name for path in tmp_path.iterdir()} == {"text.txt"}
+    model = lmgauge.train(KN, text, output=tmp_path / "model", vocabulary="spelled", memory="100M", resume=True)
+    assert model.fingerprint == lmgauge.train(KN, text, vocabulary="spelled").fingerprint
+
+
+def test_the_parts_of_a_spelled_model_lie_beside_it(within: Within, text: Path, tmp_path: Path) -> None:
+    within.error = OutputError("the disk is full")
+    with pytest.raises(OutputError, match=r"--resume continues from .*model\.parts"):
+        lmgauge.train(KN, text, output=tmp_path / "model", vocabulary="spelled", memory="1G")
+    assert {path.name for path in tmp_path.iterdir()} == {"model.parts", "text.txt"}

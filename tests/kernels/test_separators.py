@@ -9,7 +9,7 @@ import pytest
 
 from lmgauge._kernels import _native
 
-CONTEXTS = 4 * 40 * 40 * 8
+CONTEXTS = 4 * 64 * 64 * 2 * 8
 
 
 def arguments(**changed: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -24,7 +24,7 @@ def arguments(**changed: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         "kind": np.array([0, 1, 2, 0, 2], np.uint8),
         "texts": np.frombuffer(b" ", np.uint8),
         "offsets": np.array([0, 0, 1]),
-        "classes": np.ones(256, np.int64),
+        "classes": np.ones(65537, np.int64),
     } | changed
     names = ("data", "starts", "given", "crossing", "events", "ends", "kind")
     return tuple(parts[name] for name in names), (True, *(parts[name] for name in ("texts", "offsets", "classes")))
@@ -64,8 +64,8 @@ def test_separators_are_found() -> None:
         {"offsets": np.array([0, 2])},
         {"offsets": np.array([0, 1, 0, 1])},
         {"offsets": np.zeros(0, np.int64)},
-        {"classes": np.full(256, 40)},
-        {"classes": np.full(256, -1)},
+        {"classes": np.full(65537, 64)},
+        {"classes": np.full(65537, -1)},
         {"classes": np.zeros(255, np.int64)},
     ],
 )

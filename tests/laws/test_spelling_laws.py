@@ -15,7 +15,7 @@ from tests.reference.spelling import spelled_rows, spelled_separator, unseen_cha
 import lmgauge
 from lmgauge.models.spelling.learn import SpellerSettings, learn_spelling
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.separators import INNER
+from lmgauge.models.spelling.separator_places import INNER
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 from lmgauge.text.white_space import WHITE_SPACE
@@ -96,7 +96,7 @@ def test_unseen_characters_by_the_plain_formula() -> None:
 def test_separators_sum_to_one_in_every_context(tokenizer: str) -> None:
     separators = model_of(tokenizer).separators
     assert separators is not None
-    for context in range(0, 4 * 40 * 40 * 8, 7):
+    for context in range(0, 4 * 64 * 64 * 2 * 8, 37):
         assert separators.probabilities(context).sum() == pytest.approx(1, abs=1e-12)
     for context in {context for context, _ in separators.counts}:
         assert separators.probabilities(context).sum() == pytest.approx(1, abs=1e-12)

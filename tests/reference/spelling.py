@@ -8,14 +8,15 @@ from functools import cache
 import numpy as np
 
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.separators import EMPTY, FIRST, INNER, LAST, SeparatorModel
+from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
+from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Speller
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE
 
-SIDES, BEFORE = 40, 8
+AROUND, BEFORE = 64 * 64 * 2, 8
 
 
 def leading_white_space(text: str, *, divided: bool) -> str:
@@ -26,8 +27,8 @@ def leading_white_space(text: str, *, divided: bool) -> str:
 def separator_probability(model: SeparatorModel, text: str, context: int) -> float:
     """Return p(separator | context): counts, each context with one observation of the next coarser one."""
     which = model.known.index(text) if text in model.known else -1
-    p = spelled_separator(model, text, context // (SIDES * SIDES * BEFORE))
-    for width in (SIDES * SIDES * BEFORE, BEFORE, 1):
+    p = spelled_separator(model, text, context // (AROUND * BEFORE))
+    for width in (AROUND * BEFORE, BEFORE, 1):
         seen = {key: n for key, n in model.counts.items() if key[0] // width == context // width}
         here = sum(n for (_, one), n in seen.items() if one == which)
         p = (here + p) / (sum(seen.values()) + 1)
@@ -104,7 +105,7 @@ def spelled_rows(model: SpelledModel, block: Segments, batch: ScoreBatch) -> lis
             word, left = span[len(gap.encode()) :], before_it + text[:begin]
             is_end = batch.kind[row] == EOS_KIND
             place = (LAST if left else EMPTY) if is_end else (INNER if left else FIRST)
-            context = separators.context_of(place, left, b"" if is_end else word, before)
+            context = separators.context_of(place, left, b"" if is_end else word, before, quoted=left.count(b'"') % 2 == 1)
             white_before = bool(before_it) and before_it.decode()[-1] in separators.alphabet
             scored = not (first and (crossing or (white_before and not gap)))
             separator = math.log(separator_probability(separators, gap, context)) if scored else 0.0

@@ -62,7 +62,7 @@ def test_a_diagnosis_sets_the_model_off_from_the_baselines(results: dict[str, An
     columns = {column.title: column.cells for column in baselines.columns}
     assert columns["what it is"][own] == "the model"
     assert columns["compared with the model"][own] == ""
-    seen = dict(zip(columns[""], columns["has seen the training text"], strict=True))
+    seen = dict(zip(columns[""], columns["trained"], strict=True))
     assert (seen["word 5-gram"], seen["byte 10-gram"], seen["gzip -9"]) == ("yes", "yes", "no")
 
 

@@ -32,7 +32,7 @@ SeparatorRules rules_view(const RulesArrays& arrays) {
     require(offsets.size() > 0 && offsets.data()[0] == 0 &&
                 offsets.data()[offsets.size() - 1] == static_cast<std::int64_t>(texts.size()), "offsets of known separators");
     for (std::size_t k = 1; k < offsets.size(); ++k) require(offsets.data()[k - 1] <= offsets.data()[k], "rising offsets");
-    require(classes.size() == 256, "a class for each byte");
+    require(classes.size() == kClasses, "a class for each code point");
     for (const std::int64_t c : view(classes)) require(0 <= c && c < kSides, "a class out of range");
     return {divided, view(texts), view(offsets), view(classes)};
 }

@@ -1,6 +1,7 @@
 // One walk over the rows of a block; what is done at each separator is a parameter.
 #include "separators.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace lmgauge {
@@ -8,7 +9,7 @@ namespace lmgauge {
 namespace {
 
 constexpr int kFirst = 0, kInner = 1, kLast = 2, kEmpty = 3;
-constexpr std::int64_t kNoSide = 0, kClitic = 4;
+constexpr std::int64_t kNoSide = 0, kOther = 3, kClitic = 4;
 constexpr std::uint8_t kOov = 1, kEos = 2;
 
 bool is_between_words(std::uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -43,6 +44,20 @@ bool ends_white(const std::uint8_t* begin, const std::uint8_t* p, bool divided) 
         if (static_cast<std::ptrdiff_t>(white_space(p - size, p, divided)) == size) return true;
     }
     return false;
+}
+
+// The class of the character that data[at] is part of; with divided tokens all that are not ASCII are of one class.
+std::int64_t class_at(View<std::uint8_t> data, std::int64_t at, const SeparatorRules& rules) {
+    if (data[at] < 0x80) return rules.classes[data[at]];
+    if (rules.divided) return kOther;
+    for (int n = 0; n < 3 && at > 0 && (data[at] & 0xC0) == 0x80; ++n) --at;
+    const std::uint8_t first = data[at];
+    const auto left = static_cast<std::int64_t>(data.size()) - at;
+    if (first >= 0xC0 && first < 0xE0 && left >= 2) return rules.classes[(first & 0x1F) << 6 | (data[at + 1] & 0x3F)];
+    if (first >= 0xE0 && first < 0xF0 && left >= 3) {
+        return rules.classes[(first & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | (data[at + 2] & 0x3F)];
+    }
+    return rules.classes[kClasses - 1];
 }
 
 // The number of a separator; the two that nearly all are have been looked up before.
@@ -90,6 +105,8 @@ SeparatorsFound walk(const SpanRows& rows, const SeparatorRules& rules, Visit vi
         const bool is_given = !rows.given.empty() && rows.given[j] > 0;
         std::int64_t begin = start;
         std::int32_t before = 0;
+        bool quoted = false;
+        if (is_given && !rules.divided) quoted = std::count(data + start - rows.given[j], data + start, '"') % 2 != 0;
         for (std::int64_t n = 0; n < rows.segment_events[j]; ++n, ++row) {
             const std::int64_t end = start + rows.ends[row];
             const bool behind = n > 0 || is_given;
@@ -104,14 +121,14 @@ SeparatorsFound walk(const SpanRows& rows, const SeparatorRules& rules, Visit vi
             if (n == 0 && is_given) scored = length > 0 || !ends_white(data + begin - rows.given[j], data + begin, rules.divided);
             if (n == 0 && !rows.crossing.empty()) scored = scored && rows.crossing[j] == 0;
             const int place = is_end ? (behind ? kLast : kEmpty) : (behind ? kInner : kFirst);
-            const std::int64_t left = behind ? rules.classes[data[begin - 1]] : kNoSide;
+            const std::int64_t left = behind ? class_at(rows.data, begin - 1, rules) : kNoSide;
             std::int64_t right = kNoSide;
             if (!rules.divided && !is_end && word < end) {
                 const bool clitic = end - word == 3 && data[word] == 'n' && data[word + 1] == '\'';
-                right = clitic ? kClitic : rules.classes[data[word]];
+                right = clitic ? kClitic : class_at(rows.data, word, rules);
             }
             const std::int32_t which = numbers.of(data + begin, static_cast<std::size_t>(length));
-            const auto context = static_cast<std::int32_t>((place * kSides + left) * kSides + right);
+            const auto context = static_cast<std::int32_t>(((place * kSides + left) * kSides + right) * 2 + quoted);
             visit(Separator{row, begin, length, context, which, before, scored});
             if (which < 0 && scored) {
                 result.unknown.insert(result.unknown.end(), {static_cast<std::int64_t>(row), begin, length, context});
@@ -120,6 +137,7 @@ SeparatorsFound walk(const SpanRows& rows, const SeparatorRules& rules, Visit vi
                 result.unseen.insert(result.unseen.end(), {static_cast<std::int64_t>(row), word, end - word});
             }
             before = which < 0 ? kBefore - 1 : std::min(which + 1, kBefore - 1);
+            if (!rules.divided) quoted ^= std::count(data + begin, data + end, '"') % 2 != 0;
             begin = end;
         }
     }

@@ -5,8 +5,9 @@
 
 namespace lmgauge {
 
-constexpr int kPlaces = 4, kSides = 40, kBefore = 8;  // of a context: where it is, what is on each side, the one before
-constexpr std::size_t kSeparatorContexts = std::size_t{kPlaces} * kSides * kSides * kBefore;
+constexpr int kPlaces = 4, kSides = 64, kBefore = 8;  // of a context: where it is, what is on each side, the one before
+constexpr std::size_t kSeparatorContexts = std::size_t{kPlaces} * kSides * kSides * 2 * kBefore;  // 2: outside and within quotes
+constexpr std::size_t kClasses = (1 << 16) + 1;  // by code point; the last is for all beyond
 
 // Rows of a score table and their text. Segment j begins at data[starts[j]], behind given[j] bytes of given text (or none
 // anywhere: empty), and has segment_events[j] rows; a row's span ends at ends[row], counted from the segment's start, and
@@ -20,7 +21,7 @@ struct SpanRows {
 };
 
 // How separators are told apart. `divided`: ASCII white space alone divides tokens, and what follows is not looked at.
-// Known separator k is texts[offsets[k], offsets[k + 1]); classes[byte] is that of a character on a side.
+// Known separator k is texts[offsets[k], offsets[k + 1]); classes[code point] is that of a character on a side.
 struct SeparatorRules {
     bool divided;
     View<std::uint8_t> texts;
@@ -38,7 +39,7 @@ struct SeparatorsFound {
 // logprob[row] is the table's entry for the row's context and separator; the last column is for those that are not known.
 SeparatorsFound score_separators(const SpanRows& rows, const SeparatorRules& rules, View<std::int32_t> row_of_context,
                                  View<double> table, MutableView<double> logprob);
-// context[row]: place and sides; which[row]: the number of the separator, -1 for one that is not known.
+// context[row]: place, sides and quotes; which[row]: the number of the separator, -1 for one that is not known.
 SeparatorsFound find_separators(const SpanRows& rows, const SeparatorRules& rules, MutableView<std::int32_t> context,
                                 MutableView<std::int32_t> which);
 // By row: place and sides, first byte, length, and whether it is scored. Returns the fault.

@@ -14,7 +14,7 @@ from typing import Any
 
 from lmgauge.api import train as training_door
 from lmgauge.api.evaluate import evaluated
-from lmgauge.api.inputs import PATHS, PathLike, Text, corpus_of, listed, named_models
+from lmgauge.api.inputs import PATHS, Models, PathLike, Text, corpus_of, listed, named_models
 from lmgauge.api.outputs import Outputs
 from lmgauge.choices import DEFAULT_SEED, LADDER_CHARACTER_ORDER, LADDER_WORD_ORDER
 from lmgauge.errors import InputError, NotEnoughMemoryError, UsageError

@@ -18,6 +18,7 @@ from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions, parse_lengths
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names
+from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.progress import say_progress, show_speed
 
 if TYPE_CHECKING:
@@ -88,12 +89,13 @@ def context_curve(
         named = [os.fspath(model)] if isinstance(model, PATHS) else []
         refuse_replacing({"--per-context": output}, [*named, *(source.path for source in corpus.sources)])
     network = loaded(model, scoring)
-    models = _with_lengths(network, lengths, step)
+    networks = _with_lengths(network, lengths, step)
+    models = [network.around(one) for one in networks] if isinstance(network, SpelledModel) else networks
     show_speed(models)
     (name,) = model_names([model], [network])
     curve = _context_curve(
         models,
-        LongSegments(models[-1], corpus, lengths[-1]),
+        LongSegments(networks[-1], corpus, lengths[-1]),
         corpus,
         CurveSettings(contexts=lengths, stride=step, threads=threads),
         origin=Origin.of_model(network, name),
@@ -112,6 +114,7 @@ def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -
     """
     from lmgauge.models.network.model import NetworkModel
 
+    network = network.inner if isinstance(network, SpelledModel) else network
     if not isinstance(network, NetworkModel):
         raise UsageError(
             f"{network.label}: contexts need a network that computes here (torch or GGUF), whose window can be chosen; "

@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmgauge.errors import LmgaugeError, NotEnoughMemoryError, UsageError
-from lmgauge.files import refuse_other_folder, refuse_replacing
+from lmgauge.files import refuse_replacing
 from lmgauge.memory import size_in_words
-from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits, TrainingResources
 from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
@@ -35,6 +36,7 @@ def train_or_within(
     *,
     threads: int | None,
     progress: Progress,
+    written: Path | None = None,
 ) -> NgramModel:
     """Train in memory, or within the memory that was asked for, or, where a model does not fit, within most of what is free.
 
@@ -44,6 +46,7 @@ def train_or_within(
         resources: what training may take, and where the model goes.
         threads: how many share the work.
         progress: called with a few words when a stage begins.
+        written: the folder to write; None: the output.
 
     Raises:
         NotEnoughMemoryError: it does not fit into memory, and cannot be trained within a part of it.
@@ -51,8 +54,9 @@ def train_or_within(
     """
     output = resources.output
     refuse_replacing({"-o": output}, [source.path for source in corpus.sources])
+    within = partial(_within, settings, corpus, written=written, threads=threads, progress=progress)
     if output is not None and resources.asked:
-        return _within(settings, corpus, Path(output), resources.limits(threads=threads), threads=threads, progress=progress)
+        return within(Path(output), resources.limits(threads=threads))
     try:
         model = train_ngram(settings, corpus, threads=threads, listed=resources.writes_file, progress=progress)
     except NotEnoughMemoryError as error:
@@ -61,10 +65,10 @@ def train_or_within(
             raise NotEnoughMemoryError(f"{error}; {refusal}") from error
         limits = resources.limits(threads=threads)
         _LOGGER.warning("%s", f"{error}: training within {size_in_words(limits.memory)}, through {_work(limits, output)}")
-        return _within(settings, corpus, Path(output), limits, threads=threads, progress=progress)
+        return within(Path(output), limits)
     if output is not None:
         progress(f"saving {os.fspath(output)}")
-        model.save(os.fspath(output))
+        model.save(os.fspath(written or output))
     return model
 
 
@@ -90,23 +94,22 @@ def train_spelled(
         LmgaugeError: whatever `train_or_within` raises.
     """
     from lmgauge.models.spelling.learn import learn_spelling, refuse_once
-    from lmgauge.models.spelling.storage import add_spelling, refuse_file
+    from lmgauge.models.spelling.storage import add_spelling, refuse_file, writing_around
 
     refuse_once(corpus)
-    if resources.output is not None:
-        refuse_file(resources.output)
-        refuse_other_folder(resources.output, is_ours=is_ngram_folder)
-    in_memory = resources.output is not None and not resources.asked
-    where = replace(resources, output=None) if in_memory else resources
-    inner = train_or_within(settings, corpus, where, threads=threads, progress=progress)
-    model = learn_spelling(inner, corpus, threads=threads, progress=progress)
-    if resources.output is not None:
-        progress(f"saving {os.fspath(resources.output)}")
-        if in_memory:
-            model.save(os.fspath(resources.output))
-        else:
-            add_spelling(model, Path(resources.output))
-    return model
+    train = partial(train_or_within, settings, corpus, resources, threads=threads, progress=progress)
+    if resources.output is None:
+        return learn_spelling(train(), corpus, threads=threads, progress=progress)
+    refuse_file(resources.output)
+    refuse_replacing({"-o": resources.output}, [source.path for source in corpus.sources])
+    output = Path(resources.output)
+    with writing_around(output, is_ours=is_ngram_folder) as (folder, inside):
+        inner = train(written=inside)
+        model = learn_spelling(inner, corpus, threads=threads, progress=progress)
+        add_spelling(model, folder)
+    if inner.tables.mapped is None:
+        return model
+    return model.around(load_ngram_model(output, just_written=True))  # the mapped file has moved
 
 
 def _refusal(corpus: Corpus, resources: TrainingResources) -> str:
@@ -125,15 +128,17 @@ def _within(
     output: Path,
     limits: MemoryLimits,
     *,
+    written: Path | None,
     threads: int | None,
     progress: Progress,
 ) -> NgramModel:
     from lmgauge.models.ngram.partitioned.training import train_within
 
     work = limits.work_folder(output)
+    limits = limits if written is None else replace(limits, model=output)
     refuse_replacing({"-o": output, "--temp": work}, [source.path for source in corpus.sources])
     with _naming_work(work, limits):
-        return train_within(settings, corpus, output, limits, threads=threads, progress=progress)
+        return train_within(settings, corpus, written or output, limits, threads=threads, progress=progress)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +16,12 @@ from lmgauge.cli.say import answer, say, say_where, showing_progress
 from lmgauge.errors import MissingExtraError
 from lmgauge.files import OutputError, making_parents
 
+if TYPE_CHECKING:
+    from lmgauge.models.spelling.model import SpelledModel
+
 _FOLDER = "lmgauge-quickstart"
+_ORDERS = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
+_TRAINING = "--order 5 --vocabulary spelled --min-count 2"
 
 
 @click.command(cls=Command)
@@ -37,12 +43,9 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     from importlib.resources import as_file, files
 
     from lmgauge.api.evaluate import evaluate
-    from lmgauge.api.train import train
-    from lmgauge.progress import say_progress
     from lmgauge.report import evaluations
     from lmgauge.report.blocks import Document, Heading, Text
 
-    orders = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
     home = files("lmgauge") / "data"
     with (
         ExitStack() as stack,
@@ -50,22 +53,18 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
         as_file(home / "quickstart-train.txt.xz") as train_text,
         as_file(home / "quickstart-test.txt.xz") as test_text,
     ):
-        models = {}
-        for name, order in orders.items():
-            say_progress(f"training the {name} model")
-            models[name] = train(
-                "modified-kneser-ney", train_text, order=order, vocabulary="spelled", min_count=2, threads=threads
-            )
-            if output is not None:
+        models = _trained(train_text, threads)
+        if output is not None:
+            for name in models:
                 models[name].save(f"{output}/{name}")
         runs = stack.enter_context(TemporaryDirectory())
         results = evaluate(models, test_text, threads=threads, output=runs)
-        page = _page([Path(runs, name) for name in reversed(orders)], Path(output or _FOLDER, "report.html"), threads)
+        page = _page([Path(runs, name) for name in reversed(_ORDERS)], Path(output or _FOLDER, "report.html"), threads)
     training = models["unigram"].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
     model = f"{output}/trigram" if output else "kn5/"
     commands = (
-        "lmgauge train modified-kneser-ney --order 5 --vocabulary spelled --min-count 2 train.txt -o kn5/",
+        f"lmgauge train modified-kneser-ney {_TRAINING} train.txt -o kn5/",
         f"lmgauge eval -m {model} test.txt",
     )
     yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
@@ -74,6 +73,24 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
         say_where(page, err=as_json)
     else:
         say(f"no page was written: {page}", err=as_json)
+
+
+def _trained(text: Path, threads: int | None) -> dict[str, SpelledModel]:
+    """Return the models by name: over the same words, so that one speller is for all."""
+    from lmgauge.api.train import train
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.progress import say_progress
+
+    models: dict[str, SpelledModel] = {}
+    for name, order in _ORDERS.items():
+        say_progress(f"training the {name} model")
+        if not models:
+            first = train("modified-kneser-ney", text, order=order, min_count=2, vocabulary="spelled", threads=threads)
+            models[name], known_mass = first, first.spelling.known_mass
+        else:
+            words = train("modified-kneser-ney", text, order=order, min_count=2, threads=threads)
+            models[name] = SpelledModel(words, first.speller, first.separators, known_mass=known_mass)
+    return models
 
 
 def _page(runs: Sequence[Path], page: Path, threads: int | None) -> Path | MissingExtraError | OutputError:

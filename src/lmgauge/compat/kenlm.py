@@ -104,6 +104,7 @@ class Model(_native.KenlmCalls):
             model = load_model(name)
         except LmgaugeError as error:
             raise OSError(f"Cannot read model {name!r} ({error})") from error
+        model = getattr(model, "inner", model)  # KenLM knows <unk>, and not how it is spelled
         if not isinstance(model, NgramModel):
             raise OSError(f"Cannot read model {name!r} (not an n-gram model: its states are not those of KenLM)")
         super().__init__(model.reader)

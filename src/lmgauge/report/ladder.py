@@ -49,7 +49,9 @@ def _verdict(rung: Baseline, ladder: Ladder) -> doc.Verdict:
     below = next((one for one in ladder.baselines if one.bits > rung.bits), None)
     parts = [f"{rung.name}: {_bits(rung)} bits per byte"]
     if above is not None:
-        parts.append(f"loses to {above.name} ({_bits(above)}{_tested(above, rung, ladder)})")
+        best = ladder.baselines[0]
+        first = "" if best == above else f"; the best is {best.name} ({_bits(best)})"
+        parts.append(f"loses to {above.name} ({_bits(above)}{_tested(above, rung, ladder)}){first}")
     if below is not None:
         more = f"{number(below.bits / rung.bits, 2)} times as many" if rung.bits else "more"
         parts.append(f"beats {below.name} ({_bits(below)}, {more}{_tested(rung, below, ladder)})")
@@ -82,18 +84,18 @@ def table(
     bits = [doc.Number(rung.bits_per_byte, 3, bound=rung.bound) for rung in rungs]
     columns = [doc.labels("", [rung.name for rung in rungs]), doc.Column("bits/byte", bits)]
     if any(rung.interval for rung in rungs):
-        columns.append(doc.Column("95 % interval", [doc.between(rung.interval, 3) for rung in rungs], drop=3))
+        columns.append(doc.Column("95 % interval", [doc.between(rung.interval, 3) for rung in rungs], drop=6))
     columns.append(_compared(rungs, reference))
     for heading, count in (("bits/word", words), ("bits/char", characters)):
         if count:
             per = [doc.Number(rung.bits / count, 3, bound=rung.bound) for rung in rungs]
-            columns.append(doc.Column(heading, per, drop=4 if heading == "bits/word" else 5))
+            columns.append(doc.Column(heading, per, drop=3 if heading == "bits/word" else 1))
     if any(rung.trained for rung in rungs):
         seen = ["" if rung.own else "yes" if rung.trained else "no" for rung in rungs]
-        columns.append(doc.Column("has seen the training text", seen, drop=6, align="left"))
+        columns.append(doc.Column("trained", seen, drop=5, align="left", note="has seen the training text"))
     if words and any(rung.seconds is not None for rung in rungs):
         columns.append(doc.numbers("seconds", [rung.seconds for rung in rungs], 1, "fixed", drop=2))
-    columns.append(doc.labels("what it is", [rung.what for rung in rungs], wraps=True, drop=1))
+    columns.append(doc.labels("what it is", [rung.what for rung in rungs], wraps=True, drop=4))
     return doc.Table(tuple(columns), title, own)
 
 
@@ -101,7 +103,7 @@ def _compared(rungs: Sequence[Baseline], reference: Baseline | None) -> doc.Colu
     known = None if reference is None or not reference.bits else reference.bits
     times = [doc.Number(None if known is None else rung.bits / known, 2, "times") for rung in rungs]
     cells = ["" if rung == reference else cell for rung, cell in zip(rungs, times, strict=True)]
-    return doc.Column(f"compared with {'the model' if reference is None or reference.own else 'the best'}", cells, 2)
+    return doc.Column(f"compared with {'the model' if reference is None or reference.own else 'the best'}", cells)
 
 
 def chart(rungs: Sequence[Baseline], title: str) -> doc.ChartData:

@@ -22,23 +22,11 @@ LINES = [
     *("  leading and trailing  ", "", "the theme then", "tabs\tare here", "x y z", "日本 語"),
 ] * 2
 TEXTS = [
-    *(
-        "",
-        " ",
-        "the cat",
-        " the  cat \t",
-        "日本語",
-        "unseen thx",
-        "€7 €5",
-        "thé",
-        "a\x85b",
-        "\u3000",
-        "😀 <unk>",
-        "\t\t the",
-    ),
-    *("the  the  the", "ä", "<s> </s>"),
+    *("", " ", "the cat", " the  cat \t", "日本語", "unseen thx", "€7 €5", "thé", "a\x85b", "\u3000", "😀 <unk>"),
+    *("\t\t the", "the  the  the", "ä", "<s> </s>"),
 ]
 _FIRST = 3
+train: Any = lmgauge.train
 KINDS: list[tuple[str, dict[str, Any]]] = [
     ("kneser-ney", {"order": 3}),
     ("witten-bell", {"order": 1}),
@@ -52,11 +40,13 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
 
 
 def spelled(kind: str, lines: Sequence[str] = LINES, **options: Any) -> SpelledModel:
-    return lmgauge.train(kind, Corpus.from_strings(lines), vocabulary="spelled", reserved="escape", **options)  # type: ignore[return-value]
+    model: SpelledModel = train(kind, Corpus.from_strings(lines), vocabulary="spelled", reserved="escape", **options)
+    return model
 
 
 def of_bytes(lines: Sequence[str] = LINES, **options: Any) -> LanguageModel:
-    return lmgauge.train("witten-bell", Corpus.from_strings(lines), tokenizer="byte", **options)
+    model: LanguageModel = train("witten-bell", Corpus.from_strings(lines), tokenizer="byte", **options)
+    return model
 
 
 def rows(model: LanguageModel, texts: Sequence[str] = TEXTS, block_bytes: int = 40) -> list[list[float]]:
@@ -71,16 +61,17 @@ def ids_of(text: str) -> list[int]:
     return [*(_FIRST + byte for byte in text.encode()), EOS]
 
 
-def hold_to_distributions(view: ByteView, texts: Sequence[str] = TEXTS) -> None:
-    """Each row is what `log_distribution` has, and that sums to one as far as 32 bits can."""
-    seen = [BOS]
+def distance_to_distributions(view: ByteView, texts: Sequence[str] = TEXTS) -> float:
+    """How far rows are from what `log_distribution` has, nats, at most; which sums to one as far as 32 bits can."""
+    seen, furthest = [BOS], 0.0
     for text, scored in zip(texts, rows(view, texts), strict=True):
         seen = seen if view.context_policy.runs_on else [BOS]
         for token, logprob in zip(ids_of(text), scored, strict=True):
             following = view.log_distribution(np.array(seen, np.uint32))
-            assert following[token] == pytest.approx(logprob, abs=1e-9)
+            furthest = max(furthest, abs(following[token] - logprob))
             assert np.exp(following).sum() == pytest.approx(1, abs=2e-7)
             seen.append(token)
+    return furthest
 
 
 @pytest.mark.parametrize(("kind", "options"), KINDS)
@@ -95,7 +86,7 @@ def test_rows_of_bytes_sum_to_those_of_the_model(kind: str, options: dict[str, A
 
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_rows_are_those_of_the_distributions(kind: str, options: dict[str, Any]) -> None:
-    hold_to_distributions(ByteView(spelled(kind, **options)), TEXTS[2:9])
+    assert distance_to_distributions(ByteView(spelled(kind, **options)), TEXTS[2:9]) < 1e-9
 
 
 def test_a_distribution_is_what_spelling_and_separators_say() -> None:
@@ -115,7 +106,7 @@ def test_a_distribution_is_what_spelling_and_separators_say() -> None:
         (p[model.vocabulary.id("abc")] + p[UNK] * third[alphabet.id("c")]) / total, rel=1e-6
     )
     after = np.exp(model.log_distribution([BOS, model.vocabulary.id("ab")]))
-    last = model.separators.context_of(2, b"b", b"", "")
+    last = model.separators.context_of(2, b"b", b"", "", quoted=False)
     empty = model.separators.probabilities(last)[model.separators.known.index("")]
     assert following[EOS] == pytest.approx(p[model.vocabulary.id("ab")] / total * after[EOS] * empty, rel=1e-6)
 
@@ -142,7 +133,7 @@ def test_unseen_bytes_share_what_unk_has() -> None:
     assert p.sum() == pytest.approx(1, abs=1e-7)
     assert p[_FIRST] == 0  # NUL, which no text has
     assert len(set(p[_FIRST + 1 : _FIRST + 97].round(12).tolist())) == 1
-    hold_to_distributions(view)
+    assert distance_to_distributions(view) < 1e-9
     assert all(logprob > -np.inf for scored in rows(view) for logprob in scored)
 
 
@@ -176,13 +167,13 @@ def test_other_models_inside_are_summed_whole() -> None:
     model = SpelledModel(mixture, parts[0].speller, parts[0].separators)
     for own, by_byte in zip(rows(model), rows(ByteView(model)), strict=True):
         assert math.fsum(by_byte) == pytest.approx(math.fsum(own), abs=1e-9)
-    hold_to_distributions(ByteView(model), TEXTS[3:7])
+    assert distance_to_distributions(ByteView(model), TEXTS[3:7]) < 1e-9
 
 
 def test_models_that_cannot_be_read_are_refused() -> None:
     lines = Corpus.from_strings(LINES)
     plain = lmgauge.train("witten-bell", lines)
-    with pytest.raises(UsageError, match="wb3 cannot be read as bytes: it gives all unseen words one .*lmgauge spell"):
+    with pytest.raises(UsageError, match=r"wb3 cannot be read as bytes: it gives all unseen words one .*lmgauge spell"):
         ByteView(plain)
     with pytest.raises(UsageError, match="mine cannot be read as bytes"):
         byte_views([plain], ["mine"])

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge.models.spelling.separators import EMPTY, FIRST, INNER, LAST, Separators
+from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST, around
+from lmgauge.models.spelling.separators import Separators
 from lmgauge.scores import EOS_KIND, OOV, SPELLED
 from lmgauge.text.white_space import WHITE_SPACE
 
@@ -100,6 +101,25 @@ def test_words_that_begin_in_given_text_are_spelled_whole(tokenizer: str, before
 
 def _ends_white(text: str, model: lmgauge.SpelledModel) -> bool:
     return text.endswith(tuple(model.separators.alphabet))
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@given(st.lists(hostile.filter(bool), min_size=1, max_size=3), st.booleans())
+def test_the_kernel_sees_what_stands_around_separators(tokenizer: str, texts: list[str], is_given: bool) -> None:
+    model = model_of(tokenizer)
+    model_of_spaces = model.separators
+    before = [f'{text} "' for text in texts] if is_given else None
+    for block in lmgauge.Corpus.from_strings(texts, given=before):
+        batch = model.inner.score_block(block, spans=True)
+        places = Separators.of_rows(block, batch, divided=model_of_spaces.divided)
+        owner = np.repeat(np.arange(len(block)), batch.segment_events)
+        for row, segment in enumerate(owner.tolist()):
+            start = int(block.starts[segment] if block.given_starts is None else block.given_starts[segment])
+            begin, end = int(places.begins[row]), int(block.starts[segment] + batch.ends[row])
+            left, right = block.data[start:begin].tobytes(), block.data[begin + places.lengths[row] : end].tobytes()
+            right = b"" if batch.kind[row] == EOS_KIND else right
+            quoted = left.count(b'"') % 2 == 1
+            assert places.around[row] == around(left, right, quoted=quoted, divided=model_of_spaces.divided)
 
 
 def test_places() -> None:

@@ -114,6 +114,22 @@ def test_options_of_networks_reach_the_network(tmp_path: Path) -> None:
         lmgauge.load_model(tmp_path / "ngrams", context=8)
 
 
+def test_what_leaves_tokens_out_is_refused(tmp_path: Path) -> None:
+    trained("transformer", tmp_path / "model", context="sentence")
+    for options in ({"end": "none"}, {"first_token": "unscored"}, {"protocol": "gptq"}):
+        with pytest.raises(UsageError, match="leave out end, first-token and protocol"):
+            lmgauge.load_model(tmp_path / "model", **options)
+    with pytest.raises(UsageError, match="this one is spelled"):
+        lmgauge.evaluate_protocols(tmp_path / "model", texts=STRANGE)
+
+
+def test_contexts_of_a_length_are_spelled_too(tmp_path: Path) -> None:
+    trained("transformer", tmp_path / "model", context="sentence")
+    curve = lmgauge.context_curve(tmp_path / "model", Corpus.from_strings(["the zebra  sat " * 9] * 3), contexts=[2, 4])
+    plain = lmgauge.load_model(tmp_path / "model")
+    assert curve.to_dict()["fingerprints"]["model"] == plain.fingerprint
+
+
 def test_progress_and_journals_are_the_networks(tmp_path: Path) -> None:
     trained("transformer", tmp_path / "model", context="sentence")
     model = lmgauge.load_model(tmp_path / "model")

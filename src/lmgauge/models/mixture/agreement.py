@@ -38,8 +38,8 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
     for name, model in zip(names, models, strict=True):
         if getattr(model, "is_spelled", False):
             raise UsageError(
-                f"{name}: a spelled model cannot be a component of a mixture over tokens; lmgauge.mix puts one speller around "
-                "the mixture, or reads the models as bytes"
+                f"{name}: a spelled model cannot be a component of a mixture over tokens; lmgauge.mix puts one speller "
+                "around the mixture, or reads the models as bytes"
             )
     policies = [(name, reserved_policy(model)) for name, model in zip(names, models, strict=True)]
     choices = [(name, policy) for name, policy in policies if policy is not None]

@@ -14,4 +14,6 @@ folder and `loading.py` reads it.
 Sources: Brown et al. (1992), "An estimate of an upper bound for the entropy of English", which spells unseen words by a
 model of characters; Mielke & Eisner (2019), "Spell once, summon anywhere", for open vocabularies; Good (1953), "The
 population frequencies of species": words seen once are the best guess at what words never seen are like.
+
+May import what `models` may.
 """

@@ -20,7 +20,7 @@ END = 256
 """Beside the bytes 0 to 255: the end of the segment."""
 _LONGEST = 4
 _PREFIXES = 1 << 12
-_FIRST = np.array([0, 0, 0x80, 0x800, 0x10000], np.int64)  # the first code point whose UTF-8 has so many bytes
+_FIRST = np.array([0, 0, 0x80, 0x800, 0x10000], np.int64)  # the first code point of 2, 3, 4 bytes
 _LAST = np.array([0, 0x80, 0x800, 0x10000, 0x110000], np.int64)
 
 

@@ -38,7 +38,8 @@ from lmgauge.models.spelling.byte_view_masses import (
     segments_of,
 )
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.separators import EMPTY, FIRST, INNER, LAST, SeparatorModel, Separators
+from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
+from lmgauge.models.spelling.separators import SeparatorModel, Separators
 from lmgauge.models.spelling.speller import words_of
 from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch
 from lmgauge.text.encoding import encode
@@ -320,7 +321,7 @@ class _SeparatorBytes:
 
     def _compute(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
         places = (INNER, LAST) if left else (FIRST, EMPTY)
-        a, b = (self._at(place, self._model.context_of(place, left, b"", before), text) for place in places)
+        a, b = (self._at(place, self._model.context_of(place, left, b"", before, quoted=False), text) for place in places)
         return a, b
 
     def _at(self, place: int, context: int, text: str) -> Floats:

@@ -17,7 +17,7 @@ from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.verified_files import FileState
 from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel, check_format, read_config
-from lmgauge.models.spelling.model import SpelledModel
+from lmgauge.models.spelling.model import SpelledModel, refuse_unspellable
 from lmgauge.models.spelling.separators import SeparatorModel, divided_by_white_space
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.storage import CHARACTERS, CONFIG, FORMAT_VERSION, KIND, digest_of
@@ -36,6 +36,7 @@ def load_spelling(path: Path, inner: LanguageModel) -> SpelledModel:
 
     Raises:
         ModelFileError: a file is missing, damaged, or of another model.
+        UsageError: the model was told to score otherwise than a spelled model can.
     """
     folder = path / SPELLING_FOLDER
     if not folder.is_dir():
@@ -53,6 +54,8 @@ def load_spelling(path: Path, inner: LanguageModel) -> SpelledModel:
             f"{folder}: was made for another tokenizer than {inner.tokenizer.name}; load the model as it was spelled, or "
             f"{_AGAIN}"
         )
+    if hasattr(inner, "options"):
+        refuse_unspellable(inner)  # not the folder is at fault, but how it was told to score
     try:
         model = _assembled(folder, config, inner)
         _check_known_mass(folder, str(config["sha256"]), model, now)

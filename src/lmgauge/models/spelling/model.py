@@ -383,9 +383,14 @@ class SpelledModel(Shown, ScoresStrings):
             return {}
         return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
 
+    @property
+    def known_count(self) -> int:
+        """How many words, or characters, the model inside knows."""
+        return len(self.vocabulary) - len(SPECIAL_TOKENS)
+
     def _in_brief(self) -> str:
         unit = self.tokenizer.unit
-        return f"{self.label}: {len(self.vocabulary) - len(SPECIAL_TOKENS):,} known {unit}s, all others are spelled"
+        return f"{self.label}: {self.known_count:,} known {unit}s, all others are spelled"
 
 
 def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
@@ -425,5 +430,10 @@ def refuse_unspellable(model: LanguageModel) -> None:
         problem = f"its normalizer {model.tokenizer.normalizer} changes the text, which no speller can give back"
     elif policy.line_ends != "event" or not policy.scores_first_tokens:
         problem = "it does not predict the ends of lines, so that a text has no probability; train it with </s>"
+        if hasattr(model, "options"):
+            problem = (
+                "as it was told to score, it does not predict all tokens and the ends of lines, so that a text has no "
+                "probability; leave out end, first-token and protocol"
+            )
     if problem:
         raise UsageError(f"{model.label}: {problem}")

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.models.spelling.separator_places import AROUND, INNER, PLACES, around, character_classes
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE
@@ -29,30 +30,9 @@ from lmgauge.text.white_space import BETWEEN_WORDS, WHITE_SPACE
 if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer
 
-FIRST, INNER, LAST, EMPTY = range(4)
-"""Where a separator stands: before the first token, between tokens, behind the last one, in a segment without tokens."""
-_PLACES, _SIDES, _BEFORE = 4, 40, 8
+_BEFORE = 8
 _MOST_KNOWN = 64
-_DENSE = 1 << 21
-_NO_SIDE, _LETTER, _DIGIT, _OTHER, _CLITIC = range(5)
-
-
-def _classes() -> NDArray[np.int64]:
-    """Return the class of a character by a byte of its UTF-8, int64 [256]; each ASCII punctuation mark has its own."""
-    classes = np.full(256, _OTHER, np.int64)
-    following = _CLITIC + 1
-    for byte in range(33, 127):
-        character = chr(byte)
-        if character.isalpha() or character.isdigit():
-            classes[byte] = _LETTER if character.isalpha() else _DIGIT
-        else:
-            classes[byte] = following
-            following += 1
-    return classes
-
-
-_CLASS_OF = _classes()
-assert _CLASS_OF.max() < _SIDES
+_DENSE = 1 << 21  # keys that are counted in an array of all of them
 
 
 @dataclass(frozen=True)
@@ -61,7 +41,7 @@ class Separators:
 
     Attributes:
         place: int64 [rows], FIRST, INNER, LAST or EMPTY.
-        sides: int64 [rows], classes of the characters on both sides, in one number.
+        around: int64 [rows], what is around each, in one number, as `around` gives it.
         begins: int64 [rows], where each begins in the data of the block.
         lengths: int64 [rows], bytes of each.
         follows: bool [rows], True where another separator of the same segment comes before it.
@@ -69,7 +49,7 @@ class Separators:
     """
 
     place: NDArray[np.int64]
-    sides: NDArray[np.int64]
+    around: NDArray[np.int64]
     begins: NDArray[np.int64]
     lengths: NDArray[np.int64]
     follows: NDArray[np.bool_]
@@ -89,7 +69,7 @@ class Separators:
         _native.place_separators(_rows_of(block, batch), _rules((), divided=divided), context, begins, lengths, scored)
         follows = np.ones(len(batch), bool)
         follows[_firsts(batch)] = False
-        place, sides = np.divmod(context, _SIDES * _SIDES)
+        place, sides = np.divmod(context, AROUND)
         return cls(place, sides, begins, lengths, follows, scored.astype(bool))
 
     def text(self, block: Segments, row: int) -> str:
@@ -99,7 +79,8 @@ class Separators:
             block: the text.
             row: its number.
         """
-        return block.data[self.begins[row] : self.begins[row] + self.lengths[row]].tobytes().decode()
+        begin = int(self.begins[row])
+        return block.data[begin : begin + int(self.lengths[row])].tobytes().decode()
 
 
 def _firsts(batch: ScoreBatch) -> NDArray[np.int64]:
@@ -123,10 +104,16 @@ class SeparatorScores:
     words: Segments
 
 
-_U8 = NDArray[np.uint8]
-_I64 = NDArray[np.int64]
-_Rows = tuple[_U8, _I64, _I64, _U8, _I64, _I64, _U8]
-_Rules = tuple[bool, _U8, _I64, _I64]
+_Rows = tuple[
+    NDArray[np.uint8],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.uint8],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.uint8],
+]
+_Rules = tuple[bool, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 
 
 def _rows_of(block: Segments, batch: ScoreBatch) -> _Rows:
@@ -144,7 +131,7 @@ def _rows_of(block: Segments, batch: ScoreBatch) -> _Rows:
 def _rules(known: Sequence[str], *, divided: bool) -> _Rules:
     texts = [text.encode() for text in known]
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    return divided, np.frombuffer(b"".join(texts), np.uint8), offsets, _CLASS_OF
+    return divided, np.frombuffer(b"".join(texts), np.uint8), offsets, character_classes()
 
 
 def _rank_of(which: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -216,9 +203,9 @@ class SeparatorModel:
         _check(all(isinstance(text, str) and set(text) <= set(alphabet) for text in known), "known")
         counts, spelling = dict[tuple[int, int], int](), dict[tuple[str, str], int]()
         for context, which, n in content["counts"]:
-            _check(type(context) is int and 0 <= context < _PLACES * _SIDES * _SIDES * _BEFORE, "counts")
+            _check(type(context) is int and 0 <= context < PLACES * AROUND * _BEFORE, "counts")
             _check(type(which) is int and 0 <= which < len(known) and _is_count(n), "counts")
-            place = context // (_SIDES * _SIDES * _BEFORE)
+            place = context // (AROUND * _BEFORE)
             _check(known[which] != "" or not (divided and place == INNER), "counts")
             counts[context, which] = n
         for before, following, n in content["spelling"]:
@@ -232,7 +219,7 @@ class SeparatorModel:
         Returns:
             How many were seen, of how many kinds; which share is a single space; and the mean bits that one of them costs.
         """
-        rows, table = self._tables
+        table, rows = self._table, self._row_of_context
         seen = max(1, sum(self.counts.values()))
         space = self._numbers.get(" ", -1)
         nats = math.fsum(-n * float(table[rows[context], which]) for (context, which), n in self.counts.items())
@@ -252,11 +239,11 @@ class SeparatorModel:
         """
         logprobs = np.empty(len(batch))
         row_of_context, table = self._tables
-        arguments = _rows_of(block, batch), self._rules, row_of_context, table.ravel(), logprobs
-        unknown, unseen = _native.score_separators(*arguments)
+        rows = _rows_of(block, batch)
+        unknown, unseen = _native.score_separators(rows, self._rules, row_of_context, table.ravel(), logprobs)
         for row, begin, length, context in unknown.reshape(-1, 4).tolist():  # the last column: all that are not known
             text = block.data[begin : begin + length].tobytes().decode()
-            logprobs[row] += self._spelled(text, context // (_SIDES * _SIDES))
+            logprobs[row] += self._spelled(text, context // AROUND)
         number, begins, lengths = unseen.reshape(-1, 3).T
         return SeparatorScores(logprobs, number, Segments(block.data, begins.copy(), begins + lengths, block.source))
 
@@ -266,27 +253,24 @@ class SeparatorModel:
         Args:
             context: as `context_of` gives it.
         """
-        row_of_context, table = self._tables
-        p: NDArray[np.float64] = np.exp(table[row_of_context[context]])
-        p[-1] *= self._unknown[context // (_SIDES * _SIDES * _BEFORE)]
+        p: NDArray[np.float64] = np.exp(self._table[self._row_of_context[context]])
+        p[-1] *= self._unknown[context // (AROUND * _BEFORE)]
         return p
 
-    def context_of(self, place: int, left: bytes, right: bytes, before: str | None) -> int:
+    def context_of(self, place: int, left: bytes, right: bytes, before: str | None, *, quoted: bool = False) -> int:
         """Return the context of a separator.
 
         Args:
             place: FIRST, INNER, LAST or EMPTY.
-            left: the text before it in its segment; empty if there is none.
+            left: the text before it in its segment, at least its last character; empty if there is none.
             right: the token behind it; empty at the end of the segment.
             before: the separator before it in the segment; None if there is none.
+            quoted: True if the number of `"` before it in its segment is odd.
         """
-        side = int(_CLASS_OF[left[-1]]) if left else _NO_SIDE
-        ahead = 0
-        if right and not self.divided:
-            ahead = _CLITIC if right[:2] == b"n'" and len(right) == len("n't") else int(_CLASS_OF[right[0]])
         which = np.array([0 if before is None else self._numbers.get(before, -1)])
         rank = 0 if before is None else int(_rank_of(which)[0])
-        return (place * _SIDES * _SIDES + side * _SIDES + ahead) * _BEFORE + rank
+        sides = around(left, right, quoted=quoted, divided=self.divided)
+        return (place * AROUND + sides) * _BEFORE + rank
 
     def next_character(self, prefix: str, place: int) -> NDArray[np.float64]:
         """Return the probabilities of what comes next in an unknown separator that begins so.
@@ -343,7 +327,7 @@ class SeparatorModel:
     @cached_property
     def _unknown(self) -> list[float]:
         """How much of the spelled probabilities is that of unknown separators, by place."""
-        return [1.0 - math.fsum(self._base(place)[:-1]) for place in range(_PLACES)]
+        return [1.0 - math.fsum(self._base(place)[:-1]) for place in range(PLACES)]
 
     @cached_property
     def _rules(self) -> _Rules:
@@ -352,18 +336,17 @@ class SeparatorModel:
     @cached_property
     def _tables(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return the row of each context, and the log-probabilities of each row: float64 [rows, known + 1]."""
-        sides = _SIDES * _SIDES
         finest: dict[int, Counter[int]] = {}
         middle: dict[int, Counter[int]] = {}
-        coarsest: dict[int, Counter[int]] = {place: Counter() for place in range(_PLACES)}
+        coarsest: dict[int, Counter[int]] = {place: Counter() for place in range(PLACES)}
         for (context, which), n in self.counts.items():
             finest.setdefault(context, Counter())[which] += n
             middle.setdefault(context // _BEFORE, Counter())[which] += n
-            coarsest[context // (_BEFORE * sides)][which] += n
-        rows = [self._mixed(coarsest[place], self._base(place)) for place in range(_PLACES)]
-        row_of = np.repeat(np.arange(_PLACES, dtype=np.int32), sides * _BEFORE)
+            coarsest[context // (_BEFORE * AROUND)][which] += n
+        rows = [self._mixed(coarsest[place], self._base(place)) for place in range(PLACES)]
+        row_of = np.repeat(np.arange(PLACES, dtype=np.int32), AROUND * _BEFORE)
         for context, counts in sorted(middle.items()):
-            rows.append(self._mixed(counts, rows[context // sides]))
+            rows.append(self._mixed(counts, rows[context // AROUND]))
             row_of[context * _BEFORE : (context + 1) * _BEFORE] = len(rows) - 1
         for context, counts in sorted(finest.items()):
             rows.append(self._mixed(counts, rows[row_of[context]]))
@@ -377,6 +360,14 @@ class SeparatorModel:
             p[which] += n
         mixed: NDArray[np.float64] = p / (counts.total() + 1)
         return mixed
+
+    @property
+    def _row_of_context(self) -> NDArray[np.int32]:
+        return self._tables[0]
+
+    @property
+    def _table(self) -> NDArray[np.float64]:
+        return self._tables[1]
 
 
 def _counted(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -427,7 +418,7 @@ class SeparatorCounts:
         before[1:] = which[:-1] + 1
         before[_firsts(batch)] = 0
         size = len(self._numbers) + 1
-        keys, n = _counted((context * np.int64(size) + before) * size + which, _PLACES * _SIDES * _SIDES * size * size)
+        keys, n = _counted((context * np.int64(size) + before) * size + which, PLACES * AROUND * size * size)
         for key, count in zip(keys.tolist(), n.tolist(), strict=True):
             rest, one = divmod(key, size)
             self._counts[(*divmod(rest, size), one)] += count

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +36,32 @@ def save_spelled(model: SpelledModel, path: str | Path) -> None:
     if save is None:
         raise UsageError(f"{model.inner.label}: a {type(model.inner).__name__} has no method save(path) to keep it by")
     refuse_file(path)
-    with writing_directory(path, is_ours=getattr(model.inner, "may_replace", _never)) as folder:
-        inner = folder / "inner"
-        save(inner)
-        for file in list(inner.iterdir()):
-            file.rename(folder / file.name)
-        inner.rmdir()
+    with writing_around(Path(path), is_ours=getattr(model.inner, "may_replace", _never)) as (folder, inside):
+        save(inside)
         add_spelling(model, folder)
+
+
+@contextmanager
+def writing_around(path: Path, *, is_ours: Callable[[Path], bool]) -> Iterator[tuple[Path, Path]]:
+    """Make the folder of a spelled model, which appears under `path`, whole, when the block ends well.
+
+    Args:
+        path: where.
+        is_ours: returns True for an existing folder that may be replaced.
+
+    Yields:
+        The folder in the making, for the speller; and one inside it for the model, whose files are moved up at the end.
+
+    Raises:
+        InputError: something else is in the way.
+        OutputError: the folder cannot be written; nothing is left behind.
+    """
+    with writing_directory(path, is_ours=is_ours) as folder:
+        inside = folder / "inner"
+        yield folder, inside
+        for file in list(inside.iterdir()):
+            file.rename(folder / file.name)
+        inside.rmdir()
 
 
 def is_spelling_folder(path: Path) -> bool:

@@ -60,6 +60,7 @@ class UnseenCharacters:
         """Natural logs of `probabilities`, float64 [1,114,112]."""
         with np.errstate(divide="ignore"):
             logprob: NDArray[np.float64] = np.log(self.probabilities)
+        logprob.setflags(write=False)
         return logprob
 
     def logprob(self, character: str) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.spelling.separators import EMPTY, FIRST, INNER, LAST
+from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
 from lmgauge.scores import SEPARATOR, SPELLING
 from lmgauge.text.vocabulary import EOS, UNK
 
@@ -67,7 +67,7 @@ class EventWriter:
     """
 
     def __init__(self, model: SpelledModel, text: bytes = b"", begin: int | None = None) -> None:
-        self._model, self.text = model, bytearray(text)
+        self._model, self.text, self._quotes = model, bytearray(text), text.count(b'"')
         self._before = None if begin is None else self._divided(text[begin:])[0]
         self._standing = text.decode()[len(text.decode().rstrip(self._alphabet)) :] if self._alphabet else ""
 
@@ -93,6 +93,7 @@ class EventWriter:
         blank = self._separate(token == EOS, word, choose, blank)
         piece = (blank + word).encode()
         self.text += piece
+        self._quotes += piece.count(b'"')
         return piece
 
     def _divided(self, text: bytes) -> tuple[str, str]:
@@ -128,7 +129,8 @@ class EventWriter:
             self._before, self._standing = self._standing, ""
             return ""
         place = (LAST if self.text else EMPTY) if is_end else (INNER if self.text else FIRST)
-        context = separators.context_of(place, bytes(self.text[-1:]), word.encode(), self._before)
+        quoted = self._quotes % 2 == 1
+        context = separators.context_of(place, bytes(self.text[-4:]), word.encode(), self._before, quoted=quoted)
         known = separators.known
         wanted = _NOTHING if blank is None else known.index(blank) if blank in known else len(known)
         choice = choose(Step(SEPARATOR, _log(separators.probabilities(context)), wanted))

@@ -30,6 +30,7 @@ class MemoryLimits:
         processes: True gives each worker a process of its own; False makes them threads of this one.
         ray: address of a Ray cluster, or "local"; None: this machine. On a cluster, `memory` is that of each machine, and
             `workers` are the tasks that it does at a time.
+        model: the folder after which that of the work is named, where another one is written first; None: the one written.
     """
 
     memory: int
@@ -38,6 +39,7 @@ class MemoryLimits:
     workers: int = 1
     processes: bool = False
     ray: str | None = None
+    model: Path | None = None
 
     def work_folder(self, output: Path) -> Path:
         """Return the folder that holds the arrays of a training until its model is written.
@@ -46,6 +48,7 @@ class MemoryLimits:
             >>> MemoryLimits(1 << 30).work_folder(Path("models/kn5")).as_posix()
             'models/kn5.parts'
         """
+        output = self.model or output
         return (output.parent if self.temp is None else self.temp) / f"{output.name}{WORK_ENDING}"
 
 
