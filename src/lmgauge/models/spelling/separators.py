@@ -119,12 +119,12 @@ _Rules = tuple[bool, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 def _rows_of(block: Segments, batch: ScoreBatch) -> _Rows:
     """Return a block and its rows as the kernels take them."""
     which = batch.segments - block.first
-    given, crossing = np.zeros(0, np.int64), np.zeros(0, np.uint8)
+    before_them, crossing = np.zeros(0, np.int64), np.zeros(0, np.uint8)
     if block.given_starts is not None:
-        given = block.given_lengths()[which]
+        before_them = block.given_lengths()[which]
         if batch.before is not None:
             crossing = batch.before.crossing.astype(np.uint8)
-    text = (block.data, block.starts[which], given, crossing)
+    text = (block.data, block.starts[which], before_them, crossing)
     return *text, batch.segment_events, np.ascontiguousarray(batch.ends), np.ascontiguousarray(batch.kind)
 
 
