@@ -130,6 +130,7 @@ SAYS = {
     ],
     "kenlm-and-srilm": ["3,884 in both", "412.98", "1,618 events have probability zero", "Comparable: perplexity 1,084.01"],
     "look-into-a-corpus": ["en.txt", "5 of 65"],
+    "spelled-words": ["1.6035", "1.8870", "1.7331", "1.7318", "p = 0.5435", "events came back from model and code alone"],
     "task-campaign": ["106.62", "* 0.0100", "* 0.0342", "forwardlooking -&gt; looking", "4.76", "5.83"],
     "teach-perplexity": [
         *("3.0855e-05", "2.32538", "16.16722", "5.77350", "(6.0, ", ">1.89<", ">2.75<", "0.8869, H(p, q) 0.8869", "2/21"),
