@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import harness
+from lmgauge.choices import SmoothingKind
 from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_ngram
@@ -73,7 +74,7 @@ class Choice:
 
     max_count: int = MAX_COUNT or ALL
     order: int = ORDER
-    smoothing: str = "modified-kneser-ney"
+    smoothing: SmoothingKind = "modified-kneser-ney"
     unit: str = "character"
     by_tokens: bool = False
 
@@ -85,6 +86,7 @@ class Choice:
 
 
 DEFAULT = Choice()
+COMPARED: tuple[SmoothingKind, ...] = ("modified-kneser-ney", "kneser-ney", "absolute-discounting", "witten-bell")
 QUESTIONS: dict[str, dict[str, Choice]] = {
     "words that occur at most so often": {
         str(n) if n < ALL else "all": replace(DEFAULT, max_count=n) for n in (1, 2, 3, 5, 10, ALL)
@@ -96,14 +98,8 @@ QUESTIONS: dict[str, dict[str, Choice]] = {
     },
     "order": {str(order): replace(DEFAULT, order=order) for order in range(3, 11)},
     "order, words that occur once": {str(order): replace(DEFAULT, order=order, max_count=1) for order in range(4, 11, 2)},
-    "smoothing": {
-        kind: replace(DEFAULT, smoothing=kind)
-        for kind in ("modified-kneser-ney", "kneser-ney", "absolute-discounting", "witten-bell")
-    },
-    "smoothing, words that occur once": {
-        kind: replace(DEFAULT, smoothing=kind, max_count=1)
-        for kind in ("modified-kneser-ney", "kneser-ney", "absolute-discounting", "witten-bell")
-    },
+    "smoothing": {kind: replace(DEFAULT, smoothing=kind) for kind in COMPARED},
+    "smoothing, words that occur once": {kind: replace(DEFAULT, smoothing=kind, max_count=1) for kind in COMPARED},
     "unit": {
         f"{unit}s, order {order}": replace(DEFAULT, unit=unit, order=order)
         for unit, order in (("character", ORDER), ("byte", ORDER), ("byte", ORDER + 2), ("byte", 2 * ORDER))

@@ -78,6 +78,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "tasks": {"lmgauge.api.task_labels", "lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
+    | {"lmgauge.models.spelling"}
     | {"lmgauge.api.mix", "lmgauge.api.prune", "lmgauge.filtering"}
     | {"lmgauge.models.training.run", "lmgauge.cluster.running"},
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from functools import cache
 
 import numpy as np
 
@@ -50,6 +50,7 @@ def separator_step(model: SeparatorModel, before: str, following: str) -> float:
     return (model.spelling.get((before, following), 0) + 1 / (len(model.alphabet) + 1)) / (total + 1)
 
 
+@cache
 def word_logprob(speller: Speller, word: str) -> float:
     """Return ln q of a word: one distribution over characters after another."""
     vocabulary, logprob, ids = speller.characters.vocabulary, 0.0, [BOS]
@@ -64,21 +65,26 @@ def word_logprob(speller: Speller, word: str) -> float:
 
 def unseen_character(speller: Speller, character: str) -> float:
     """Return the share of a character among those outside the alphabet."""
-    alphabet = {ord(one) for one in speller.characters.vocabulary.tokens[3:]}
-    possible = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
-    sizes = {width: Counter(point // width for point in possible) for width in (4096, 64, 1)}
-    seen = {width: Counter(point // width for point in alphabet) for width in (4096, 64, 1)}
-
-    def p(point: int) -> float:
-        mass, above, above_seen = 1.0, len(possible), len(alphabet)
-        for width in (4096, 64, 1):
-            size, here = sizes[width][point // width], seen[width][point // width]
-            mass *= (here + size / above) / (above_seen + 1)
-            above, above_seen = size, here
-        return mass
-
+    alphabet = frozenset(ord(one) for one in speller.characters.vocabulary.tokens[3:])
     excluded = alphabet | {ord(one) for one in BETWEEN_WORDS + "\0"}
-    return p(ord(character)) / (1 - math.fsum(p(point) for point in excluded))
+    return by_blocks(ord(character), alphabet) / (1 - math.fsum(by_blocks(point, alphabet) for point in excluded))
+
+
+@cache
+def by_blocks(point: int, alphabet: frozenset[int]) -> float:
+    """Return the probability of a character before the alphabet is left out."""
+    mass, above, above_seen = 1.0, 0x110000 - 0x800, len(alphabet)
+    for width in (4096, 64, 1):
+        size, seen = possible(point // width, width), sum(one // width == point // width for one in alphabet)
+        mass *= (seen + size / above) / (above_seen + 1)
+        above, above_seen = size, seen
+    return mass
+
+
+@cache
+def possible(block: int, width: int) -> int:
+    """Return how many code points of a block are characters."""
+    return sum(not 0xD800 <= point < 0xE000 for point in range(block * width, (block + 1) * width))
 
 
 def spelled_rows(model: SpelledModel, block: Segments, batch: ScoreBatch) -> list[tuple[float, float]]:
@@ -100,9 +106,8 @@ def spelled_rows(model: SpelledModel, block: Segments, batch: ScoreBatch) -> lis
             is_end = batch.kind[row] == EOS_KIND
             place = (LAST if left else EMPTY) if is_end else (INNER if left else FIRST)
             context = separators.context_of(place, left, b"" if is_end else word, before, quoted=left.count(b'"') % 2 == 1)
-            scored = not (
-                first and (crossing or (before_it and not gap and before_it[-1:].decode("latin-1") in BETWEEN_WORDS))
-            )
+            white_before = bool(before_it) and before_it.decode()[-1] in separators.alphabet
+            scored = not (first and (crossing or (white_before and not gap)))
             separator = math.log(separator_probability(separators, gap, context)) if scored else 0.0
             spelling = 0.0
             if batch.kind[row] == OOV:

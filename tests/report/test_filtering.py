@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.report.conftest import HOSTILE, filtered
@@ -170,3 +171,15 @@ def test_documents_judged_by_the_percentiles_of_all_are_counted() -> None:
 
 def test_files_that_were_complete_before_are_said() -> None:
     assert "1, 1 of them complete before" in as_text(blocks(filtered()))
+
+
+def test_bits_of_models_that_spell_are_no_lower_bounds(tmp_path: Path) -> None:
+    text = lmgauge.Corpus.from_strings(["a b", "a c"] * 3)
+    spelled, plain = (lmgauge.train("witten-bell", text, order=2, vocabulary=kind) for kind in ("spelled", "open"))
+    (tmp_path / "in.txt").write_text("a b\nx y z\n")
+    exact = lmgauge.filter_documents({"s": spelled}, tmp_path / "in.txt", tmp_path / "s.txt", max_perplexity=3)
+    bound = lmgauge.filter_documents({"s": plain}, tmp_path / "in.txt", tmp_path / "p.txt", max_perplexity=3)
+    assert "|oov:spelled|" in exact.signatures["s"]
+    assert exact.totals["s"].unseen == bound.totals["s"].unseen == 3
+    assert "≥" not in str(exact)
+    assert "≥" in str(bound)

@@ -73,4 +73,13 @@ void bind_separators(nb::module_& m) {
         }
         return as_tuple(std::move(listed));
     });
+    m.def("place_separators", [](const RowsArrays& rows, const RulesArrays& rules, MutableArray<std::int64_t> context,
+                                 MutableArray<std::int64_t> begins, MutableArray<std::int64_t> lengths, MutableArray<std::uint8_t> scored) {
+        const SeparatorRules r = rules_view(rules);
+        nb::gil_scoped_release release;
+        const SpanRows all = rows_view(rows);
+        const std::size_t n = all.ends.size();
+        require(context.size() == n && begins.size() == n && lengths.size() == n && scored.size() == n, "output");
+        require(place_separators(all, r, view(context), view(begins), view(lengths), view(scored)) < 0, "a span outside the data");
+    });
 }

@@ -38,11 +38,10 @@ std::size_t white_space(const std::uint8_t* p, const std::uint8_t* end, bool div
     return static_cast<std::size_t>(p - begin);
 }
 
-bool ends_with_white_space(const std::uint8_t* begin, const std::uint8_t* end, bool divided) {
-    if (begin == end) return false;
-    if (divided) return is_between_words(end[-1]);
-    for (std::ptrdiff_t size = 1; size <= std::min<std::ptrdiff_t>(3, end - begin); ++size) {
-        if (white_space_character(end - size, end) == static_cast<std::size_t>(size)) return true;
+// Whether [begin, p) ends in white space.
+bool ends_white(const std::uint8_t* begin, const std::uint8_t* p, bool divided) {
+    for (std::ptrdiff_t size = 1; size <= 3 && size <= p - begin; ++size) {
+        if (static_cast<std::ptrdiff_t>(white_space(p - size, p, divided)) == size) return true;
     }
     return false;
 }
@@ -88,6 +87,7 @@ private:
 
 struct Separator {
     std::size_t row;
+    std::int64_t begin, length;
     std::int32_t context, which;  // place and sides; -1: not known
     std::int32_t before;          // what comes before it in the segment counts as, 0: nothing
     bool scored;                  // not where all of it is in the given text
@@ -118,7 +118,7 @@ SeparatorsFound walk(const SpanRows& rows, const SeparatorRules& rules, Visit vi
             const bool is_end = rows.kind[row] == kEos;
             const std::int64_t word = begin + length;
             bool scored = true;
-            if (n == 0 && is_given) scored = !(length == 0 && ends_with_white_space(data + start - rows.given[j], data + begin, rules.divided));
+            if (n == 0 && is_given) scored = length > 0 || !ends_white(data + begin - rows.given[j], data + begin, rules.divided);
             if (n == 0 && !rows.crossing.empty()) scored = scored && rows.crossing[j] == 0;
             const int place = is_end ? (behind ? kLast : kEmpty) : (behind ? kInner : kFirst);
             const std::int64_t left = behind ? class_at(rows.data, begin - 1, rules) : kNoSide;
@@ -129,17 +129,12 @@ SeparatorsFound walk(const SpanRows& rows, const SeparatorRules& rules, Visit vi
             }
             const std::int32_t which = numbers.of(data + begin, static_cast<std::size_t>(length));
             const auto context = static_cast<std::int32_t>(((place * kSides + left) * kSides + right) * 2 + quoted);
-            visit(Separator{row, context, which, before, scored});
+            visit(Separator{row, begin, length, context, which, before, scored});
             if (which < 0 && scored) {
                 result.unknown.insert(result.unknown.end(), {static_cast<std::int64_t>(row), begin, length, context});
             }
             if (rows.kind[row] == kOov) {
-                std::int64_t first = word;
-                if (n == 0 && is_given && !rows.crossing.empty() && rows.crossing[j] != 0) {
-                    // A word that begins in the given text is spelled whole.
-                    for (first = begin; first > start - rows.given[j] && !is_between_words(data[first - 1]);) --first;
-                }
-                result.unseen.insert(result.unseen.end(), {static_cast<std::int64_t>(row), first, end - first});
+                result.unseen.insert(result.unseen.end(), {static_cast<std::int64_t>(row), word, end - word});
             }
             before = which < 0 ? kBefore - 1 : std::min(which + 1, kBefore - 1);
             if (!rules.divided) quoted ^= std::count(data + begin, data + end, '"') % 2 != 0;
@@ -167,6 +162,16 @@ SeparatorsFound find_separators(const SpanRows& rows, const SeparatorRules& rule
         context[s.row] = s.context;
         which[s.row] = s.which;
     });
+}
+
+std::int64_t place_separators(const SpanRows& rows, const SeparatorRules& rules, MutableView<std::int64_t> context,
+                              MutableView<std::int64_t> begins, MutableView<std::int64_t> lengths, MutableView<std::uint8_t> scored) {
+    return walk(rows, rules, [&](const Separator& s) {
+        context[s.row] = s.context;
+        begins[s.row] = s.begin;
+        lengths[s.row] = s.length;
+        scored[s.row] = s.scored;
+    }).fault;
 }
 
 }  // namespace lmgauge

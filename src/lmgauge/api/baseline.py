@@ -16,7 +16,7 @@ from lmgauge.api import train as training_door
 from lmgauge.api.evaluate import evaluated
 from lmgauge.api.inputs import PATHS, Models, PathLike, Text, corpus_of, listed, named_models
 from lmgauge.api.outputs import Outputs
-from lmgauge.choices import DEFAULT_SEED, LADDER_CHARACTER_ORDER, LADDER_WORD_ORDER
+from lmgauge.choices import LADDER_CHARACTER_ORDER, LADDER_WORD_ORDER
 from lmgauge.errors import InputError, NotEnoughMemoryError, UsageError
 from lmgauge.evaluation.diagnosis.baselines import PRIMER_BYTES, Baseline, Baselines, bytes_of
 from lmgauge.evaluation.evaluate import evaluate_scores, sum_block
@@ -62,8 +62,9 @@ class NgramRungs:
     def named(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield each model: its name, what it is, and the keywords of `lmgauge.train` that make it."""
         characters, smoothing = self.character_order, "modified Kneser-Ney"
-        words = {"order": self.order, "vocabulary": "spelled"}
-        yield f"word {self.order}-gram", f"words, unseen ones spelled ({smoothing})", words
+        # Words seen once stand for those never seen, or `<unk>` would have next to no probability.
+        words = {"order": self.order, "vocabulary": "spelled", "min_count": 2}
+        yield f"word {self.order}-gram", f"words, those not seen twice spelled ({smoothing})", words
         spelled = {"order": characters, "vocabulary": "spelled", "tokenizer": "character"}
         yield f"character {characters}-gram", f"characters ({smoothing})", spelled
         yield f"byte {characters}-gram", f"bytes ({smoothing})", {"order": characters, "tokenizer": "byte", "words": _BYTES}
@@ -77,10 +78,7 @@ def baseline(
     order: int = LADDER_WORD_ORDER,
     character_order: int = LADDER_CHARACTER_ORDER,
     output: PathLike | None = None,
-    keep_models: bool = False,
     memory: str | int | None = None,
-    temp: PathLike | None = None,
-    seed: int = DEFAULT_SEED,
     threads: int | None = None,
 ) -> Ladder:
     """Set compressors and n-gram models of a training text side by side, as the ladder a network must climb.
@@ -95,10 +93,7 @@ def baseline(
         order: of the n-grams of words; unseen words are spelled.
         character_order: of the n-grams of characters, and of bytes.
         output: a folder for a run of each model, which `compare` and `report` read, and for `ladder.json`.
-        keep_models: also keep the n-gram models there, in `models`.
         memory: train within this much, such as "2G"; None: in memory where it fits, else within 80 % of what is free.
-        temp: existing folder for what training beyond memory needs; None: in the output, or where the system has such.
-        seed: of the permutation tests between neighbors.
         threads: how many; no number depends on it.
 
     Returns:
@@ -122,19 +117,17 @@ def baseline(
     yours = listed(models)
     paths = [os.fspath(one) for one in yours if isinstance(one, PATHS)]
     sources = [source.path for corpus in (training, scored) for source in corpus.sources]
-    if keep_models and output is None:
-        raise UsageError("keep_models needs a folder to keep them in: name an output (-o)")
     if output is not None:
         refuse_replacing({"-o": output}, [*paths, *sources])
         refuse_other_folder(output, is_ours=is_ladder_folder)
     with ExitStack() as stack:
         folder = None if output is None else stack.enter_context(writing_directory(output, is_ours=is_ladder_folder))
-        work = _Workplace(Path(stack.enter_context(_work_folder(temp, folder))), folder, keep_models)
+        work = _Workplace(Path(stack.enter_context(_work_folder(folder))), folder)
         measured = list(_yours(models, scored, settings, work))  # first: what is wrong with them is known before the work
         measured += ngram_rungs(training, scored, settings, work)
         _refuse_same(training, scored)
         compressed = _compressed(training, scored, threads)
-        ladder = ladder_of(measured, compressed, training.report, scored.report, seed=seed, threads=threads)
+        ladder = ladder_of(measured, compressed, training.report, scored.report, threads=threads)
         if folder is not None:
             (folder / LADDER_FILE).write_text(to_json(plain(ladder.to_dict())) + "\n", encoding="utf-8")
     return ladder
@@ -151,21 +144,14 @@ class _Workplace:
 
     work: Path
     folder: Path | None = None
-    keep_models: bool = False
 
     def run(self, name: str) -> Path | None:
         """Return the folder of a model's run; None where none is kept."""
         return None if self.folder is None else self.folder / _in_path(name)
 
-    def model(self, name: str) -> Path | None:
-        """Return the folder of a model that is kept; None where it is not."""
-        return None if self.folder is None or not self.keep_models else self.folder / "models" / _in_path(name)
 
-
-def _work_folder(temp: PathLike | None, folder: Path | None) -> tempfile.TemporaryDirectory[str]:
-    if temp is not None and not os.path.isdir(temp):
-        raise UsageError(f"temp: {os.fspath(temp)} is not a folder; name one that is there, on a disk with room")
-    return tempfile.TemporaryDirectory(prefix="work.", dir=temp or folder)
+def _work_folder(folder: Path | None) -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="work.", dir=folder)
 
 
 def _refuse_texts(training: Corpus, scored: Corpus) -> None:
@@ -208,7 +194,7 @@ def ngram_rungs(
     """
     with ExitStack() as stack:
         if work is None:
-            work = _Workplace(Path(stack.enter_context(_work_folder(None, None))))
+            work = _Workplace(Path(stack.enter_context(_work_folder(None))))
         for name, what, keywords in settings.named():
             began = time.perf_counter()
             model = _trained(name, keywords, training, settings, work)
@@ -226,15 +212,10 @@ def _trained(name: str, keywords: dict[str, Any], training: Corpus, settings: Ng
 
     progress("training")
     keywords = {**keywords, "threads": settings.threads, "reserved": "escape", "progress": progress}
-    output = work.model(name)
-    if output is not None:
-        output.parent.mkdir(exist_ok=True)
-    elsewhere = output or work.work / _in_path(name)
+    elsewhere = work.work / _in_path(name)
     make: Callable[..., LanguageModel] = training_door.train
     if settings.memory is not None:
         return make(_SMOOTHING, training, output=elsewhere, memory=settings.memory, temp=work.work, **keywords)
-    if output is not None:
-        return make(_SMOOTHING, training, output=output, **keywords)
     try:
         return make(_SMOOTHING, training, **keywords)
     except NotEnoughMemoryError:

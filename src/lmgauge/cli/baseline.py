@@ -15,7 +15,6 @@ from lmgauge.cli.options import (
     read_texts,
     reading_settings,
     refuse_field,
-    seed_option,
     threads_option,
 )
 from lmgauge.cli.say import answer, showing_progress
@@ -30,7 +29,6 @@ class _Choices:
     order: int
     character_order: int
     memory: str | None
-    temp: str | None
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,6 @@ class _Files:
     """What is kept: arguments of `lmgauge.baseline`."""
 
     output: str | None
-    keep_models: bool
 
 
 @click.command("baseline", cls=Command)
@@ -75,12 +72,6 @@ class _Files:
         help="Train within this much, such as 500M or 2G; as in lmgauge train.  [default: in memory where it fits, else "
         "within 80 % of what is free]",
     ),
-    click.option(
-        "--temp",
-        type=click.Path(),
-        metavar="DIR",
-        help="Existing folder for what training beyond memory needs.  [default: in the output, or the system's]",
-    ),
 )
 @settings(
     "files",
@@ -93,10 +84,9 @@ class _Files:
         metavar="DIR",
         help="Folder for ladder.json and a run of each model, which compare, diagnose and report read.",
     ),
-    click.option("--keep-models", is_flag=True, help="With -o: also keep the n-gram models, in DIR/models."),
 )
 @under("Output", html_option, json_option)
-@under("Statistics", seed_option, threads_option)
+@threads_option
 @reading_settings(document_option)
 def baseline(
     train: str,
@@ -106,7 +96,6 @@ def baseline(
     reading: ReadingOptions,
     html: str | None,
     as_json: bool,
-    seed: int,
     threads: int | None,
 ) -> None:
     """Say what a network must beat: compressors and n-grams.
@@ -126,5 +115,5 @@ def baseline(
     training, scored = (read_texts([text], reading, alone=False) for text in (train, test))
     refuse_field(training, scored)
     with showing_progress("reading the training text"):
-        result = run(training, scored, **vars(choices), **vars(files), seed=seed, threads=threads)
+        result = run(training, scored, **vars(choices), **vars(files), threads=threads)
     answer(result, lambda: report.blocks(result), as_json=as_json, html=html)

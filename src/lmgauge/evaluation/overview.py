@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,9 +120,8 @@ def overview(
         corpus: the text they scored; if not given, what the first run that remembers one says.
         documents_of_text: what the text says of documents counts, and not what the runs remember.
         training: given the text, what was seen of its words in the training text; see `EventCuts`.
-        rungs: of one run: given the text, what simple models of the training text make of it; see `diagnose`.
         model: the model behind the one run: adds calibration.
-        sample: text of the model; see `diagnose`.
+        rungs, sample: simple models of the training text, and text of the model; see `diagnose`.
         audit: of one of the runs.
         progress: called with a few words on what is being done.
 
@@ -129,16 +129,16 @@ def overview(
         InputError: a table breaks its rules, or the text is not the one that was scored.
         UsageError: `training` without the text that was scored.
     """
-    runs = with_distinct_names(runs) if len(runs) > 1 else list(runs)
     progress("reading the text")
+    runs = with_distinct_names(runs) if len(runs) > 1 else list(runs)
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
     text = corpus or remembered(runs[0], *(run for run in runs[1:] if run.text_sha256 == runs[0].text_sha256))
-    training = None if training is None else _once(training)
+    training = training and _once(training)
     if training is not None and text is None:
         raise UsageError("occurrences in training need the text that was scored: name it (--text)")
     examples = max(settings.examples, settings.passages.segments)
-    diagnoses = []
+    examine, diagnoses = partial(diagnose, rungs=rungs, model=model, sample=sample, progress=progress), []
     for run in runs:
         own = text if text is not None and run.text_sha256 == text.report.sha256 else None
         alone = len(runs) == 1
@@ -150,25 +150,18 @@ def overview(
             seed=settings.seed,
             threads=settings.threads,
         )
-        seen = training if own is not None else None
-        diagnoses.append(
-            diagnose(run, chosen, corpus=own, training=seen, rungs=rungs, model=model, sample=sample, progress=progress)
-        )
+        diagnoses.append(examine(run, chosen, corpus=own, training=training if own is not None else None))
     if audit is not None:
         _check_audit(audit, runs, diagnoses)
     comparisons = None
     if len(runs) > 1:
         progress("comparing")
         shared = text if text is not None and all(run.text_sha256 in ("", text.report.sha256) for run in runs) else None
-        comparisons = compare(
-            runs,
-            ComparisonSettings(
-                resamples=settings.resamples, seed=settings.seed, threads=settings.threads, examples=examples
-            ),
-            corpus=shared,
-            documents_of_text=documents_of_text,
-            training=None if training is None or shared is None else lambda scored: _counts_of(training(scored)),
+        chosen_tests = ComparisonSettings(
+            resamples=settings.resamples, seed=settings.seed, threads=settings.threads, examples=examples
         )
+        counts = None if training is None or shared is None else lambda scored: _counts_of(training(scored))
+        comparisons = compare(runs, chosen_tests, corpus=shared, documents_of_text=documents_of_text, training=counts)
     progress("reading passages")
     passages, shown = _passages(runs, text, settings.passages, diagnoses, comparisons, training)
     return Overview(

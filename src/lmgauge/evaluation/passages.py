@@ -18,8 +18,9 @@ from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts
 from lmgauge.evaluation.slicing.ranges import Floats, Ints, ranges_by_event, shared_ranges
 from lmgauge.evaluation.slicing.slices import range_words
 from lmgauge.evaluation.slicing.sums import Cut
+from lmgauge.evaluation.spelled_parts import spelled_parts
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import SEPARATOR, SPELLING, ScoreBatch
+from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -76,10 +77,9 @@ class Spans:
         ends: int64 [n], the byte of the passage's UTF-8 text where each event ends; `</s>` ends where the text does.
         bits: float64 [n]; infinite for an event of probability zero.
         kinds: uint8 [n], index into `scores.KINDS`.
-        columns: more of each event, [n], as far as the run has it: `rank`, `entropy` (bits), `kl` (bits, of a run that
-            `lmgauge divergence` wrote), `spelling` and `separator` (bits of the letters of an unseen word, and of the white
-            space before it), `context` (matched order, or tokens of context used), `occurrences` (of the word in the
-            training text).
+        columns: more of each event, [n], as far as the run has it: `rank`, `entropy` (bits), `kl` (bits, of a run of
+            `lmgauge divergence`), `spelling`, `separator` (bits, see `spelled_parts`), `context` (matched order, or tokens
+            of context used), `occurrences` (of the word in the training text).
         slices: uint8 [n] for each way to cut the text, by its name: the slice that the event is in.
         tops: the most probable tokens at each event; None if the run does not have them.
     """
@@ -286,9 +286,7 @@ class _Reading:
 
     def _columns(self, own: Segments, table: ScoreBatch) -> dict[str, NDArray[np.number[Any]]]:
         """Return what the run has of each event besides its bits."""
-        columns: dict[str, NDArray[np.number[Any]]] = {
-            name: table.extra[name] for name in ("rank", "context") if name in table.extra
-        }
+        columns: dict[str, NDArray[Any]] = {name: table.extra[name] for name in ("rank", "context") if name in table.extra}
         for name in ("entropy", "kl"):
             if name in table.extra:
                 columns[name] = nats_to_bits(np.asarray(table.extra[name], np.float64))
@@ -367,20 +365,6 @@ def lead_of(given_text: bytes) -> str:
     """
     end = given_text[-_LEAD_BYTES:].decode("utf-8", "ignore")
     return f"… {end}" if len(given_text) > _LEAD_BYTES else end
-
-
-def spelled_parts(table: ScoreBatch) -> dict[str, Floats]:
-    """Return what of the bits of events is letters and white space, [rows], by column; empty of a model that spells nothing.
-
-    Args:
-        table: rows of the score table.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> spelled_parts(example_batch())
-        {}
-    """
-    return {name: nats_to_bits(-table.extra[name]) + 0.0 for name in (SPELLING, SEPARATOR) if name in table.extra}
 
 
 def _bits_of_segments(table: ScoreBatch) -> tuple[Floats, Ints]:

@@ -15,7 +15,8 @@ from lmgauge.context_policy import policy_of
 from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Rank, TopK
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.passages import Passage, Spans, spelled_parts
+from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.spelled_parts import spelled_parts
 from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.readable import visible_on_page

@@ -159,6 +159,7 @@ class Scorer:
         parts = {
             **text_parts(model.tokenizer.unit, getattr(model.tokenizer, "normalizer", None)),
             "eos": "yes" if policy.end == "eos" else "no",
+            **({"oov": "spelled"} if getattr(model, "is_spelled", False) else {}),
             "context": str(policy),
             "documents": "lines" if self.settings.lines else "whole",
             "vocab": model.vocabulary.fingerprint[:6],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, number, share_of
+from lmgauge.signature import Signature
 
 if TYPE_CHECKING:
     from lmgauge.filtering.histogram import PerplexityBins
@@ -121,6 +122,7 @@ def _perplexities(result: FilteredDocuments) -> Iterator[doc.Block]:
     parts = [(False, _ALL), (True, _WHAT_STAYS)] if _is_filter(result) else [(False, "")]
     rows = [(name, stay, part) for name in names for stay, part in parts]
     totals = [(result.stay_totals if stay else result.totals)[name] for name, stay, _ in rows]
+    bounds = [one.unseen > 0 and not _spells(result, name) for one, (name, *_) in zip(totals, rows, strict=True)]
     medians = [(result.stays if stay else result.scored).median(name) for name, stay, _ in rows]
     by_model = [doc.labels("model", [name for name, *_ in rows])] if len(result.models) > 1 else []
     by_part = [doc.labels("", [part for *_, part in rows])] if len(parts) > 1 else []
@@ -130,7 +132,9 @@ def _perplexities(result: FilteredDocuments) -> Iterator[doc.Block]:
         doc.numbers("documents", [one.documents for one in totals], form="count", drop=3),
         doc.numbers("tokens", [one.tokens for one in totals], form="count", drop=2),
         doc.numbers("unseen words", [one.unseen_share for one in totals], 2, "percent", drop=1),
-        doc.Column("bits/byte", [doc.Number(one.bits_per_byte, bound=one.unseen > 0) for one in totals]),
+        doc.Column(
+            "bits/byte", [doc.Number(one.bits_per_byte, bound=bound) for one, bound in zip(totals, bounds, strict=True)]
+        ),
         *(() if result.by else (doc.numbers("perplexity", [one.perplexity for one in totals], 2),)),
         *(() if result.by else (doc.Column("median document", [_bin(median) for median in medians]),)),
     )
@@ -310,8 +314,15 @@ def _notes(result: FilteredDocuments) -> Iterator[str]:
             "Perplexity and bits/byte: of all tokens together, so that long documents count for more; median document: half "
             "of the documents have at most this perplexity, to an eighth of an octave."
         )
-    if any(sums.unseen for sums in result.totals.values()):
+    if any(sums.unseen and not _spells(result, name) for name, sums in result.totals.items()):
         yield "≥: lower bound, as unseen words are one event <unk>, cheaper to predict than they are."
+
+
+def _spells(result: FilteredDocuments, name: str) -> bool:
+    """Return True if the model of some columns, or each of those that a field chooses from, spells unseen words."""
+    parts = Signature.parse(result.signatures.get(name, "")).parts
+    nested = [Signature.parse(line).parts for line in parts.values() if line.startswith("doc|")]
+    return all(one.get("oov") == "spelled" for one in nested or [parts])
 
 
 def _more(count: int, what: str = "") -> tuple[str, ...]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.diagnosis.spelling_costs import ENDS, KNOWN, LETTERS, SPACE, UNSEEN, LengthOfWords
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import number, percent
-from lmgauge.text.vocabulary import SPECIAL_TOKENS
+from lmgauge.report.formats import percent
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.diagnosis.results import Diagnosis
@@ -85,8 +84,7 @@ def learned(content: Mapping[str, Any]) -> list[str]:
     return [
         f"spelling: learned from {speller['words']:,} words of {speller['alphabet']:,} different characters, order "
         f"{speller['order']}; it gives {percent(speller['known_mass'])} to words that are known and never spelled",
-        f"white space: {separators['seen']:,} places, {percent(single)} a single space; {number(separators['bits'], 4)} "
-        "bits each",
+        f"white space: {separators['seen']:,} places, {percent(single)} a single space; {separators['bits']:.4f} bits each",
     ]
 
 
@@ -100,7 +98,7 @@ def model_blocks(model: SpelledModel, *, name: str = "") -> doc.Document:
     one = model.tokenizer.unit
     lines = [
         ("model", name or model.label),
-        (f"known {one}s", f"{len(model.vocabulary) - len(SPECIAL_TOKENS):,}, predicted by {model.inner.label}"),
+        (f"known {one}s", f"{model.known_count:,}, predicted by {model.inner.label}"),
     ]
     speller, separators = model.speller, model.separators
     if speller is None or separators is None:

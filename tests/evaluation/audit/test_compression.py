@@ -69,6 +69,15 @@ def test_any_tokens_under_any_distribution(tokens: list[int], seed: int) -> None
     assert code_bits(50, tokens, logprob) <= claimed + 34
 
 
+def test_a_distribution_that_is_handed_out_again_changed_is_read_again() -> None:
+    encoder, coder = constriction.stream.queue.RangeEncoder(), EventCoder(4)
+    logprob = np.log([0.7, 0.1, 0.1, 0.1])
+    coder.encode(encoder, 0, logprob)
+    logprob[:] = -np.inf
+    with pytest.raises(NoCodeError, match="nothing can follow"):
+        coder.encode(encoder, 0, logprob)
+
+
 def test_impossible_events_have_no_code() -> None:
     coder = EventCoder(4)
     encoder = constriction.stream.queue.RangeEncoder()

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge._kernels import _native
-from lmgauge.models.spelling.separator_places import AROUND, EMPTY, FIRST, INNER, LAST, Separators, around
-from lmgauge.models.spelling.separators import _rows_of
+from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST, around
+from lmgauge.models.spelling.separators import Separators
 from lmgauge.scores import EOS_KIND, OOV, SPELLED
 from lmgauge.text.white_space import WHITE_SPACE
 
@@ -113,9 +112,6 @@ def test_the_kernel_sees_what_stands_around_separators(tokenizer: str, texts: li
     for block in lmgauge.Corpus.from_strings(texts, given=before):
         batch = model.inner.score_block(block, spans=True)
         places = Separators.of_rows(block, batch, divided=model_of_spaces.divided)
-        context, which = np.empty(len(batch), np.int32), np.empty(len(batch), np.int32)
-        _native.find_separators(_rows_of(block, batch), model_of_spaces._rules, context, which)
-        assert context.tolist() == (places.place * AROUND + places.around).tolist()
         owner = np.repeat(np.arange(len(block)), batch.segment_events)
         for row, segment in enumerate(owner.tolist()):
             start = int(block.starts[segment] if block.given_starts is None else block.given_starts[segment])

@@ -314,7 +314,7 @@ def check_mutation(folder: Path, config: dict[str, Any], inner: NgramModel, seed
         return False
     assert model.separators is not None
     for place in range(4):
-        context = model.separators.context_of(place, b"a", b"", None)
+        context = model.separators.context_of(place, b"a", b"", None, quoted=seed % 2 == 0)
         assert np.isclose(model.separators.probabilities(context).sum(), 1.0)
     assert 0 <= model.spelling.known_mass < 1
     return True

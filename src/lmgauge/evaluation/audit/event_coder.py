@@ -37,9 +37,12 @@ class EventCoder:
         self._buckets = -(-size // self._width)
         self._probability = np.zeros(self._buckets * self._width, np.float64)
         self._constriction = constriction()
+        self._prepared, self._sums = np.zeros(0), np.zeros(0)
 
     def _prepare(self, logprob: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Fill in the probabilities and return those of the buckets."""
+        """Fill in the probabilities and return those of the buckets; what cannot change is not computed again."""
+        if logprob is self._prepared and not logprob.flags.writeable:
+            return self._sums
         np.exp(logprob, out=self._probability[: self._size])
         buckets: NDArray[np.float64] = self._probability.reshape(self._buckets, self._width).sum(axis=1)
         total = float(buckets.sum())
@@ -48,6 +51,7 @@ class EventCoder:
             raise NoCodeError(f"log_distribution gives {value}")
         if not total > 0:
             raise NoCodeError(f"the probabilities after a context sum to {total}, so that nothing can follow")
+        self._prepared, self._sums = logprob, buckets
         return buckets
 
     def _model(self, weights: NDArray[np.float64]) -> Any:

@@ -256,7 +256,7 @@ class _Reading:
         return Diagnosis(
             evaluation=self.evaluation,
             interval=self.slices.whole_interval(),
-            baselines=() if self.baselines is None else in_order([*self.rungs, *self.baselines.finish()]),
+            baselines=self._ladder(),
             slices=tuple(slices),
             costly_tokens=self.tokens.most(self.examples) if "tokens" in self.only else (),
             worst_tokens=self.worst.worst(),
@@ -271,6 +271,11 @@ class _Reading:
             notes=tuple(self._notes(slices, calibration, information)),
             spelling=self.spelling.finish(),
         )
+
+    def _ladder(self) -> tuple[Baseline, ...]:
+        """Return the baselines without their seconds, so that two diagnoses of one run are equal."""
+        compressed = () if self.baselines is None else self.baselines.finish()
+        return in_order(replace(one, seconds=None) for one in (*self.rungs, *compressed))
 
     def _notes(
         self, slices: Sequence[Slices], calibration: Calibration | None, information: InformationCurve | None

@@ -38,8 +38,8 @@ from lmgauge.models.spelling.byte_view_masses import (
     segments_of,
 )
 from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST, Separators
-from lmgauge.models.spelling.separators import SeparatorModel
+from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
+from lmgauge.models.spelling.separators import SeparatorModel, Separators
 from lmgauge.models.spelling.speller import words_of
 from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch
 from lmgauge.text.encoding import encode

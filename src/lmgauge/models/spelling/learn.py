@@ -1,9 +1,9 @@
 """Learns from a training text how unseen words are spelled and what stands between words.
 
-A speller learns from all words of the text, each once: what words made of such parts are like. That rare words alone are the
-better guess (Good 1953) did not hold: on ten texts in eight languages they cost 0.1 to 2.6 bits more per unseen word, as do
-words as often as they occur (0.1 to 1.1 bits). Order 8 is within 0.12 bits of the best order everywhere, modified
-Kneser-Ney the best smoothing everywhere. Characters and bytes differ by 0.1 bits in alphabets; bytes are 0.5 bits better in
+A speller learns from all words of the text, each once. That rare words alone are the better guess (Good 1953) did not hold:
+on ten pairs of texts in seven languages, those that occur once cost 0.1 to 2.5 bits more per unseen word, and words as often
+as they occur up to 1.8 bits more. Order 8 is within 0.12 bits of the best order everywhere, and modified Kneser-Ney is the
+best smoothing everywhere. Bytes in place of characters differ by 0.1 bits in alphabets; they are 0.5 to 0.8 bits better in
 Chinese and Japanese and 0.3 bits worse in Korean. `benchmarks/speller_choice.py` prints the tables.
 """
 
@@ -26,9 +26,12 @@ from lmgauge.models.spelling.separators import SeparatorCounts, SeparatorModel, 
 from lmgauge.models.spelling.speller import Speller, Spelling, words_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
+from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
 
+_WORDS_AT_A_TIME = 1 << 16
 ORDER = 8
 """Characters of the longest n-grams of a speller, its default."""
 MAX_COUNT: int | None = None
@@ -126,19 +129,33 @@ def learn_parts(
         return None, None
     progress("reading rare words and white space")
     words, counts, separators = _read(corpus, tokenizer)
-    rare = words
-    if (most := settings.max_count) is not None:
-        rare = [word for word, count in zip(words, counts.tolist(), strict=True) if count <= most] or words
-    characters = sorted(set("".join(words)) | set("".join(vocabulary.tokens[len(SPECIAL_TOKENS) :])))
+    chosen = np.ones(len(words), bool) if settings.max_count is None else counts <= settings.max_count
+    rare = words.where(chosen) if chosen.any() else words
+    characters = sorted(_characters(words) | _characters(words_of(vocabulary)))
     progress(f"learning to spell from {len(rare):,} words")
     wanted = NgramTrainingSettings(
         _SMOOTHING, order=settings.order, tokenizer="character", words=characters, reserved="escape"
     )
-    speller = Speller(train_ngram(wanted, Corpus.from_strings(rare), threads=threads))
+    speller = Speller(train_ngram(wanted, _as_lines(rare), threads=threads))
     return Spelling(speller, vocabulary), separators.finish()
 
 
-def _read(corpus: Corpus, tokenizer: Tokenizer) -> tuple[list[str], NDArray[np.int64], SeparatorCounts]:
+def _characters(words: Segments) -> set[str]:
+    """Return the characters of words that lie side by side."""
+    return set(words.data[words.starts[0] : words.ends[-1]].tobytes().decode()) if len(words) else set()
+
+
+def _as_lines(words: Segments) -> Corpus:
+    """Return words that lie side by side as the lines of a text, which need none of the checks of other texts."""
+    ends = words.ends - words.starts[0]
+    data = np.insert(words.data[words.starts[0] : words.ends[-1]], ends, ord("\n"))
+    breaks = ends + np.arange(len(ends))
+    lines = Segments(data, np.append(0, breaks[:-1] + 1), breaks, "the words", terminator=1)
+    bounds = range(0, len(lines), _WORDS_AT_A_TIME)
+    return Corpus([lambda _: (lines.part(i, min(i + _WORDS_AT_A_TIME, len(lines))) for i in bounds)], ReadingOptions())
+
+
+def _read(corpus: Corpus, tokenizer: Tokenizer) -> tuple[Segments, NDArray[np.int64], SeparatorCounts]:
     """Return the distinct words of a text, how often each occurs, int64 [words], and its separators."""
     builder = VocabularyBuilder()
     separators = SeparatorCounts(divided=divided_by_white_space(tokenizer))
@@ -154,4 +171,4 @@ def _read(corpus: Corpus, tokenizer: Tokenizer) -> tuple[list[str], NDArray[np.i
     words = words_of(vocabulary)
     if not len(words):
         raise InputError("the training text has no word: there is nothing to learn spelling from")
-    return [words.text(i).decode() for i in range(len(words))], counts[len(SPECIAL_TOKENS) :], separators
+    return words, counts[len(SPECIAL_TOKENS) :], separators

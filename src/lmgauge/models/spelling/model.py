@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import WORD_UNITS
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import UsageError
 from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
@@ -234,18 +235,16 @@ class SpelledModel(Shown, ScoresStrings):
         kind[unseen] = SPELLED
         return replace(batch, logprob=logprob, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy))
 
-    def _words(self, block: Segments, batch: ScoreBatch, scores: SeparatorScores) -> Segments:
-        """Return the words of unseen rows as segments; one that begins in given text is all of its token."""
-        assert self.separators is not None
-        words = scores.words
-        if batch.before is None or self.separators.divided:
-            return words
-        firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[batch.segment_events > 0]
-        crossing = np.isin(scores.unseen, firsts[batch.before.crossing[batch.segment_events > 0]])
-        begins, owner = words.starts.copy(), batch.row_segments() - block.first
-        for i in np.flatnonzero(crossing).tolist():
-            begins[i] = self._begin_across(block, int(owner[scores.unseen[i]]))
-        return Segments(block.data, begins, words.ends, block.source)
+    def _words(self, block: Segments, batch: ScoreBatch, separators: SeparatorScores) -> Segments:
+        """Return the words that are spelled: one that begins in the text given before its segment is spelled whole."""
+        words = separators.words
+        if batch.before is not None:
+            owner = batch.row_segments()[separators.unseen] - block.first
+            ends = np.cumsum(batch.segment_events)
+            crossing = np.isin(separators.unseen, (ends - batch.segment_events)[batch.before.crossing])
+            for i in np.flatnonzero(crossing).tolist():
+                words.starts[i] = self._begin_across(block, int(owner[i]))
+        return words
 
     def _begin_across(self, block: Segments, i: int) -> int:
         """Return where the token begins that reaches from the text given before a segment into it."""
@@ -385,9 +384,14 @@ class SpelledModel(Shown, ScoresStrings):
             return {}
         return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
 
+    @property
+    def known_count(self) -> int:
+        """How many words, or characters, the model inside knows."""
+        return len(self.vocabulary) - len(SPECIAL_TOKENS)
+
     def _in_brief(self) -> str:
         unit = self.tokenizer.unit
-        return f"{self.label}: {len(self.vocabulary) - len(SPECIAL_TOKENS):,} known {unit}s, all others are spelled"
+        return f"{self.label}: {self.known_count:,} known {unit}s, all others are spelled"
 
 
 def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
@@ -425,6 +429,11 @@ def refuse_unspellable(model: LanguageModel) -> None:
         problem = "its vocabulary is closed, so that unseen words have no probability to share; train it with an open one"
     elif isinstance(model.tokenizer, NormalizingTokenizer):
         problem = f"its normalizer {model.tokenizer.normalizer} changes the text, which no speller can give back"
+    elif model.tokenizer.name.partition(":")[0] not in (*WORD_UNITS, "character"):
+        problem = (
+            f"whether the words of its tokenizer {model.tokenizer.name} are bytes of the text is not known: a speller "
+            f"is for {', '.join(WORD_UNITS)} and character"
+        )
     elif policy.line_ends != "event" or not policy.scores_first_tokens:
         problem = "it does not predict the ends of lines, so that a text has no probability; train it with </s>"
         if hasattr(model, "options"):

@@ -7,15 +7,12 @@ lowered what white space costs. The lengths of the words beside it, and the sepa
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.scores import EOS_KIND, ScoreBatch
-from lmgauge.text.segments import UTF8_LENGTHS, Segments, is_white_space
-from lmgauge.text.white_space import is_unicode_white_space, white_space_before
+from lmgauge.text.segments import UTF8_LENGTHS
 
 FIRST, INNER, LAST, EMPTY = range(4)
 """Where a separator stands: before the first token, between tokens, behind the last one, in a segment without tokens."""
@@ -76,73 +73,6 @@ def _classes_at(data: NDArray[np.uint8], at: NDArray[np.int64], *, divided: bool
     return classes
 
 
-@dataclass(frozen=True)
-class Separators:
-    """Where the separators of some rows are, and what they are predicted from.
-
-    Attributes:
-        place: int64 [rows], FIRST, INNER, LAST or EMPTY.
-        around: int64 [rows], as `around` gives it.
-        begins: int64 [rows], where each begins in the data of the block.
-        lengths: int64 [rows], bytes of each.
-        follows: bool [rows], True where another separator of the same segment comes before it.
-        scored: bool [rows], False where all of it is in text that is given before the segment.
-    """
-
-    place: NDArray[np.int64]
-    around: NDArray[np.int64]
-    begins: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    follows: NDArray[np.bool_]
-    scored: NDArray[np.bool_]
-
-    @classmethod
-    def of_rows(cls, block: Segments, batch: ScoreBatch, *, divided: bool) -> Separators:
-        """Find the separators of the rows of a block.
-
-        Args:
-            block: the text.
-            batch: its rows, with spans.
-            divided: True if ASCII white space, and nothing else, divides tokens (see `SeparatorModel`).
-        """
-        owner = np.repeat(batch.segments - block.first, batch.segment_events)
-        at = block.starts[owner]
-        begins, ends = at + batch.starts(), at + batch.ends
-        lengths = white_space_before(block, begins, ends, unicode=not divided)
-        first = np.ones(len(owner), bool)
-        first[1:] = owner[1:] != owner[:-1]
-        behind = ~first
-        scored = np.ones(len(owner), bool)
-        data = block.data
-        if block.given_starts is not None:
-            behind |= block.given_lengths()[owner] > 0
-            white = is_white_space(data) if divided else is_unicode_white_space(data)
-            scored = ~(first & behind & (lengths == 0) & white[np.maximum(begins - 1, 0)])
-            if batch.before is not None:
-                scored[first] &= ~batch.before.crossing[batch.segment_events > 0]
-        is_end = batch.kind == EOS_KIND
-        place = np.where(is_end, np.where(behind, LAST, EMPTY), np.where(behind, INNER, FIRST)).astype(np.int64)
-        around = np.zeros(len(owner), np.int64)
-        if len(data):
-            before = np.maximum(begins - 1, 0)
-            left = np.where(behind, _classes_at(data, before, divided=divided), _NO_SIDE)
-            right = 0 if divided else np.where(is_end, _NO_SIDE, _classes_ahead(data, begins + lengths, ends))
-            quotes = np.concatenate(([0], np.cumsum(data == ord('"'))))
-            from_start = quotes[begins] - quotes[(at if block.given_starts is None else block.given_starts[owner])]
-            around = (left * SIDES + right) * 2 + (0 if divided else from_start % 2)
-        return cls(place, around, begins, lengths, ~first, scored)
-
-    def text(self, block: Segments, row: int) -> str:
-        """Return a separator.
-
-        Args:
-            block: the text.
-            row: its number.
-        """
-        begin = int(self.begins[row])
-        return block.data[begin : begin + int(self.lengths[row])].tobytes().decode()
-
-
 def _classes_ahead(data: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the class of the character that each token begins with; that of `n't` is one of its own."""
     last = len(data) - 1
@@ -159,7 +89,7 @@ def around(left: bytes, right: bytes, *, quoted: bool, divided: bool) -> int:
         left: what is before it in its segment, the last character at least; empty if nothing is.
         right: the token behind it; empty at the end of the segment.
         quoted: True if the number of `"` before it in its segment is odd.
-        divided: as `Separators.of_rows` has it.
+        divided: as `SeparatorModel` has it.
     """
     side = _NO_SIDE
     if left:

@@ -36,6 +36,60 @@ _DENSE = 1 << 21  # keys that are counted in an array of all of them
 
 
 @dataclass(frozen=True)
+class Separators:
+    """Where the separators of some rows are, and what they are predicted from.
+
+    Attributes:
+        place: int64 [rows], FIRST, INNER, LAST or EMPTY.
+        around: int64 [rows], what is around each, in one number, as `around` gives it.
+        begins: int64 [rows], where each begins in the data of the block.
+        lengths: int64 [rows], bytes of each.
+        follows: bool [rows], True where another separator of the same segment comes before it.
+        scored: bool [rows], False where all of it is in text that is given before the segment.
+    """
+
+    place: NDArray[np.int64]
+    around: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    follows: NDArray[np.bool_]
+    scored: NDArray[np.bool_]
+
+    @classmethod
+    def of_rows(cls, block: Segments, batch: ScoreBatch, *, divided: bool) -> Separators:
+        """Find the separators of the rows of a block.
+
+        Args:
+            block: the text.
+            batch: its rows, with spans.
+            divided: True if ASCII white space, and nothing else, divides tokens (see `SeparatorModel`).
+        """
+        context, begins, lengths = (np.empty(len(batch), np.int64) for _ in range(3))
+        scored = np.empty(len(batch), np.uint8)
+        _native.place_separators(_rows_of(block, batch), _rules((), divided=divided), context, begins, lengths, scored)
+        follows = np.ones(len(batch), bool)
+        follows[_firsts(batch)] = False
+        place, sides = np.divmod(context, AROUND)
+        return cls(place, sides, begins, lengths, follows, scored.astype(bool))
+
+    def text(self, block: Segments, row: int) -> str:
+        """Return a separator.
+
+        Args:
+            block: the text.
+            row: its number.
+        """
+        begin = int(self.begins[row])
+        return block.data[begin : begin + int(self.lengths[row])].tobytes().decode()
+
+
+def _firsts(batch: ScoreBatch) -> NDArray[np.int64]:
+    """Return the first row of each segment that has any, int64 [segments]."""
+    events = batch.segment_events
+    return (np.cumsum(events) - events)[events > 0]
+
+
+@dataclass(frozen=True)
 class SeparatorScores:
     """What separators cost, and the words behind them that are to be spelled.
 
@@ -65,12 +119,12 @@ _Rules = tuple[bool, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 def _rows_of(block: Segments, batch: ScoreBatch) -> _Rows:
     """Return a block and its rows as the kernels take them."""
     which = batch.segments - block.first
-    given, crossing = np.zeros(0, np.int64), np.zeros(0, np.uint8)
+    before_them, crossing = np.zeros(0, np.int64), np.zeros(0, np.uint8)
     if block.given_starts is not None:
-        given = block.given_lengths()[which]
+        before_them = block.given_lengths()[which]
         if batch.before is not None:
             crossing = batch.before.crossing.astype(np.uint8)
-    text = (block.data, block.starts[which], given, crossing)
+    text = (block.data, block.starts[which], before_them, crossing)
     return *text, batch.segment_events, np.ascontiguousarray(batch.ends), np.ascontiguousarray(batch.kind)
 
 
@@ -203,7 +257,7 @@ class SeparatorModel:
         p[-1] *= self._unknown[context // (AROUND * _BEFORE)]
         return p
 
-    def context_of(self, place: int, left: bytes, right: bytes, before: str | None, *, quoted: bool) -> int:
+    def context_of(self, place: int, left: bytes, right: bytes, before: str | None, *, quoted: bool = False) -> int:
         """Return the context of a separator.
 
         Args:
@@ -362,7 +416,7 @@ class SeparatorCounts:
             which[row] = self._numbers.setdefault(text, len(self._numbers))
         before = np.zeros(len(which), np.int64)
         before[1:] = which[:-1] + 1
-        before[(np.cumsum(batch.segment_events) - batch.segment_events)[batch.segment_events > 0]] = 0
+        before[_firsts(batch)] = 0
         size = len(self._numbers) + 1
         keys, n = _counted((context * np.int64(size) + before) * size + which, PLACES * AROUND * size * size)
         for key, count in zip(keys.tolist(), n.tolist(), strict=True):

@@ -62,7 +62,7 @@ class Speller:
 
     def _logprobs(self, words: Segments) -> NDArray[np.float64]:
         totals = self.characters.sum_block(words)
-        logprobs = np.where(totals.zeros > 0, -np.inf, totals.nats)
+        logprobs: NDArray[np.float64] = np.where(totals.zeros > 0, -np.inf, totals.nats)
         foreign = np.flatnonzero(totals.unseen)
         if len(foreign):
             logprobs[foreign] += self.unseen.logprobs([words.text(i).decode() for i in foreign.tolist()])
@@ -167,7 +167,7 @@ class Spelling:
         steps = (
             float(self.speller.characters.log_distribution(ids[: i + 1])[following]) for i, following in enumerate(ids[1:])
         )
-        return math.fsum([*steps, *self.speller.unseen.logprobs([prefix]).tolist()])
+        return math.fsum([*steps, float(self.speller.unseen.logprobs([prefix])[0])])
 
     def _known_next(self, prefix: bytes, logprob: float) -> NDArray[np.float64]:
         """Return how much of what comes next leads to known words, by character: float64 [alphabet], of the prefix' mass."""

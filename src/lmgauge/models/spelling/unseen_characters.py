@@ -60,6 +60,7 @@ class UnseenCharacters:
         """Natural logs of `probabilities`, float64 [1,114,112]."""
         with np.errstate(divide="ignore"):
             logprob: NDArray[np.float64] = np.log(self.probabilities)
+        logprob.setflags(write=False)
         return logprob
 
     def logprob(self, character: str) -> float:
@@ -71,7 +72,8 @@ class UnseenCharacters:
     def _logs(self) -> NDArray[np.float64]:
         """Return the logs by code point, 0 for what is not an unseen character: float64 [1,114,112], nats."""
         p = self.probabilities
-        return np.log(np.where(p > 0, p, 1.0))
+        logs: NDArray[np.float64] = np.log(np.where(p > 0, p, 1.0))
+        return logs
 
     def logprobs(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return the sums of the logs of the unseen characters of texts, float64 [texts], nats.

@@ -1,0 +1,23 @@
+"""What of the bits of each event is letters of an unseen word, and white space."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.scores import SEPARATOR, SPELLING, ScoreBatch
+
+
+def spelled_parts(table: ScoreBatch) -> dict[str, NDArray[np.float64]]:
+    """Return what of the bits of events is letters and white space, [rows], by column; empty of a model that spells nothing.
+
+    Args:
+        table: rows of the score table.
+
+    Example:
+        >>> from lmgauge.scores import example_batch
+        >>> spelled_parts(example_batch())
+        {}
+    """
+    return {name: nats_to_bits(-table.extra[name]) + 0.0 for name in (SPELLING, SEPARATOR) if name in table.extra}
