@@ -17,7 +17,7 @@ import lmgauge
 ALL_BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 ORDERS = {"word": 5, "character": 12, "byte": 12}
 SMOOTHING = "modified-kneser-ney"
-HELD_OUT = 20  # every so many lines of a training text that has no held-out part
+HELD_OUT = 20  # one in this number of lines, of a training text that has no held-out part
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ PUD_OF = {"zh": "zh-Hant"}
 
 
 def books(megabytes: float, test_megabytes: float | None = None) -> Texts:
-    """Return the first so many MB of the books to learn from; all of their test part, or its first so many MB."""
+    """Return the first megabytes of the books to learn from; all of their test part, or its first megabytes."""
     train = beginning(harness.book_text("train.txt"), megabytes)
     test = harness.book_text("test.txt")
     return Texts("books", train, beginning(harness.book_text("valid.txt"), 1.0),
@@ -177,7 +177,7 @@ def _lines_of(name: str, megabytes: float) -> list[bytes]:
 
 
 def beginning(path: Path, megabytes: float) -> Path:
-    """Return a file with the first so many MB of a text, up to the end of a line."""
+    """Return a file with the first megabytes of a text, up to the end of a line."""
     target = path.with_name(f"{path.stem}-{megabytes:g}MB.txt")
     if not target.exists():
         with path.open("rb") as source:

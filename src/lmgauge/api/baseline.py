@@ -134,7 +134,16 @@ def baseline(
 
 
 def is_ladder_folder(path: Path) -> bool:
-    """Return True if a folder was written by `baseline`, so that it may be replaced by one."""
+    """Return True if a folder was written by `baseline`, so that it may be replaced by one.
+
+    Args:
+        path: the folder.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     print(is_ladder_folder(Path(folder)))
+        False
+    """
     return (path / LADDER_FILE).is_file()
 
 
@@ -189,8 +198,17 @@ def ngram_rungs(
         settings: orders, memory and threads.
         work: where files go; None: nothing is kept, and work beyond memory is done where the system has room for it.
 
+    Yields:
+        The rungs, in bits per byte of the test text, with what each segment costs, nats, float64 [segments].
+
     Raises:
         InputError: a text cannot be used.
+
+    Example:
+        >>> text = Corpus.from_strings(["a b", "ab c"])
+        >>> test = Corpus.from_strings(["b a"])
+        >>> [one.rung.name for one in ngram_rungs(text, test, NgramRungs(order=2, character_order=2))]
+        ['word 2-gram', 'character 2-gram', 'byte 2-gram']
     """
     with ExitStack() as stack:
         if work is None:

@@ -112,6 +112,12 @@ def training_rungs(train: Corpus, threads: int | None, scored: Corpus) -> list[B
         train: the training text.
         threads: how many.
         scored: the text.
+
+    Returns:
+        The rungs, in bits per byte of the text; none if either text can be read only once.
+
+    Raises:
+        InputError: a text cannot be used.
     """
     if not (train.rereadable and scored.rereadable):
         return []

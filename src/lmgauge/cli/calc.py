@@ -25,7 +25,14 @@ class _Events:
     tokens: str | None
 
     def unit(self, context: click.Context) -> ProbabilityUnit:
-        """Return the unit of the numbers."""
+        """Return the unit of the numbers: probability, nats, bits or log10.
+
+        Args:
+            context: of the command, for messages.
+
+        Raises:
+            click.UsageError: two units are chosen.
+        """
         if self.nats + self.bits + self.log10 > 1:
             raise click.UsageError("--nats, --bits and --log10 exclude each other: one unit for all", context)
         return "nats" if self.nats else "bits" if self.bits else "log10" if self.log10 else "probability"

@@ -178,7 +178,15 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name; where there is none, say which may be meant."""
+        """Return the command that the arguments name.
+
+        Args:
+            ctx: of the whole program.
+            args: what follows its options, the name of a command first.
+
+        Raises:
+            click.UsageError: there is none of that name; it says which may be meant.
+        """
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             meant = " or ".join(f"`lmgauge {name}`" for name in _commands_like(args[0].lower()))
             raise click.UsageError(f"no command {args[0]!r}" + (f"; did you mean {meant}?" if meant else ""), ctx)
@@ -192,7 +200,14 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), text) for name, (_, text) in section.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; our errors become one line."""
+        """Run a command.
+
+        Args:
+            ctx: of the whole program.
+
+        Raises:
+            click.ClickException: one of our errors, or too little memory, in one line.
+        """
         from lmgauge.cli.say import show_warnings
 
         show_warnings()

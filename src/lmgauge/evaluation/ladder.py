@@ -49,7 +49,17 @@ class SegmentCosts:
 
         Args:
             block: segments of the text, all of them in order.
-            sums: of the model's rows of these segments.
+            sums: of the model's rows of these segments, nats, float64 [segments].
+
+        Example:
+            >>> import lmgauge
+            >>> from lmgauge.evaluation.evaluate import sum_block
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> block = next(iter(text))
+            >>> costs, model = SegmentCosts(), lmgauge.train("laplace", text)
+            >>> costs.add(block, sum_block(model.score_block(block)).total.per_segment())
+            >>> costs.finish().bytes.tolist()
+            [3.0, 4.0]
         """
         at = sums.segments - block.first
         nats, zeros = np.zeros(len(block)), np.zeros(len(block), np.int64)
@@ -166,8 +176,17 @@ class Ladder(Shown):
     def rung(self, name: str) -> Baseline:
         """Return the rung of this name.
 
+        Args:
+            name: of the rung.
+
         Raises:
             KeyError: there is none.
+
+        Example:
+            >>> rungs = (Baseline("xz", "LZMA", 16.0, 2.0),)
+            >>> ladder = Ladder(rungs, (), segments=1, words=1, characters=8, bytes=8, training_bytes=9, fingerprints={})
+            >>> ladder.rung("xz").bits
+            16.0
         """
         return {rung.name: rung for rung in self.rungs}[name]
 
@@ -211,7 +230,7 @@ def rung_of(
 
     Args:
         evaluation: of the whole text, with its bytes.
-        costs: what each segment costs.
+        costs: what each segment costs, nats, float64 [segments].
         what: the model is, in words.
         seconds: that it took to learn and predict.
         own: it is a model of the user's.
@@ -254,6 +273,9 @@ def ladder_of(
         scored: what was read of the test text.
         seed: of the permutation tests.
         threads: how many; no number depends on it.
+
+    Returns:
+        The rungs, in bits per byte of the test text, the fewest bits first.
     """
     rungs = in_order([*(one.rung for one in measured), *compressed])
     first = measured[0].evaluation

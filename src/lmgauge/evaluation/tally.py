@@ -162,7 +162,12 @@ class Tally:
         return exact_to_nats(sum(self.exact[k] for k in kinds or range(len(KINDS))))
 
     def part_nats(self, name: str, *kinds: int) -> float:
-        """Sum of a column `spelling` or `separator` over these kinds (all if none is named), correctly rounded."""
+        """Sum of a column `spelling` or `separator` over these kinds (all if none is named), correctly rounded.
+
+        Example:
+            >>> Tally().part_nats("spelling")
+            0.0
+        """
         return exact_to_nats(sum(self.parts[name][k] for k in kinds or range(len(KINDS)))) if name in self.parts else 0.0
 
     def event_nats(self, *kinds: int) -> float:

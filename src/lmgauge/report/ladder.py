@@ -79,6 +79,10 @@ def table(
         title: of the table.
         words: of the text; 0 for no such column, and none of seconds.
         characters: of the text; 0 for no such column.
+
+    Example:
+        >>> table([Baseline("xz", "LZMA", 16.0, 2.0)], None, "a ladder").rows[0][0]
+        'xz'
     """
     own = tuple(i for i, rung in enumerate(rungs) if rung.own)
     bits = [doc.Number(rung.bits_per_byte, 3, bound=rung.bound) for rung in rungs]
@@ -112,6 +116,10 @@ def chart(rungs: Sequence[Baseline], title: str) -> doc.ChartData:
     Args:
         rungs: in order.
         title: of the chart.
+
+    Example:
+        >>> chart([Baseline("xz", "LZMA", 16.0, 2.0)], "A ladder").series[0].name
+        'bits per byte'
     """
     finite = [rung for rung in rungs if rung.bits_per_byte < float("inf")]
     own = next((rung for rung in finite if rung.own), None)

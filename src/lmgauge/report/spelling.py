@@ -94,6 +94,12 @@ def model_blocks(model: SpelledModel, *, name: str = "") -> doc.Document:
     Args:
         model: that spells unseen words.
         name: of the model; its label if empty.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
+        >>> [type(block).__name__ for block in model_blocks(model)]
+        ['Lines', 'Table']
     """
     one = model.tokenizer.unit
     lines = [

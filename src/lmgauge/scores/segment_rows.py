@@ -59,6 +59,12 @@ class SegmentRows:
 
         Args:
             more: rows, [n], whose ids may belong to other strings.
+
+        Example:
+            >>> from lmgauge.scores.table import example_batch
+            >>> rows, _ = iter_segments([example_batch()])
+            >>> rows.followed_by(rows).tokens()
+            ['the', 'the']
         """
         same = more.strings is self.strings
         return SegmentRows(

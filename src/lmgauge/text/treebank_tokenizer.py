@@ -67,7 +67,13 @@ class TreebankTokenizer(TokenizerBase):
             segments: the text.
 
         Returns:
-            Its tokens, with byte spans.
+            Its tokens, with byte spans, int64 [tokens].
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> tokens = TreebankTokenizer().tokenize(next(iter(Corpus.from_strings(["can't", "go"]))))
+            >>> tokens.counts.tolist(), tokens.span_ends.tolist()
+            ([2, 1], [2, 5, 2])
         """
         lengths = segments.ends - segments.starts
         # Segments in a row, with one byte before each and one behind the last, whatever lies between them in the block.

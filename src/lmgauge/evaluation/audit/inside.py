@@ -52,13 +52,32 @@ class Walked:
             writer: with all that comes before the event.
             token: its id.
             piece: its bytes.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
+            >>> walked = Walked.of(model.writer(), model.vocabulary.id("zu"), b"zu")
+            >>> walked.steps
+            {'spelling': 5, 'separator': 1}
         """
         walked = cls()
         writer.write(token, walked.choose, piece)
         return walked
 
     def choose(self, step: Step) -> int:
-        """Note what a step gives, and choose what the text has."""
+        """Note what a step gives, and choose what the text has.
+
+        Args:
+            step: with the choice that the text makes, and float64 [choices], nats.
+
+        Example:
+            >>> from lmgauge.models.spelling.writing import Step
+            >>> walked = Walked()
+            >>> walked.choose(Step("spelling", np.log([0.25, 0.75]), wanted=0))
+            0
+            >>> walked.nats["spelling"] == float(np.log(0.25))
+            True
+        """
         total = float(np.sum(np.exp(step.logprob)))
         if not abs(total - 1) <= abs(self.worst[step.part] - 1):
             self.worst[step.part] = total
@@ -76,6 +95,9 @@ def writer_before(subject: Subject, rows: Rows, position: int) -> Writer:
         subject: the model.
         rows: of the segment.
         position: of the event in it.
+
+    Returns:
+        The writer, whose text is that of the events before.
     """
     assert subject.writer is not None
     ends = [0, *rows.ends[:position].tolist()]

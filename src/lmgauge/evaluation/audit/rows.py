@@ -60,6 +60,13 @@ class Rows(SegmentRows):
 
         Args:
             event: its place in the segment.
+
+        Example:
+            >>> from lmgauge.scores.segment_rows import iter_segments
+            >>> from lmgauge.scores.table import example_batch
+            >>> _, rows = iter_segments([example_batch()])
+            >>> Rows.beside(rows, b"cat sat").piece(1)
+            b' sat'
         """
         return self.text[int(self.ends[event - 1]) if event else 0 : int(self.ends[event])]
 

@@ -34,5 +34,11 @@ class Writer(Protocol):
     def text(self) -> bytes | bytearray: ...  # noqa: D102
 
     def write(self, token: int, choose: Callable[[Any], int], text: bytes | None = None) -> bytes:
-        """Write an event: `choose` takes each step and returns a choice; a known text says which it wants."""
+        """Write an event, and return its bytes.
+
+        Args:
+            token: its id.
+            choose: takes each step, with log-probabilities float64 [choices], nats, and returns a choice.
+            text: of the event, where it is known: then each step says which choice it wants.
+        """
         ...

@@ -101,6 +101,14 @@ class SpellingSums:
         Args:
             block: the text of the segments; None where it is not at hand.
             table: their events, with byte spans if there is a block.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
+            >>> block, sums = next(iter(lmgauge.Corpus.from_strings(["b zu"]))), SpellingSums(3)
+            >>> sums.add(block, model.score_block(block))
+            >>> [word.word for word in sums.finish().dearest]
+            ['zu']
         """
         if SPELLING not in table.extra:
             return

@@ -168,6 +168,11 @@ def spelled_notes(models: Sequence[LanguageModel], names: Sequence[str]) -> tupl
     Args:
         models: as they were given.
         names: of each.
+
+    Example:
+        >>> import lmgauge
+        >>> spelled_notes([lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))], ["a model"])
+        ()
     """
     spelled = [name for model, name in zip(models, names, strict=True) if of_events(model) is not model]
     if not spelled:

@@ -49,12 +49,19 @@ class Together:
         """Return the mixture.
 
         Args:
-            weights: one a component.
+            weights: one a component, [components].
             estimation: how they were found.
 
         Raises:
             InputError: the models do not fit together.
             UsageError: the weights do not sum to one.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> models = [lmgauge.train("witten-bell", text, order=n, vocabulary="spelled") for n in (1, 2)]
+            >>> together(models).mixed([0.25, 0.75]).inner.weights
+            (0.25, 0.75)
         """
         mixture = MixtureModel(self.components, weights, estimation=estimation, names=self.names, read_as=self.read_as)
         one = self.spelled

@@ -132,9 +132,19 @@ class ByteView(ScoresStrings):
             spans: whether to fill the column `ends`, in bytes.
             threads: how many; no score depends on it.
 
+        Yields:
+            Rows with `logprob`, float64 [bytes and ends], nats.
+
         Raises:
             InputError: the text cannot be scored.
             UsageError: text is given before a segment.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
+            >>> [batch.logprob.shape for batch in ByteView(model).score(text)]
+            [(9,)]
         """
         if self.blocks_are_independent:
             yield from map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
@@ -152,9 +162,19 @@ class ByteView(ScoresStrings):
             block: the segments.
             spans: whether to fill the column `ends`, in bytes.
 
+        Returns:
+            Its rows, with `logprob`, float64 [bytes and ends], nats.
+
         Raises:
             InputError: the text cannot be scored.
             UsageError: text is given before a segment.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b"])
+            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
+            >>> ByteView(model).score_block(next(iter(text))).ends.tolist()
+            [1, 2, 3, 3]
         """
         return self._rows(block, self._inner.score_block(block, spans=True), spans, None)
 
@@ -185,6 +205,13 @@ class ByteView(ScoresStrings):
 
         Raises:
             UsageError: an id is outside the vocabulary.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
+            >>> round(float(np.exp(ByteView(model).log_distribution([BOS])).sum()), 6)
+            1.0
         """
         ids = check_context(context_ids, len(self.vocabulary))
         if not self.context_policy.runs_on:
@@ -232,11 +259,11 @@ class _Characters:
         self._inner, self._bytes = inner, CharacterBytes(inner, unseen)
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        """Return the log-probability of each byte and each end of a segment; see `_Reader`."""
+        """Return the log-probability of each byte and each end, float64 [bytes and ends], nats; see `_Reader`."""
         return self._bytes.logprobs(block, batch, whole)
 
     def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
-        """Return the probabilities of what follows a text; see `_Reader`."""
+        """Return the probabilities of what follows a text, float64 [257] by byte; see `_Reader`."""
         split = split_characters(text)
         if split is None:
             return np.zeros(END + 1)
@@ -267,11 +294,11 @@ class _Bytes:
         self._share = 1.0 / max(1, int(np.count_nonzero(self._unknown)))
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        """Return the log-probability of each byte and each end of a segment; see `_Reader`."""
+        """Return the log-probability of each byte and each end, float64 [bytes and ends], nats; see `_Reader`."""
         return batch.logprob + np.where(batch.kind == OOV, np.log(self._share), 0.0)
 
     def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
-        """Return the probabilities of what follows a text; see `_Reader`."""
+        """Return the probabilities of what follows a text, float64 [257] by byte; see `_Reader`."""
         if _NUL in text:
             return np.zeros(END + 1)
         own = self._ids[np.frombuffer(text, np.uint8)].astype(np.uint32)
@@ -290,6 +317,12 @@ def byte_views(models: Sequence[LanguageModel], names: Sequence[str] | None = No
 
     Raises:
         UsageError: one of them cannot be read so.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
+        >>> [view.tokenizer.name for view in byte_views([model])]
+        ['byte']
     """
     shown = [model.label for model in models] if names is None else names
     return [ByteView(model, name) for model, name in zip(models, shown, strict=True)]
@@ -300,6 +333,12 @@ def is_readable(model: LanguageModel) -> bool:
 
     Args:
         model: any.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b"])
+        >>> [is_readable(lmgauge.train("laplace", text, tokenizer=name)) for name in ("byte", "whitespace")]
+        [True, False]
     """
     return not why_not_readable(model)
 

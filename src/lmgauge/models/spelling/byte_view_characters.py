@@ -47,6 +47,15 @@ class CharacterBytes:
             block: the text.
             batch: its rows, a character each, with spans; an unseen one costs `<unk>`.
             whole: the distributions of the model, where they depend on the blocks before.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> model = lmgauge.train("witten-bell", text, tokenizer="character", vocabulary="spelled")
+            >>> block = next(iter(text))
+            >>> reader = CharacterBytes(model.inner, model.unseen_characters)
+            >>> reader.logprobs(block, model.inner.score_block(block)).shape
+            (9,)
         """
         begins = np.repeat(block.starts[batch.segments - block.first], batch.segment_events) + batch.starts()
         is_end = batch.kind == EOS_KIND
@@ -99,6 +108,15 @@ class CharacterBytes:
 
         Returns:
             How probable the character is to begin so and with each byte; at the end, of the end of the segment.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["ab", "ä"])
+            >>> model = lmgauge.train("witten-bell", text, tokenizer="character", vocabulary="spelled")
+            >>> p = np.exp(model.inner.log_distribution([1]))
+            >>> following = CharacterBytes(model.inner, model.unseen_characters).next_bytes(p, b"")
+            >>> round(float(following.sum()), 6), bool(following[0xC3] > following[0xC2])
+            (1.0, True)
         """
         following = np.zeros(END + 1)
         if not begun:
@@ -147,6 +165,9 @@ def may_begin_character(text: bytes) -> bool:
 
     Args:
         text: 1 byte or more.
+
+    Raises:
+        IndexError: the text is empty.
 
     Example:
         >>> may_begin_character(b"\\xe2\\x82"), may_begin_character(b"\\x82"), may_begin_character(b"ab")

@@ -92,6 +92,18 @@ class RangeMasses:
             block: the text.
             batch: its rows, as the model scores them.
             whole: its distributions, where they depend on the blocks before it.
+
+        Returns:
+            From numbers of events, first places and places behind the last, int64 [n] each, to probabilities, float64 [n].
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> model = lmgauge.train("witten-bell", text, order=2)
+            >>> block = next(iter(text))
+            >>> masses = RangeMasses(model, np.array([3, 4])).of_block(block, model.score_block(block))
+            >>> masses(np.array([0, 1]), np.zeros(2, np.int64), np.full(2, len(model.vocabulary))).round(6).tolist()
+            [1.0, 1.0]
         """
         if self._backing_off is not None:
             return self._backing_off.of_rows(batch)
@@ -116,6 +128,13 @@ class RangeMasses:
             p: float64 [vocabulary], probabilities.
             low: int64 [n], first places.
             high: int64 [n], places behind the last.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))
+            >>> p = np.array([0.125, 0.0, 0.125, 0.25, 0.5])
+            >>> RangeMasses(model, np.array([3, 4])).of_distribution(p, np.array([0, 1]), np.array([2, 2])).tolist()
+            [0.75, 0.5]
         """
         first, last = int(low.min(initial=len(p))), int(high.max(initial=0))
         return range_sums(p[self.order[first:last]], low - first, high - first)
@@ -139,6 +158,11 @@ def backs_off(model: LanguageModel) -> TypeGuard[NgramModel]:
 
     Args:
         model: any.
+
+    Example:
+        >>> import lmgauge
+        >>> backs_off(lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), order=2))
+        True
     """
     tables = getattr(model, "tables", None)
     if not isinstance(model, NgramModel) or not isinstance(tables, NgramTables):
@@ -227,7 +251,15 @@ class _BackingOff:
 
 
 def log_of(masses: Floats) -> Floats:
-    """Return natural logs, -inf of 0."""
+    """Return natural logs, -inf of 0.
+
+    Args:
+        masses: float64 [n], probabilities.
+
+    Example:
+        >>> log_of(np.array([1.0, 0.0])).tolist()
+        [0.0, -inf]
+    """
     with np.errstate(divide="ignore"):
         logs: Floats = np.log(masses)
     return logs

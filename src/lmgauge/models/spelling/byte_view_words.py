@@ -95,6 +95,14 @@ class WordBytes:
             block: the text.
             batch: its rows, a word each, as the model inside scores them, with spans.
             whole: the distributions of the model inside, where they depend on the blocks before.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
+            >>> block = next(iter(text))
+            >>> WordBytes(model).logprobs(block, model.inner.score_block(block)).shape
+            (9,)
         """
         separators = Separators.of_rows(block, batch, divided=True)
         is_end = batch.kind == EOS_KIND
@@ -185,6 +193,13 @@ class WordBytes:
 
         Returns:
             Zeros where the text so far is impossible.
+
+        Example:
+            >>> import lmgauge
+            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
+            >>> round(float(WordBytes(model).next_bytes(np.array([BOS], np.uint32), b"a").sum()), 6)
+            1.0
         """
         separators = [gap.decode() for gap in _WORD.split(text)]
         words = text.split()

@@ -80,6 +80,12 @@ def learn_spelling(
     Raises:
         InputError: the text has no word.
         UsageError: no speller fits the model.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+        >>> learn_spelling(lmgauge.train("witten-bell", text, order=2), text).label
+        'wb2+spelled'
     """
     refuse_unspellable(model)
     spelling, separators = learn_parts(
@@ -92,6 +98,9 @@ def learn_spelling(
 
 def refuse_once(corpus: Corpus) -> None:
     """Refuse a text that cannot be read a second time, for its spelling.
+
+    Args:
+        corpus: the text.
 
     Raises:
         UsageError: it can be read only once, as standard input.
@@ -124,6 +133,14 @@ def learn_parts(
 
     Raises:
         InputError: the text has no word.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+        >>> from lmgauge.text.tokenizers import make_tokenizer
+        >>> spelling, separators = learn_parts(make_tokenizer("whitespace"), Vocabulary.from_tokens(["a"]), text)
+        >>> separators.known
+        ('', ' ')
     """
     if tokenizer.unit == "character":
         return None, None

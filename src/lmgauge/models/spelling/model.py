@@ -178,7 +178,7 @@ class SpelledModel(Shown, ScoresStrings):
         return getattr(self.__dict__["inner"], name)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield one batch of the score table for each block of segments, in order; log-probabilities are in nats.
+        """Yield one batch of the score table for each block of segments, in order; `logprob` is float64 [rows], nats.
 
         Args:
             segments: blocks of text, e.g. a `Corpus`.
@@ -197,7 +197,7 @@ class SpelledModel(Shown, ScoresStrings):
         return (self.spelled(block, batch) for block, batch in zip(blocks, batches, strict=True))
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block whose segments are contexts of their own.
+        """Return the batch of one block whose segments are contexts of their own; `logprob` is float64 [rows], nats.
 
         Args:
             block: some segments of a text.
@@ -216,7 +216,7 @@ class SpelledModel(Shown, ScoresStrings):
             batch: rows as the model inside scores them, with spans.
 
         Returns:
-            The same rows; nothing of the text is lost in them.
+            The same rows, with `spelling` and, of words, `separator`, float64 [rows], nats; nothing of the text is lost.
         """
         spelling = np.zeros(len(batch))
         parts = {SPELLING: spelling}
@@ -327,6 +327,9 @@ class SpelledModel(Shown, ScoresStrings):
 
         Args:
             token: id.
+
+        Raises:
+            InputError: the id is outside the vocabulary.
         """
         string = self.vocabulary.token(token)
         return unescaped(string) if reserved_policy(self.inner) in ("escape", None) else string

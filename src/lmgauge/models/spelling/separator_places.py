@@ -90,6 +90,10 @@ def around(left: bytes, right: bytes, *, quoted: bool, divided: bool) -> int:
         right: the token behind it; empty at the end of the segment.
         quoted: True if the number of `"` before it in its segment is odd.
         divided: as `SeparatorModel` has it.
+
+    Example:
+        >>> around(b"the", b"cat", quoted=False, divided=False) == around(b"a", b"dog", quoted=False, divided=False)
+        True
     """
     side = _NO_SIDE
     if left:

@@ -73,7 +73,7 @@ class Separators:
         return cls(place, sides, begins, lengths, follows, scored.astype(bool))
 
     def text(self, block: Segments, row: int) -> str:
-        """Return a separator.
+        """Return a separator, its characters.
 
         Args:
             block: the text.
@@ -144,6 +144,11 @@ def divided_by_white_space(tokenizer: Tokenizer) -> bool:
 
     Args:
         tokenizer: of words.
+
+    Example:
+        >>> from lmgauge.text.tokenizers import make_tokenizer
+        >>> divided_by_white_space(make_tokenizer("whitespace"))
+        True
     """
     return tokenizer.name == "whitespace"
 
@@ -231,7 +236,7 @@ class SeparatorModel:
         }
 
     def score(self, block: Segments, batch: ScoreBatch) -> SeparatorScores:
-        """Return the log-probability of the separator of each row, and where the words begin that are to be spelled.
+        """Return the log-probability of the separator of each row, float64 [rows], nats, and the words to be spelled.
 
         Args:
             block: the text.

@@ -34,9 +34,13 @@ class SpelledDistributions(BlockDistributions):
         return self._inside.tiles()
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
-        """Return the columns of a reduction as the model inside does without looking at all tokens, or None."""
+        """Return the columns of a reduction, [events], as the model inside does without looking at all tokens, or None."""
         return self._inside.closed_form(reduction, other._inside if isinstance(other, SpelledDistributions) else other)
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        """Return the rows of the score table, spelled."""
+        """Return the rows of the score table, spelled.
+
+        Args:
+            logprob: float64 [rows], nats, of the tokens that came; None if no tile was computed.
+        """
         return self._finished(self._inside.finish(logprob))

@@ -51,6 +51,14 @@ class Speller:
 
         Args:
             words: each a segment.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
+            >>> words = next(iter(lmgauge.Corpus.from_strings(["ab", "zzz"])))
+            >>> ab, zzz = model.speller.logprobs(words).tolist()
+            >>> ab > zzz
+            True
         """
         if len(words) < _MANY:
             return self._logprobs(words)
@@ -144,6 +152,12 @@ class Spelling:
         Returns:
             float64 [alphabet], by ids of `speller.characters.vocabulary`: `</s>` ends the word, `<unk>` is a character
             outside the alphabet (`speller.unseen` says which). No known word can come of it: products are `logprobs`.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
+            >>> round(float(model.spelling.next_character("a").sum()), 9)
+            1.0
         """
         return self._next_character(prefix).copy()
 

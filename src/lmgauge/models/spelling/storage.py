@@ -31,7 +31,17 @@ CONFIG, CHARACTERS = "config.json", "characters"
 
 
 def save_spelled(model: SpelledModel, path: str | Path) -> None:
-    """Write the folder of a spelled model; see `SpelledModel.save`."""
+    """Write the folder of a spelled model; see `SpelledModel.save`.
+
+    Args:
+        model: the model.
+        path: the folder to write.
+
+    Raises:
+        InputError: something else is in the way.
+        OutputError: it cannot be written; nothing is left behind.
+        UsageError: the model inside cannot be saved as a folder.
+    """
     save = getattr(model.inner, "save", None)
     if save is None:
         raise UsageError(f"{model.inner.label}: a {type(model.inner).__name__} has no method save(path) to keep it by")
@@ -69,6 +79,15 @@ def is_spelling_folder(path: Path) -> bool:
 
     Args:
         path: the folder.
+
+    Raises:
+        OSError: it cannot be read, or is not a folder.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     print(is_spelling_folder(Path(folder)))
+        True
     """
     return {file.name for file in path.iterdir()} <= {CONFIG, CHARACTERS}
 
@@ -146,6 +165,10 @@ def digest_of(config: Mapping[str, Any]) -> str:
 
     Args:
         config: the content.
+
+    Example:
+        >>> digest_of({"known_mass": None}) == digest_of({"known_mass": None, "sha256": "00"})
+        True
     """
     content = {key: value for key, value in config.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

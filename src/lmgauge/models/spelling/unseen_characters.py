@@ -64,7 +64,14 @@ class UnseenCharacters:
         return logprob
 
     def logprob(self, character: str) -> float:
-        """Return the natural log of the probability of a character; -inf for one of the alphabet."""
+        """Return the natural log of the probability of a character; -inf for one of the alphabet.
+
+        Args:
+            character: one.
+
+        Raises:
+            TypeError: it is not one character.
+        """
         p = float(self.probabilities[ord(character)])
         return float(np.log(p)) if p > 0 else -np.inf
 
@@ -80,6 +87,10 @@ class UnseenCharacters:
 
         Args:
             texts: those of the alphabet in them count nothing.
+
+        Example:
+            >>> UnseenCharacters("abc", " ").logprobs(["abc", "ad"]).tolist()[0]
+            0.0
         """
         lengths = np.array([len(text) for text in texts], np.int64)
         points = np.frombuffer("".join(texts).encode("utf-32-le"), "<u4")

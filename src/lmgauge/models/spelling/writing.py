@@ -82,6 +82,10 @@ class EventWriter:
             token: its id; `<unk>` is a word that has yet to be spelled, `</s>` the end of the segment.
             choose: says which choice of each step is taken.
             text: the text of the event, where it is known: then each step has its `wanted`.
+
+        Raises:
+            InputError: the id is outside the vocabulary.
+            UnicodeDecodeError: the text is not UTF-8.
         """
         blank, word = (None, None) if text is None else self._divided(text)
         if token == EOS:

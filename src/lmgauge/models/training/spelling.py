@@ -80,6 +80,10 @@ def whole_already(tokenizer: str) -> str:
 
     Args:
         tokenizer: its name.
+
+    Example:
+        >>> whole_already("bpe").partition(":")[0]
+        'tokenizer bpe'
     """
     return (
         f"tokenizer {tokenizer}: subwords and bytes give every text a probability as they are, so that no word is left to "

@@ -217,6 +217,9 @@ class NeuralModel(NetworkModel):
 
         Args:
             folder: with files of a checkpoint, or of anything else.
+
+        Raises:
+            OSError: it cannot be read, or is not a folder.
         """
         nested = [part.name for part in folder.iterdir() if part.is_dir()]
         return (folder / SCORING_FILE).is_file() and set(nested) <= {SPELLING_FOLDER}
