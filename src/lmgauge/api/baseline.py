@@ -67,7 +67,8 @@ class NgramRungs:
         yield f"word {self.order}-gram", f"words, those not seen twice spelled ({smoothing})", words
         spelled = {"order": characters, "vocabulary": "spelled", "tokenizer": "character"}
         yield f"character {characters}-gram", f"characters ({smoothing})", spelled
-        yield f"byte {characters}-gram", f"bytes ({smoothing})", {"order": characters, "tokenizer": "byte", "words": _BYTES}
+        every = {"order": characters, "tokenizer": "byte", "words": _BYTES, "vocabulary": "closed"}
+        yield f"byte {characters}-gram", f"bytes ({smoothing})", every
 
 
 def baseline(

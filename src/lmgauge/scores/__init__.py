@@ -40,6 +40,7 @@ from lmgauge.scores.table import TOKEN as TOKEN
 from lmgauge.scores.table import ScoreBatch as ScoreBatch
 from lmgauge.scores.table import Strings as Strings
 from lmgauge.scores.table import TokenStrings as TokenStrings
+from lmgauge.scores.table import escaped as escaped
 from lmgauge.scores.table import example_batch as example_batch
 from lmgauge.scores.table import join_batches as join_batches
 from lmgauge.scores.table import starts_of as starts_of

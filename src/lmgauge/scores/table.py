@@ -320,6 +320,20 @@ def unescaped(token: str) -> str:
     return token[1:-1] if match and len(match[1]) == len(match[2]) > 1 else token
 
 
+def escaped(word: str) -> str:
+    """Return the token that stands for a word where reserved words are ordinary ones: the other way of `unescaped`.
+
+    Args:
+        word: of a text.
+
+    Example:
+        >>> escaped("<unk>"), escaped("<<s>>"), escaped("unk")
+        ('<<unk>>', '<<<s>>>', 'unk')
+    """
+    match = _BRACKETED.fullmatch(word)
+    return f"<{word}>" if match and len(match[1]) == len(match[2]) else word
+
+
 def distinct_neighbors(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return each value that differs from the one before it, and how often it is repeated in a row.
 

@@ -131,10 +131,30 @@ def test_unseen_bytes_share_what_unk_has() -> None:
     view = ByteView(of_bytes(["ab"], order=1))
     p = np.exp(view.log_distribution([BOS]))
     assert p.sum() == pytest.approx(1, abs=1e-7)
-    assert p[_FIRST] == 0  # NUL, which no text has
-    assert len(set(p[_FIRST + 1 : _FIRST + 97].round(12).tolist())) == 1
+    assert len(set(p[_FIRST : _FIRST + 97].round(12).tolist())) == 1
     assert distance_to_distributions(view) < 1e-9
     assert all(logprob > -np.inf for scored in rows(view) for logprob in scored)
+
+
+def test_what_sums_to_one_is_all_bytes() -> None:
+    """A model that knows every byte gives NUL its part; one with `<unk>` besides gives a part to nothing."""
+    every = [f"<0x{byte:02X}>" for byte in range(256)]
+    view = ByteView(of_bytes(["ab </s>"], order=3, words=every, vocabulary="closed"))
+    for begin in (b"", b"a", b"ab </"):
+        p = np.exp(view.log_distribution([BOS, *(_FIRST + byte for byte in begin)]))
+        assert p.sum() == pytest.approx(1, abs=1e-6)
+    with pytest.raises(UsageError, match="closed vocabulary"):
+        ByteView(of_bytes(["ab"], order=1, words=every))
+
+
+def test_words_that_look_reserved_are_themselves() -> None:
+    lines = ["the <unk> sat", "a <unk> <s> x", "the <<unk>>"] * 3 + ["new words"]
+    model = spelled("kneser-ney", lines)
+    view, texts = ByteView(model), ["the <unk> sat", "<<unk>> <unk> </s>", "<<<s>>>"]
+    assert math.fsum(sum(rows(view, texts), [])) == pytest.approx(math.fsum(sum(rows(model, texts), [])), abs=1e-9)
+    assert distance_to_distributions(view, texts) < 1e-9
+    report = lmgauge.audit(model, Corpus.from_strings(texts))
+    assert report.passed, report
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.spelling import Spelling
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
-from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, iter_segments
+from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, escaped, iter_segments
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ class Coverage:
             return f"event {j + 1} {how.format(scored[j].decode())}"
         for j in range(len(ids) if scored != strings or unknown.any() else 0):
             made, theirs = strings[j].decode(errors="replace"), strings[j]
-            if unknown[j] and theirs not in (b"<unk>", scored[j]) and made in subject.vocabulary:
+            if unknown[j] and theirs != scored[j] and made in subject.vocabulary and escaped(made) == made:
                 return f"event {j + 1} is an unknown word, but {made!r} is in the vocabulary"
             if not unknown[j] and scored[j] not in (theirs, b"<" + theirs + b">"):
                 return f"event {j + 1} is {scored[j].decode()!r}, but its tokenizer makes {made!r}"

@@ -18,7 +18,7 @@ from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Contexts, sampled
 from lmgauge.evaluation.audit.writers import NO_WRITER, Step, Writer
 from lmgauge.progress import say_progress
-from lmgauge.scores import SEPARATOR, SPELLED, SPELLING
+from lmgauge.scores import SEPARATOR, SPELLED, SPELLING, unescaped
 
 LEVEL = "normalization"
 LETTERS, SEPARATORS = "letters", "separators"
@@ -241,7 +241,7 @@ def _known_words(subject: Subject, seed: int) -> tuple[int, str]:
     words = [int(token) for token in drawn if token not in (subject.unk, subject.bos, subject.eos)]
     assert subject.writer is not None
     for token in words:
-        word = subject.vocabulary.token(token)
+        word = unescaped(subject.vocabulary.token(token))
         ending = math.exp(min(0.0, Walked.of(subject.writer(), subject.unk, word.encode(errors="replace")).last[SPELLING]))
         if not ending <= subject.sum_tolerance:
             numbers = f"{word!r} ends with probability {ending:.3g} where no such word is left"

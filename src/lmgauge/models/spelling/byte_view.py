@@ -290,7 +290,6 @@ class _Bytes:
             if len(byte) == 1:
                 self._ids[byte[0]] = i
         self._unknown = self._ids == UNK
-        self._unknown[_NUL] = False
         self._share = 1.0 / max(1, int(np.count_nonzero(self._unknown)))
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
@@ -299,13 +298,9 @@ class _Bytes:
 
     def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
         """Return the probabilities of what follows a text, float64 [257] by byte; see `_Reader`."""
-        if _NUL in text:
-            return np.zeros(END + 1)
         own = self._ids[np.frombuffer(text, np.uint8)].astype(np.uint32)
         p = np.exp(self._model.log_distribution(np.concatenate((context, own))))
-        following = np.append(np.where(self._unknown, p[UNK] * self._share, p[self._ids]), p[EOS])
-        following[_NUL] = 0.0
-        return following
+        return np.append(np.where(self._unknown, p[UNK] * self._share, p[self._ids]), p[EOS])
 
 
 def byte_views(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> list[ByteView]:
@@ -364,6 +359,8 @@ def why_not_readable(model: LanguageModel) -> str:
         )
     if unit == "subword":
         return "its tokens are subwords, and one text has many sequences of them; mix models of words, characters and bytes"
+    if unit == "byte" and not model.vocabulary.closed and len(model.vocabulary) == _FIRST_BYTE + 256:
+        return "it knows all bytes, and has <unk> besides, whose probability no byte gets; train it with a closed vocabulary"
     if not spelled and (unit == "word" or (unit == "character" and not model.vocabulary.closed)):
         return f"it gives all unseen {unit}s one probability together; spell them (lmgauge spell MODEL --train TEXT)"
     return ""

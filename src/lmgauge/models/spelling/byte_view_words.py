@@ -41,7 +41,7 @@ from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.separator_places import EMPTY, FIRST, INNER, LAST
 from lmgauge.models.spelling.separators import SeparatorModel, Separators
 from lmgauge.models.spelling.speller import words_of
-from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch
+from lmgauge.scores import EOS_KIND, SPELLING, ScoreBatch, escaped
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK
@@ -228,7 +228,7 @@ class WordBytes:
         characters = split_characters(begun)
         ended = 0.0
         if characters is not None and not characters[1]:
-            known = UNK if characters[0] in SPECIAL_TOKENS else self.model.vocabulary.id(characters[0])
+            known = self.model.vocabulary.id(escaped(characters[0]))
             ended = float(p[known])
             if known == UNK:
                 ended *= float(np.exp(self._spelling.logprobs(segments_of([begun]))[0]))

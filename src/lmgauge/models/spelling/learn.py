@@ -147,7 +147,7 @@ def learn_parts(
     progress("reading rare words and white space")
     words, counts, separators = _read(corpus, tokenizer)
     chosen = np.ones(len(words), bool) if settings.max_count is None else counts <= settings.max_count
-    rare = words.where(chosen) if chosen.any() else words
+    rare = words.where(chosen if chosen.any() else ~chosen)
     characters = sorted(_characters(words) | _characters(words_of(vocabulary)))
     progress(f"learning to spell from {len(rare):,} words")
     wanted = NgramTrainingSettings(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _FIRST_WORD = len(SPECIAL_TOKENS)
 _PREFIXES = 1 << 14
+_MOST_BRACKETS = 16
 _MANY = 64  # words among which the same ones are looked for, to spell each once
 
 
@@ -217,11 +218,21 @@ def _length(rest: bytes) -> int:
 
 
 def words_of(vocabulary: Vocabulary) -> Segments:
-    """Return the words of a vocabulary, without `<unk>`, `<s>` and `</s>`, each as a segment.
+    """Return the words of a vocabulary as texts have them, without `<unk>`, `<s>` and `</s>`, each as a segment.
 
     Example:
-        >>> words_of(Vocabulary.from_tokens(["the", "cat"])).text(1)
-        b'cat'
+        A token that looks reserved has a bracket more on each side than the text (see `unescaped`):
+
+        >>> words = words_of(Vocabulary.from_tokens(["the", "<<unk>>"]))
+        >>> words.text(0), words.text(1)
+        (b'the', b'<unk>')
     """
     bounds = vocabulary.offsets
-    return Segments(vocabulary.bytes, bounds[_FIRST_WORD:-1].copy(), bounds[_FIRST_WORD + 1 :].copy(), "the vocabulary")
+    starts, ends = bounds[_FIRST_WORD:-1].copy(), bounds[_FIRST_WORD + 1 :].copy()
+    for special in SPECIAL_TOKENS:
+        for more in range(1, _MOST_BRACKETS):
+            place = vocabulary.id("<" * more + special + ">" * more) - _FIRST_WORD
+            if place >= 0:
+                starts[place] += 1
+                ends[place] -= 1
+    return Segments(vocabulary.bytes, starts, ends, "the vocabulary")
