@@ -100,6 +100,9 @@ def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments
         train: the training text.
         threads: how many.
         scored: the text.
+
+    Raises:
+        InputError: a text has no words, or cannot be used.
     """
     seen = find_training_coverage(train, scored, threads=threads)
     return lambda block: seen.of(block)[:2]

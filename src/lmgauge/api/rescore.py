@@ -162,7 +162,15 @@ class _Rescoring:
         return self.settings.comparison.threads
 
     def tuned(self, lists: NbestLists, ref: References) -> tuple[dict[str, float], Tuning, list[str]]:
-        """Return weights, how they were chosen, and notes."""
+        """Return weights, how they were chosen, and notes.
+
+        Args:
+            lists: the hypotheses.
+            ref: their references.
+
+        Raises:
+            InputError: the references cannot be read, or an utterance has none.
+        """
         references, notes = references_of(lists.ids, ref, self.settings.reading)
         scored, _ = self._scored(lists)
         say_progress("tuning weights")
@@ -180,7 +188,19 @@ class _Rescoring:
         tuning: Tuning | None,
         notes: list[str],
     ) -> Rescored:
-        """Return the best of all lists, with error rates where there are references."""
+        """Return the best of all lists, with error rates where there are references.
+
+        Args:
+            lists: the hypotheses.
+            weights: by name.
+            test_ref: references of the lists; None for none.
+            tuning: how the weights were chosen, if they were.
+            notes: what is known so far.
+
+        Raises:
+            InputError: the references cannot be read, or an utterance has none.
+            UsageError: a name among the weights is not known, a weight is not finite, or all are 0.
+        """
         references = None
         if test_ref is not None:
             references, more = references_of(lists.ids, test_ref, self.settings.reading)

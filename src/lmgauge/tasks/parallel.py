@@ -265,6 +265,17 @@ class _Documents:
 
     @classmethod
     def of_files(cls, references: Sequence[str], outputs: Sequence[Source], first: Source, reading: Reading) -> _Documents:
+        """Return what tells the documents of single files apart.
+
+        Args:
+            references: names of the files of references.
+            outputs: those of the systems.
+            first: the first file of references.
+            reading: how files are read.
+
+        Raises:
+            UsageError: the rule needs folders, a file of names, or files with fields.
+        """
         rule = reading.document
         if rule in (None, UNKNOWN):
             return cls()

@@ -224,7 +224,14 @@ class _ChosenRows:
         self._parts: list[tuple[NDArray[Any], ...]] = []  # ids, log-probabilities, segments, documents or -1
 
     def read(self, tables: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
-        """Note the rows drawn, and yield the tables with the ids of the model."""
+        """Note the rows drawn, and yield the tables with the ids of the model.
+
+        Args:
+            tables: of the run, in order.
+
+        Raises:
+            InputError: the model does not know a token of the run.
+        """
         seen = 0
         for table in tables:
             batch = replace(table, token_ids=model_ids(table, self._model, self._run), strings=self._model.vocabulary)

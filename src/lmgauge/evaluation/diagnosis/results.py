@@ -164,6 +164,9 @@ def slice_perplexity(row: Slice) -> float:
     Args:
         row: the slice, with its bits.
 
+    Raises:
+        InputError: the bits are NaN or negative.
+
     Example:
         >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
         >>> slice_perplexity(row)
@@ -177,6 +180,9 @@ def finite_perplexity(row: Slice) -> float | None:
 
     Args:
         row: the slice, with its bits.
+
+    Raises:
+        InputError: the bits are NaN or negative.
 
     Example:
         >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
