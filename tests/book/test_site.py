@@ -12,6 +12,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 from docs.examples import BOOK
@@ -88,6 +89,14 @@ def test_links_lead_somewhere(site: Path) -> None:
                 if anchor not in {*map(unescape, ids[target])}:
                     broken.append(f"{page.name}: {path}#{anchor}")
     assert broken == []
+
+
+def test_formulas_are_elements(site: Path) -> None:
+    formula = re.compile(r"<math\b.*?</math>", re.DOTALL)
+    formulas = [text for page in pages(site) for text in formula.findall(page.read_text(encoding="utf-8"))]
+    names = {element.tag.rpartition("}")[2] for text in formulas for element in ElementTree.fromstring(text).iter()}
+    assert {"math", "mtext", "mfrac"} <= names
+    assert "unk" not in names
 
 
 def test_an_example_is_at_most_two_clicks_away(site: Path) -> None:

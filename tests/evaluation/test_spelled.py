@@ -80,6 +80,10 @@ def test_notes_say_what_is_spelled(models) -> None:
     assert any("are unseen characters: " in note for note in characters.notes)
     assert characters.separator_bits is None
     assert characters.spelling_bits > 0
+    known = lmgauge.evaluate(
+        models["characters"], Corpus.from_strings(["".join(models["characters"].vocabulary.tokens[3:])])
+    )
+    assert not any("unseen characters" in note for note in known.notes)
 
 
 def test_sums_do_not_depend_on_how_rows_are_cut(models) -> None:
