@@ -11,13 +11,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import harness
 from harness import Goal, median
-from lmgauge import Corpus, train
+from lmgauge import Corpus, LanguageModel, train
+from lmgauge.choices import VocabularyKind
 from lmgauge.scores import SPELLED
 
 TRAINING_BYTES = 10 << 20
@@ -48,20 +50,26 @@ def cpu_seconds(work: Callable[[], object]) -> float:
     return time.process_time() - begin
 
 
+def _trained(text: Path, vocabulary: VocabularyKind) -> LanguageModel:
+    return train("modified-kneser-ney", text, order=5, vocabulary=vocabulary, reserved="escape", threads=1)
+
+
+def _scored(model: LanguageModel, text: Corpus) -> int:
+    return sum(len(batch) for batch in model.score(text, threads=1))
+
+
 def main() -> int:
     options = harness.parser(__doc__ or "", runs=5).parse_args()
     rows, goals = [], []
     for name, training, held_out in texts():
         works: dict[str, Callable[[], object]] = {}
         unseen = 0.0
-        for kind in ("open", "spelled"):
-            made = train("modified-kneser-ney", training, order=5, vocabulary=kind, reserved="escape", threads=1)
-            text = Corpus.from_files([held_out])
-            unseen = np.mean(np.concatenate([batch.kind for batch in made.score(text)]) == SPELLED)
-            works[f"train {kind}"] = lambda kind=kind: train(
-                "modified-kneser-ney", training, order=5, vocabulary=kind, reserved="escape", threads=1
-            )
-            works[f"score {kind}"] = lambda made=made, text=text: [len(batch) for batch in made.score(text, threads=1)]
+        kinds: tuple[VocabularyKind, ...] = ("open", "spelled")
+        for kind in kinds:
+            learn = partial(_trained, training, kind)
+            text, model = Corpus.from_files([held_out]), learn()
+            unseen = float(np.mean(np.concatenate([batch.kind for batch in model.score(text)]) == SPELLED))
+            works |= {f"train {kind}": learn, f"score {kind}": partial(_scored, model, text)}
         taken: dict[str, list[float]] = {what: [] for what in works}
         for _ in range(options.runs):
             for what, work in works.items():
