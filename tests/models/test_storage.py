@@ -219,7 +219,7 @@ def resealed(saved: Path, **changes: Any) -> None:
     """Change config.json as somebody does who makes its digest anew."""
     file = saved / "config.json"
     config = json.loads(file.read_text()) | changes
-    config["sha256"] = storage._config_digest(config)
+    config["sha256"] = storage.digest_of(config)
     file.write_text(json.dumps(config))
 
 

@@ -78,7 +78,6 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
 def _trained(text: Path, threads: int | None) -> dict[str, SpelledModel]:
     """Return the models by name: over the same words, so that one speller is for all."""
     from lmgauge.api.train import train
-    from lmgauge.models.spelling.model import SpelledModel
     from lmgauge.progress import say_progress
 
     models: dict[str, SpelledModel] = {}
@@ -86,10 +85,10 @@ def _trained(text: Path, threads: int | None) -> dict[str, SpelledModel]:
         say_progress(f"training the {name} model")
         if not models:
             first = train("modified-kneser-ney", text, order=order, min_count=2, vocabulary="spelled", threads=threads)
-            models[name], known_mass = first, first.spelling.known_mass
+            models[name] = first
         else:
             words = train("modified-kneser-ney", text, order=order, min_count=2, threads=threads)
-            models[name] = SpelledModel(words, first.speller, first.separators, known_mass=known_mass)
+            models[name] = first.around(words)
     return models
 
 

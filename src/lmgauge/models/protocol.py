@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -156,6 +157,20 @@ def read_config(path: Path) -> dict[str, object]:
     if not isinstance(config, dict):
         raise ModelFileError(f"{file}: not a JSON object; the file is damaged")
     return config
+
+
+def digest_of(config: Mapping[str, object]) -> str:
+    """Return the SHA-256 of a config.json without it, as config.json has it.
+
+    Args:
+        config: the content.
+
+    Example:
+        >>> digest_of({"known_mass": None}) == digest_of({"known_mass": None, "sha256": "00"})
+        True
+    """
+    content = {key: value for key, value in config.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def check_format(path: Path, config: Mapping[str, object], version: int, what_to_do: str = "") -> None:

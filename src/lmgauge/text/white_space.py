@@ -1,11 +1,11 @@
-"""White space between tokens: which characters it is made of, and how much of each token's span it is."""
+"""White space between tokens: which characters it is made of."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.text.segments import Segments, is_white_space
+from lmgauge.text.segments import is_white_space
 
 BETWEEN_WORDS = " \t\n\v\f\r"
 """ASCII white space, which no token of a tokenizer of words has in it."""
@@ -44,35 +44,3 @@ def is_unicode_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
                 for i in range(len(character)):
                     white[here + i] = True
     return white
-
-
-def white_space_before(
-    block: Segments, begins: NDArray[np.int64], ends: NDArray[np.int64], *, unicode: bool
-) -> NDArray[np.int64]:
-    """Return how many bytes at the beginning of each span are white space, int64 [spans].
-
-    Args:
-        block: the text.
-        begins: int64 [spans], where each begins in `block.data`.
-        ends: int64 [spans], one past its last byte.
-        unicode: whether white space that is not ASCII counts, as for a tokenizer that drops it.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["the  cat "])))
-        >>> white_space_before(block, np.array([0, 3, 8]), np.array([3, 8, 9]), unicode=False).tolist()
-        [0, 2, 1]
-    """
-    data = block.data
-    if not len(begins) or not len(data):
-        return np.zeros(len(begins), np.int64)
-    white = is_unicode_white_space(data) if unicode else is_white_space(data)
-    last = len(data) - 1
-    first = white[np.minimum(begins, last)] & (begins < ends)
-    second = white[np.minimum(begins + 1, last)] & (begins + 1 < ends)
-    lengths = first.astype(np.int64)
-    longer = np.flatnonzero(first & second)
-    if len(longer):
-        others = np.append(np.flatnonzero(~white), len(data))
-        lengths[longer] = np.minimum(others[np.searchsorted(others, begins[longer])], ends[longer]) - begins[longer]
-    return lengths

@@ -229,9 +229,9 @@ def test_another_reading_in_the_folder_is_refused(kinds: list[LanguageModel], tm
     file.write_text(json.dumps(config))
     with pytest.raises(ModelFileError, match="edited or damaged"):
         lmgauge.load_model(tmp_path / "mixed")
-    from lmgauge.models.mixture.model import _digest
+    from lmgauge.models.protocol import digest_of
 
-    file.write_text(json.dumps(config | {"sha256": _digest(config)}))
+    file.write_text(json.dumps(config | {"sha256": digest_of(config)}))
     with pytest.raises(ModelFileError):
         lmgauge.load_model(tmp_path / "mixed")
 

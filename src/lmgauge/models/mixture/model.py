@@ -35,6 +35,7 @@ from lmgauge.models.protocol import (
     LanguageModel,
     check_context,
     check_format,
+    digest_of,
     is_folder_of,
     read_config,
 )
@@ -304,7 +305,7 @@ class MixtureModel(Shown, ScoresStrings):
                     "can be used but not stored"
                 )
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
-        config["sha256"] = _digest(config)
+        config["sha256"] = digest_of(config)
         with writing_directory(path, is_ours=self.may_replace) as folder:
             for part, component in zip(config["components"], self.components, strict=True):
                 component.save(folder / part["folder"])  # type: ignore[attr-defined]  # looked at above
@@ -347,11 +348,6 @@ def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
     return values
 
 
-def _digest(config: Mapping[str, Any]) -> str:
-    content = {key: value for key, value in config.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> MixtureModel:
     """Load the folder of a mixture.
 
@@ -365,7 +361,7 @@ def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> Mix
     path = Path(path)
     config = read_config(path)
     check_format(path, config, FORMAT_VERSION)
-    if config.get("sha256") != _digest(config):
+    if config.get("sha256") != digest_of(config):
         raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not match; mix or copy it again")
     try:
         parts: list[dict[str, Any]] = list(config["components"])  # type: ignore[call-overload]

@@ -9,7 +9,6 @@ and `verified_files` remembers which files were.
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import logging
 import mmap
@@ -29,7 +28,7 @@ from lmgauge.models.ngram.config import check_config
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_format, is_folder_of, read_config
+from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_format, digest_of, is_folder_of, read_config
 from lmgauge.progress import say_progress
 from lmgauge.text.tokens import TOKENIZER_FILES
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
@@ -118,18 +117,13 @@ def write_model(
         "unseen": tables.unseen,
         "checksums": [f"{value:016x}" for value in stored.checksums],
     }
-    config["sha256"] = _config_digest(config)
+    config["sha256"] = digest_of(config)
     with writing_directory(path, is_ours=is_ngram_folder) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
         with (folder / "model.safetensors").open("wb", buffering=0) as file:
             _write_arrays(file, arrays)
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-
-
-def _config_digest(config: dict[str, Any]) -> str:
-    content = {key: value for key, value in config.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any] | ArrayInPieces]) -> None:
@@ -178,7 +172,7 @@ def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
     if config.get("model_type") != NGRAM_MODEL_TYPE:
         raise ModelFileError(f"{path}: model_type is {config.get('model_type')!r}, not {NGRAM_MODEL_TYPE!r}")
     check_format(path, config, FORMAT_VERSION, "train the model again, or convert its ARPA file")
-    if config.get("sha256") != _config_digest(config):
+    if config.get("sha256") != digest_of(config):
         raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not fit; train or copy it again")
     check_config(path, config)
     now = time.time_ns()

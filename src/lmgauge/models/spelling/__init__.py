@@ -5,7 +5,7 @@ smoothing gives it, and the word is then spelled, character by character:
 
     p(w | h) = p(<unk> | h) q(w) / (1 - q(known words))        for a word w that the model does not know
 
-q is a model of characters with an end-of-word event, learned from rare words; known words, and the empty one, are taken
+q is a model of characters with an end-of-word event, learned from words; known words, and the empty one, are taken
 out of it, as they are never spelled. A character that q has not met is one event of its own, shared out among all other
 characters of Unicode. White space before each word and at the end of a line is an event after the word that follows it.
 

@@ -144,16 +144,16 @@ def learn_parts(
     """
     if tokenizer.unit == "character":
         return None, None
-    progress("reading rare words and white space")
+    progress("reading words and white space")
     words, counts, separators = _read(corpus, tokenizer)
     chosen = np.ones(len(words), bool) if settings.max_count is None else counts <= settings.max_count
-    rare = words.where(chosen if chosen.any() else ~chosen)
+    chosen_words = words.where(chosen if chosen.any() else ~chosen)
     characters = sorted(_characters(words) | _characters(words_of(vocabulary)))
-    progress(f"learning to spell from {len(rare):,} words")
+    progress(f"learning to spell from {len(chosen_words):,} words")
     wanted = NgramTrainingSettings(
         _SMOOTHING, order=settings.order, tokenizer="character", words=characters, reserved="escape"
     )
-    speller = Speller(train_ngram(wanted, _as_lines(rare), threads=threads))
+    speller = Speller(train_ngram(wanted, _as_lines(chosen_words), threads=threads))
     return Spelling(speller, vocabulary), separators.finish()
 
 

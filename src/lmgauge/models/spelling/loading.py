@@ -16,11 +16,11 @@ from typing import Any
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel, check_format, read_config
+from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel, check_format, digest_of, read_config
 from lmgauge.models.spelling.model import SpelledModel, refuse_unspellable
 from lmgauge.models.spelling.separators import SeparatorModel, divided_by_white_space
 from lmgauge.models.spelling.speller import Speller, Spelling
-from lmgauge.models.spelling.storage import CHARACTERS, CONFIG, FORMAT_VERSION, KIND, digest_of
+from lmgauge.models.spelling.storage import CHARACTERS, CONFIG, FORMAT_VERSION, KIND
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 
 _AGAIN = "spell the model again (`lmgauge spell MODEL --train TEXT --replace`)"

@@ -288,14 +288,12 @@ class SeparatorModel:
             float64 [alphabet + 1], by index into `alphabet`, and last of its end. No known separator can come of it.
         """
         steps = np.array([self._step(prefix[-1:], following) for following in (*self.alphabet, "")])
-        if place == INNER and self.divided and not prefix:
-            steps[-1] = 0.0
         mass = math.exp(self._chain(prefix))
         for text in self.known:
             if text.startswith(prefix):
                 following = text[len(prefix) : len(prefix) + 1]
                 at = self.alphabet.index(following) if following else len(self.alphabet)
-                steps[at] -= math.exp(self._chain(text) + math.log(self._step(text[-1:], ""))) / mass
+                steps[at] -= math.exp(self._whole(text)) / mass
         if place == INNER and self.divided and not prefix:
             steps[-1] = 0.0
         steps = np.maximum(steps, 0.0)
@@ -318,9 +316,13 @@ class SeparatorModel:
         """Return the log of the probability that a separator begins so."""
         return math.fsum(math.log(self._step(text[:i][-1:], character)) for i, character in enumerate(text))
 
+    def _whole(self, text: str) -> float:
+        """Return the log of the probability that a separator begins so and ends there."""
+        return self._chain(text) + math.log(self._step(text[-1:], ""))
+
     def _spelled(self, text: str, place: int) -> float:
         """Return the log-probability of a separator, character by character."""
-        logprob = self._chain(text) + math.log(self._step(text[-1:], ""))
+        logprob = self._whole(text)
         if place == INNER and self.divided:
             return logprob - math.log1p(-self._step("", "")) if text else -math.inf
         return logprob

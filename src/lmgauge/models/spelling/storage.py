@@ -5,10 +5,9 @@ The rest of the folder is the model as it was: other programs read it as before.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.errors import UsageError
 from lmgauge.files import writing_directory
-from lmgauge.models.protocol import SPELLING_FOLDER
+from lmgauge.models.protocol import SPELLING_FOLDER, digest_of
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Spelling
 from lmgauge.text.tokens import Tokenizer
@@ -158,17 +157,3 @@ def write_spelling(
         if spelling is not None:
             spelling.speller.characters.save(inside / CHARACTERS)
         (inside / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
-
-
-def digest_of(config: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a config.json without it, as config.json has it.
-
-    Args:
-        config: the content.
-
-    Example:
-        >>> digest_of({"known_mass": None}) == digest_of({"known_mass": None, "sha256": "00"})
-        True
-    """
-    content = {key: value for key, value in config.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

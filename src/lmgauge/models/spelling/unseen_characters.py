@@ -72,14 +72,12 @@ class UnseenCharacters:
         Raises:
             TypeError: it is not one character.
         """
-        p = float(self.probabilities[ord(character)])
-        return float(np.log(p)) if p > 0 else -np.inf
+        return float(self.log_probabilities[ord(character)])
 
     @cached_property
     def _logs(self) -> NDArray[np.float64]:
         """Return the logs by code point, 0 for what is not an unseen character: float64 [1,114,112], nats."""
-        p = self.probabilities
-        logs: NDArray[np.float64] = np.log(np.where(p > 0, p, 1.0))
+        logs: NDArray[np.float64] = np.where(self.probabilities > 0, self.log_probabilities, 0.0)
         return logs
 
     def logprobs(self, texts: Sequence[str]) -> NDArray[np.float64]:
