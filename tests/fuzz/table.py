@@ -45,6 +45,10 @@ class Parser:
 
 PARSERS = [
     Parser("arpa", "tests.fuzz.parsers.arpa", "ARPA files"),
+    Parser("text", "tests.fuzz.parsers.text_lines", "texts of lines, plain, packed and from a stream", needs=("zstandard",)),
+    Parser("jsonl", "tests.fuzz.parsers.jsonl", "records as lines of JSON", needs=("zstandard",)),
+    Parser("tsv", "tests.fuzz.parsers.tsv", "tab-separated tables", needs=("zstandard",)),
+    Parser("parquet", "tests.fuzz.parsers.parquet", "Parquet files as texts", needs=("zstandard",)),
 ]
 
 
