@@ -189,3 +189,26 @@ def test_who_hangs_up_within_a_request_or_sends_nothing_is_answered_at_once(
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 400
     assert reason in json.loads(sent[1]["body"])["error"]
+
+
+def test_a_query_that_is_no_utf8_is_no_error_of_ours(one: Served) -> None:
+    async def asked() -> list[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b'{"text": "the cat"}', "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"x-lmgauge-token", TOKEN.encode()), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/api/score", "query_string": b"x=\xff\xc3", "headers": headers}
+        await one.client.app(scope, receive, send)
+        return sent
+
+    assert asyncio.run(asked())[0]["status"] == 200
+
+
+def test_a_path_with_control_characters_does_not_come_back_as_it_is(one: Served) -> None:
+    error: str = one.client.post("/%1b[31m%00").json()["error"]
+    assert error.startswith("/\ufffd[31m\ufffd is asked with GET")
