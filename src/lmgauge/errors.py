@@ -99,8 +99,18 @@ class MissingExtraError(LmgaugeError, ImportError):
     """
 
     def __init__(self, library: str, *, extra: str | None) -> None:
-        package = library if extra is None else f"'lmgauge[{extra}]'"
-        super().__init__(f"this needs {library}, which is not installed: pip install {package}")
+        command = f"pip install {library}" if extra is None else install_command(extra)
+        super().__init__(f"this needs {library}, which is not installed: {command}")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra of this package.
+
+    Example:
+        >>> install_command("audit")
+        "pip install 'lmgauge[audit]'"
+    """
+    return f"pip install 'lmgauge[{extra}]'"
 
 
 @contextmanager

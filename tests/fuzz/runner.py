@@ -93,9 +93,17 @@ def try_many(parser: Parser, seed: int, indices: range, folder: Path) -> Outcome
     """
     outcome = Outcome()
     attempt = parser.prepare(folder)
-    for index in indices:
-        _count(outcome, parser, attempt, seed, index)
+    try:
+        for index in indices:
+            _count(outcome, parser, attempt, seed, index)
+    finally:
+        ended(attempt)
     return outcome
+
+
+def ended(attempt: Attempt) -> None:
+    """Let an attempt close what it holds open, where it has a function `close`."""
+    getattr(attempt, "close", lambda: None)()
 
 
 def _count(outcome: Outcome, parser: Parser, attempt: Attempt, seed: int, index: int) -> None:
@@ -122,6 +130,7 @@ def work(parser: Parser, seed: int, indices: range, seconds: float, state: Path)
                 early = resident()
         place[:16] = struct.pack("<qd", -1, time.monotonic())
         outcome.resident = (early, resident())
+        ended(attempt)
     return outcome
 
 
