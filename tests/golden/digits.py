@@ -3,8 +3,8 @@
     python -m tests.golden.digits                 # compare; prints what differs
     python -m tests.golden.digits --record        # write digits.json anew
 
-A change of any digit is a change of the signature's version: digits that changed are only recorded when `NUMBERS_VERSION` has
-been raised since they were recorded. `--unreleased` records more changes of numbers that no release has.
+A change of any digit is a change of the signature's version: digits that changed are only recorded when `NUMBERS_VERSION`
+has been raised since they were recorded. `--unreleased` records more changes of numbers that no release has.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from lmgauge.version import NUMBERS_VERSION
 HERE = Path(__file__).resolve().parent
 DIGITS = HERE / "digits.json"
 POLICY = (
-    "A change of any digit is a change of the signature's version (docs/reference/number-policy.md). If the change is meant: "
-    "set NUMBERS_VERSION in src/lmgauge/version.py to the version in the making, say in CHANGELOG.md which numbers moved and "
-    "why, and run `python -m tests.golden.digits --record`. If it is not meant, something broke."
+    "A change of any digit is a change of the signature's version (docs/reference/number-policy.md). If the change is "
+    "meant: set NUMBERS_VERSION in src/lmgauge/version.py to the version in the making, say in CHANGELOG.md which numbers "
+    "moved and why, and run `python -m tests.golden.digits --record`. If it is not meant, something broke."
 )
 
 
