@@ -15,7 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lmgauge.readable import visible_on_page
 from lmgauge.remote.addresses import without_secrets
+
+_LONGEST = 3000  # characters: a path takes at most 1,024 on some systems, 4,096 on others
 
 
 class LmgaugeError(Exception):
@@ -33,7 +36,13 @@ class LmgaugeError(Exception):
     exit_code = 2
 
     def __init__(self, *texts: object) -> None:
-        super().__init__(*(without_secrets(text) if isinstance(text, str) else text for text in texts))
+        super().__init__(*(_safe(text) if isinstance(text, str) else text for text in texts))
+
+
+def _safe(message: str) -> str:
+    """Return a message in which what a file, a library or a server said can neither drive a terminal nor fill it."""
+    message = visible_on_page(without_secrets(message), keep="\n\t")
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 600]} ... {message[-500:]}"
 
 
 class InputError(LmgaugeError, ValueError):
