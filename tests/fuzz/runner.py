@@ -29,6 +29,8 @@ SECONDS_EACH = 20.0
 """An input that takes longer is a hang."""
 MEMORY = 2 << 30
 """Bytes of address space that a process may take beyond what it began with."""
+PREPARING = -2
+"""Stands where the index of the last input is looked for, before the first."""
 LONGEST_MESSAGE = 4000
 """Characters of a message; one that is longer repeats the input."""
 
@@ -155,7 +157,7 @@ def try_in_processes(parser: Parser, seed: int, indices: range, seconds: float, 
     """
     state, first, end = folder / f"{parser.name}.state", indices.start, time.monotonic() + seconds
     while first < indices.stop and (left := end - time.monotonic()) > 0:
-        state.write_bytes(struct.pack("<qd", first, time.monotonic()))
+        state.write_bytes(struct.pack("<qd", PREPARING, time.monotonic()))
         words = [parser.name, str(seed), str(first), str(indices.stop), str(left), str(state)]
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.runner", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -168,6 +170,8 @@ def try_in_processes(parser: Parser, seed: int, indices: range, seconds: float, 
             first += outcome.inputs
         else:
             last = struct.unpack("<qd", state.read_bytes()[:16])[0]
+            if last == PREPARING:
+                raise RuntimeError(f"{parser.name} could not be prepared\n{errors[-3000:]}")
             why = f"no end within {SECONDS_EACH:g} s" if hung else f"the process ended with {process.returncode}"
             fault = {"parser": parser.name, "seed": seed, "index": last, "fault": f"{why}\n{errors[-3000:]}"}
             outcome = Outcome(Counter({"read or refused, before a fault": last - first, "fault": 1}), [fault])

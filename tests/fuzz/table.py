@@ -45,6 +45,10 @@ class Parser:
 
 PARSERS = [
     Parser("arpa", "tests.fuzz.parsers.arpa", "ARPA files"),
+    Parser("kenlm", "tests.fuzz.parsers.kenlm", "binary files of KenLM: probing, tries, quantized, with arrays"),
+    Parser("bases", "tests.fuzz.parsers.bases", "stored bases of divergences, a part of them sealed anew", budget=100),
+    Parser("folders", "tests.fuzz.parsers.folders", "model folders damaged: refused, or the same numbers", budget=60),
+    Parser("resealed", "tests.fuzz.parsers.resealed", "model folders changed, all digests made anew", budget=80),
 ]
 
 
