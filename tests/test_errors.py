@@ -1,20 +1,19 @@
-"""What messages may hold of what files, libraries and servers say."""
+"""Errors carry words, and nothing that drives a terminal."""
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
-from lmgauge.errors import InputError, ModelFileError
-from lmgauge.files import OutputError
+from lmgauge import errors
 
 
-@pytest.mark.parametrize("kind", [InputError, ModelFileError, OutputError])
-def test_a_message_cannot_drive_a_terminal(kind: type[Exception]) -> None:
-    error = kind("a\x1b[31m\x07\x7f\x9b\u202e.txt: no such file\n\ttry again")
-    assert str(error) == "a\ufffd[31m\ufffd\ufffd\ufffd\ufffd.txt: no such file\n\ttry again"
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+@pytest.mark.parametrize("kind", [errors.InputError, errors.UsageError, errors.ModelFileError, errors.CheckFailedError])
+def test_a_message_has_no_control_characters(kind: type[errors.LmgaugeError]) -> None:
+    assert str(kind("a library says \x0f\x1b[31m, a file \ud800")) == "a library says \ufffd\ufffd[31m, a file \ufffd"
+
+
+def test_a_message_keeps_its_lines_and_its_letters() -> None:
+    assert str(errors.InputError("für\n\t東京 👩‍👩‍👧")) == "für\n\t東京 👩‍👩‍👧"
 
 
 def test_a_message_that_repeats_its_input_is_cut_in_the_middle() -> None:

@@ -324,7 +324,7 @@ def locking(path: Path, refusal: str) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    with path.open("a") as file:
+    with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

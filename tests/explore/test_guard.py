@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 from starlette.testclient import TestClient
 from tests.explore.conftest import ADDRESS, TOKEN, Served
@@ -156,3 +159,26 @@ def test_cookies_of_other_servers_of_this_machine_do_not_hide_ours(stranger: Tes
 
 def test_no_address_leads_on_to_another(one: Served) -> None:
     assert one.client.get("/report/", follow_redirects=False).status_code == 404
+
+
+def test_a_query_that_is_no_utf8_is_no_error_of_ours(one: Served) -> None:
+    async def asked() -> list[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b'{"text": "the cat"}', "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"x-lmgauge-token", TOKEN.encode()), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/api/score", "query_string": b"x=\xff\xc3", "headers": headers}
+        await one.client.app(scope, receive, send)
+        return sent
+
+    assert asyncio.run(asked())[0]["status"] == 200
+
+
+def test_a_path_with_control_characters_does_not_come_back_as_it_is(one: Served) -> None:
+    error: str = one.client.post("/%1b[31m%00").json()["error"]
+    assert error.startswith("/\ufffd[31m\ufffd is asked with GET")

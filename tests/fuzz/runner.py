@@ -31,6 +31,8 @@ MEMORY = 2 << 30
 """Bytes of address space that a process may take beyond what it began with."""
 PREPARING = -2
 """Stands where the index of the last input is looked for, before the first."""
+WARM = 2000
+"""Inputs after which a process has loaded and cached what it needs; its memory should not grow any more."""
 LONGEST_MESSAGE = 4000
 """Characters of a message; one that is longer repeats the input."""
 
@@ -42,7 +44,7 @@ class Outcome:
     Attributes:
         ends: How often each end was met: "read", "refused" ...
         faults: A line for each input that ended otherwise, and the last lines of its traceback.
-        resident: Mebibytes of memory the process had after a tenth of the inputs, and at the end.
+        resident: Mebibytes of memory the process had after the first `WARM` inputs, and at the end.
     """
 
     ends: Counter[str] = field(default_factory=Counter)
@@ -93,9 +95,17 @@ def try_many(parser: Parser, seed: int, indices: range, folder: Path) -> Outcome
     """
     outcome = Outcome()
     attempt = parser.prepare(folder)
-    for index in indices:
-        _count(outcome, parser, attempt, seed, index)
+    try:
+        for index in indices:
+            _count(outcome, parser, attempt, seed, index)
+    finally:
+        ended(attempt)
     return outcome
+
+
+def ended(attempt: Attempt) -> None:
+    """Let an attempt close what it holds open, where it has a function `close`."""
+    getattr(attempt, "close", lambda: None)()
 
 
 def _count(outcome: Outcome, parser: Parser, attempt: Attempt, seed: int, index: int) -> None:
@@ -118,10 +128,11 @@ def work(parser: Parser, seed: int, indices: range, seconds: float, state: Path)
             _count(outcome, parser, attempt, seed, index)
             if len(outcome.faults) >= 20 or time.monotonic() > end:
                 break
-            if index - indices.start == max(100, len(indices) // 10):
+            if index - indices.start == WARM:
                 early = resident()
         place[:16] = struct.pack("<qd", -1, time.monotonic())
         outcome.resident = (early, resident())
+        ended(attempt)
     return outcome
 
 

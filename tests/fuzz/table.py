@@ -12,6 +12,7 @@ Attempt = Callable[[random.Random], str]
 """Draws one input, gives it to the parser, and returns in a word or two how that ended: "read", "refused", "same" ...
 
 It may let a `LmgaugeError` through, which counts as "refused". Whatever else it raises is a fault.
+Where it holds something open, it has a function `close`.
 """
 
 
@@ -49,6 +50,22 @@ PARSERS = [
     Parser("bases", "tests.fuzz.parsers.bases", "stored bases of divergences, a part of them sealed anew", budget=100),
     Parser("folders", "tests.fuzz.parsers.folders", "model folders damaged: refused, or the same numbers", budget=60),
     Parser("resealed", "tests.fuzz.parsers.resealed", "model folders changed, all digests made anew", budget=80),
+    Parser("text", "tests.fuzz.parsers.text_lines", "texts of lines, plain, packed and from a stream", needs=("zstandard",)),
+    Parser("jsonl", "tests.fuzz.parsers.jsonl", "records as lines of JSON", needs=("zstandard",)),
+    Parser("tsv", "tests.fuzz.parsers.tsv", "tab-separated tables", needs=("zstandard",)),
+    Parser("parquet", "tests.fuzz.parsers.parquet", "Parquet files as texts", needs=("zstandard",)),
+    Parser("score table", "tests.fuzz.parsers.score_table", "score tables of other programs, JSON lines and Parquet"),
+    Parser("logs", "tests.fuzz.parsers.logs", "logs of other programs"),
+    Parser("replies", "tests.fuzz.parsers.replies", "replies of completions servers"),
+    Parser(
+        "explorer",
+        "tests.fuzz.parsers.explorer_requests",
+        "requests to the explorer",
+        needs=("starlette", "uvicorn", "jinja2"),
+    ),
+    Parser(
+        "run folders", "tests.fuzz.parsers.run_folders", "run folders, through every command", 40, ("starlette", "jinja2")
+    ),
 ]
 
 

@@ -130,7 +130,7 @@ def baseline(
         compressed = _compressed(training, scored, threads)
         ladder = ladder_of(measured, compressed, training.report, scored.report, threads=threads)
         if folder is not None:
-            (folder / LADDER_FILE).write_text(to_json(plain(ladder.to_dict())) + "\n", encoding="utf-8")
+            (folder / LADDER_FILE).write_text(to_json(plain(ladder.to_dict())) + "\n", encoding="utf-8", newline="\n")
     return ladder
 
 
@@ -161,7 +161,7 @@ class _Workplace:
 
 
 def _work_folder(folder: Path | None) -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="work.", dir=folder)
+    return tempfile.TemporaryDirectory(prefix="work.", dir=folder, ignore_cleanup_errors=True)
 
 
 def _refuse_texts(training: Corpus, scored: Corpus) -> None:

@@ -44,5 +44,5 @@ def opened_engine(work: FilterWork, files: int) -> Iterator[Engine]:
         yield MemoryEngine()
     else:
         with ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lmgauge-"))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lmgauge-", ignore_cleanup_errors=True))
             yield stack.enter_context(FolderEngine(f"{folder}/work", {}, workers=work.workers, processes=True))

@@ -186,6 +186,6 @@ def _trained(
         return
     from lmgauge.models.ngram.partitioned.training import train_within
 
-    with TemporaryDirectory(prefix="lmgauge-", dir=temp) as folder:
+    with TemporaryDirectory(prefix="lmgauge-", dir=temp, ignore_cleanup_errors=True) as folder:
         limits = TrainingResources(output=folder, temp=folder).limits(threads=threads)
         yield train_within(settings, corpus, Path(folder, "model"), limits, threads=threads, progress=listener())

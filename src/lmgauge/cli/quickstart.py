@@ -57,7 +57,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
         if output is not None:
             for name in models:
                 models[name].save(f"{output}/{name}")
-        runs = stack.enter_context(TemporaryDirectory())
+        runs = stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True))
         results = evaluate(models, test_text, threads=threads, output=runs)
         page = _page([Path(runs, name) for name in reversed(_ORDERS)], Path(output or _FOLDER, "report.html"), threads)
     training = models["unigram"].record.training

@@ -77,7 +77,7 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
         lmgauge.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...
     """
     job.prepare()  # what is wrong with the job is said before anything is started
-    with RayEngine(address) as engine, tempfile.TemporaryDirectory(prefix="lmgauge-") as folder:
+    with RayEngine(address) as engine, tempfile.TemporaryDirectory(prefix="lmgauge-", ignore_cleanup_errors=True) as folder:
         run_shards(job, engine, Path(folder))
         return merge(folder, output)
 
@@ -85,7 +85,7 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
 def _compute(read: Read, number: int, settings: tuple[Job, int]) -> Iterator[Array]:
     """Compute a shard, and yield the bytes of its files: the machines need not see the folder of the output."""
     job, shards = settings
-    with tempfile.TemporaryDirectory(prefix="lmgauge-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lmgauge-", ignore_cleanup_errors=True) as folder:
         done = run_shard(job, number, shards, folder)
         for name in _FILES:
             yield np.fromfile(Path(done.folder) / name, np.uint8)

@@ -70,7 +70,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
         )
     settings: dict[str, Any] = {"text": {} if corpus is None else dict(corpus.settings)}
     corpus = corpus or _own_text(logs)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         table, facts = Path(folder, SCORES_FILE), _Facts()
         with ScoreWriter(table, {}) as writer:
             for batch in _batches(logs, corpus):

@@ -13,6 +13,8 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from lmgauge.readable import visible_on_page
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -185,7 +187,7 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
 
 
 async def _answer(refusal: Refusal, send: Send) -> None:
-    body = json.dumps({"error": refusal.text}).encode()
+    body = json.dumps({"error": visible_on_page(refusal.text)}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -231,7 +231,7 @@ def _check_output(output: Path, folder: CheckpointFolder, resume: bool) -> None:
 def _try_to_write(output: Path) -> None:
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent):
+        with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent, ignore_cleanup_errors=True):
             pass
     except OSError as error:
         raise OutputError(f"{output}: cannot be written: {error.strerror or error}") from error
