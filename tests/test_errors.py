@@ -17,7 +17,7 @@ def test_a_message_keeps_its_lines_and_its_letters() -> None:
 
 
 def test_a_message_that_repeats_its_input_is_cut_in_the_middle() -> None:
-    message = str(InputError("a.json: not a number: " + "9" * 10**6 + "; write one"))
+    message = str(errors.InputError("a.json: not a number: " + "9" * 10**6 + "; write one"))
     assert len(message) < 3000
     assert message.startswith("a.json: not")
     assert message.endswith("9; write one")
