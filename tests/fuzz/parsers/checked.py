@@ -11,6 +11,8 @@ import numpy as np
 
 import lmgauge
 from lmgauge import Corpus, LanguageModel
+from lmgauge.text.tokens import Tokenizer
+from tests.fuzz.mutations import hostile_text
 
 TEXTS = ["the cat sat on the mat", "", "a dog", "<unk> unheard-of cat the the the", "grün 漢字 🙂"]
 
@@ -55,3 +57,28 @@ def span_of(chance: random.Random, size: int, limits: Sequence[int]) -> tuple[in
     """Return where one of the parts of a file begins and ends, from where each begins."""
     edges = sorted({0, size, *(limit for limit in limits if 0 < limit < size)})
     return chance.choice(list(pairwise(edges)))
+
+
+def check_tokenizer(tokenizer: Tokenizer, chance: random.Random) -> str:
+    """Cut hostile texts, and hold the tokens against what every tokenizer promises.
+
+    Raises:
+        LmgaugeError: What the file means is refused only now.
+        AssertionError: A promise is broken.
+    """
+    texts = [*TEXTS, hostile_text(chance, 12).replace("\0", ""), hostile_text(chance, 4).replace("\0", "")]
+    for segments in Corpus.from_strings(texts):
+        tokens = tokenizer.tokenize(segments)
+        strings = tokens.strings()
+        assert len(tokens.counts) == len(segments)
+        assert len(strings) == len(tokens.span_ends) == int(tokens.counts.sum())
+        at = 0
+        for index, count in enumerate(tokens.counts.tolist()):
+            ends = tokens.span_ends[at : at + count].tolist()
+            assert ends == sorted(ends), f"spans go back: {ends}"
+            assert not ends or 0 <= ends[0] <= ends[-1] <= len(segments.text(index)), f"spans leave the text: {ends}"
+            at += count
+        names = [string.decode() for string in strings]
+        tokenizer.detokenize(names)
+        assert len(tokenizer.token_bytes(names)) == len(names)
+    return "read"

@@ -81,7 +81,9 @@ def _changed(content: bytes, edges: list[int], chance: random.Random) -> bytes:
 
 
 def _with_header(content: bytes, chance: random.Random) -> bytes:
-    """Change a field of the header, the counts of n-grams, or the bits that quantization and arrays have."""
+    """Change a field of the header, or a count of n-grams."""
+    if len(content) < HEADER + 52:  # cut off already
+        return content
     if chance.random() < 0.5:
         at, form = chance.choice(list(FIELDS.items()))
         at += HEADER
