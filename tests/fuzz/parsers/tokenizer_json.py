@@ -1,4 +1,4 @@
-"""tokenizer.json of all kinds of models: bytes and values changed, ids at limits, parts exchanged, tokens that are not there."""
+"""tokenizer.json of all kinds of models: bytes and values changed, ids at limits, parts exchanged."""
 
 from __future__ import annotations
 
