@@ -1,0 +1,70 @@
+"""The parsers that are tried: a row each."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+Attempt = Callable[[random.Random], str]
+"""Draws one input, gives it to the parser, and returns in a word or two how that ended: "read", "refused", "same" ...
+
+It may let a `LmgaugeError` through, which counts as "refused". Whatever else it raises is a fault.
+Where it holds something open, it has a function `close`.
+"""
+
+
+@dataclass(frozen=True)
+class Parser:
+    """What is tried.
+
+    Attributes:
+        name: As it stands in the table of counts.
+        module: Where its function `prepare(folder) -> Attempt` stands; it makes in `folder` what all inputs begin with.
+        reads: What the parser reads, for people.
+        budget: How many inputs the suite tries.
+        needs: Packages without which it is left out.
+    """
+
+    name: str
+    module: str
+    reads: str
+    budget: int = 200
+    needs: tuple[str, ...] = ()
+
+    def missing(self) -> list[str]:
+        """Return the packages it needs that are not installed."""
+        return [package for package in self.needs if importlib.util.find_spec(package) is None]
+
+    def prepare(self, folder: Path) -> Attempt:
+        """Make what all its inputs begin with in `folder`."""
+        attempt: Attempt = importlib.import_module(self.module).prepare(folder)
+        return attempt
+
+
+PARSERS = [
+    Parser("arpa", "tests.fuzz.parsers.arpa", "ARPA files"),
+    Parser("text", "tests.fuzz.parsers.text_lines", "texts of lines, plain, packed and from a stream", needs=("zstandard",)),
+    Parser("jsonl", "tests.fuzz.parsers.jsonl", "records as lines of JSON", needs=("zstandard",)),
+    Parser("tsv", "tests.fuzz.parsers.tsv", "tab-separated tables", needs=("zstandard",)),
+    Parser("parquet", "tests.fuzz.parsers.parquet", "Parquet files as texts", needs=("zstandard",)),
+    Parser("score table", "tests.fuzz.parsers.score_table", "score tables of other programs, JSON lines and Parquet"),
+    Parser("logs", "tests.fuzz.parsers.logs", "logs of other programs"),
+    Parser("replies", "tests.fuzz.parsers.replies", "replies of completions servers"),
+    Parser(
+        "explorer",
+        "tests.fuzz.parsers.explorer_requests",
+        "requests to the explorer",
+        needs=("starlette", "uvicorn", "jinja2"),
+    ),
+    Parser(
+        "run folders", "tests.fuzz.parsers.run_folders", "run folders, through every command", 40, ("starlette", "jinja2")
+    ),
+]
+
+
+def named(name: str) -> Parser:
+    """Return the parser of this name."""
+    return next(parser for parser in PARSERS if parser.name == name)
