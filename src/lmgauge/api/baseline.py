@@ -141,6 +141,7 @@ def is_ladder_folder(path: Path) -> bool:
         path: the folder.
 
     Example:
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     print(is_ladder_folder(Path(folder)))
         False

@@ -35,7 +35,7 @@ def run_shards(job: Job, engine: Engine, output: Path, shards: int | None = None
         InputError: something else has the name of a shard's folder.
 
     Example:
-        >>> import lmgauge
+        >>> import lmgauge, tempfile
         >>> from lmgauge.stages.memory_engine import MemoryEngine
         >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
         >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
