@@ -27,6 +27,8 @@ from tests.fuzz.table import Attempt, Parser, named
 
 SECONDS_EACH = 20.0
 """An input that takes longer is a hang."""
+PREPARATION = 120.0
+"""Seconds more until the first input: what all begin with is made before it, and may be watched by sanitizers."""
 MEMORY = 2 << 30
 """Bytes of address space that a process may take beyond what it began with."""
 LONGEST_MESSAGE = 4000
@@ -155,7 +157,7 @@ def try_in_processes(parser: Parser, seed: int, indices: range, seconds: float, 
     """
     state, first, end = folder / f"{parser.name}.state", indices.start, time.monotonic() + seconds
     while first < indices.stop and (left := end - time.monotonic()) > 0:
-        state.write_bytes(struct.pack("<qd", first, time.monotonic()))
+        state.write_bytes(struct.pack("<qd", first, time.monotonic() + PREPARATION))
         words = [parser.name, str(seed), str(first), str(indices.stop), str(left), str(state)]
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.runner", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

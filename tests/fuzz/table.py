@@ -44,6 +44,7 @@ class Parser:
 
 
 PARSERS = [
+    Parser("kernels", "tests.fuzz.kernels.attempts", "the compiled functions, called by hand", budget=600),
     Parser("arpa", "tests.fuzz.parsers.arpa", "ARPA files"),
 ]
 
