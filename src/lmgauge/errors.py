@@ -21,6 +21,7 @@ from lmgauge.remote.addresses import without_secrets
 
 # A message may quote a file, a library or a server; a program that prints it need not know of terminals.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LONGEST = 3000  # characters: room for a path, but not for an input that is repeated
 
 
 class LmgaugeError(Exception):
@@ -42,7 +43,8 @@ class LmgaugeError(Exception):
 
 
 def _harmless(text: str) -> str:
-    return _CONTROLS.sub(lambda control: visible_on_page(control[0]), without_secrets(text))
+    text = _CONTROLS.sub(lambda control: visible_on_page(control[0]), without_secrets(text))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 600]} ... {text[-500:]}"
 
 
 class InputError(LmgaugeError, ValueError):
