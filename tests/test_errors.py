@@ -16,8 +16,8 @@ def test_a_message_keeps_its_lines_and_its_letters() -> None:
     assert str(errors.InputError("für\n\t東京 👩‍👩‍👧")) == "für\n\t東京 👩‍👩‍👧"
 
 
-def test_a_message_that_repeats_its_input_is_cut_in_the_middle() -> None:
-    message = str(errors.InputError("a.json: not a number: " + "9" * 10**6 + "; write one"))
+def test_a_message_is_not_as_long_as_the_value_it_quotes() -> None:
+    message = str(errors.InputError(f"file: the field holds {'a' * 100_000}; write it again"))
     assert len(message) < 3000
-    assert message.startswith("a.json: not")
-    assert message.endswith("9; write one")
+    assert message.startswith("file: the field holds aaa")
+    assert message.endswith("aaa; write it again")

@@ -43,8 +43,10 @@ class LmgaugeError(Exception):
 
 
 def _harmless(text: str) -> str:
-    text = _CONTROLS.sub(lambda control: visible_on_page(control[0]), without_secrets(text))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 600]} ... {text[-500:]}"
+    text = without_secrets(text)  # before it is cut: of half an address nobody knows that it is one
+    if len(text) > _LONGEST:  # it quotes a value of a file: what is wrong stands first, what to do last
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 4 :]}"
+    return _CONTROLS.sub(lambda control: visible_on_page(control[0]), text)
 
 
 class InputError(LmgaugeError, ValueError):

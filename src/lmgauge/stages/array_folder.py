@@ -185,11 +185,19 @@ def _read_array(file: io.FileIO, path: Path, name: str) -> Array:
             if not count:
                 raise ValueError("it ends early")
             rest = rest[count:]
-        if file.read(_SUM_BYTES) != _sum_of(name, header, data):
+        if _read_exactly(file, _SUM_BYTES) != _sum_of(name, header, data):
             raise ValueError("its bytes are not those that were written")
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: damaged: {error}; remove the folder and start again without --resume") from error
     return array
+
+
+def _read_exactly(file: io.FileIO, size: int) -> bytes:
+    """Return `size` bytes of a file, or all that are left: the system may return fewer than are asked for."""
+    data = b""
+    while len(data) < size and (piece := file.read(size - len(data))):
+        data += piece
+    return data
 
 
 def _announced(file: io.FileIO) -> tuple[Array, bytes]:
@@ -200,8 +208,8 @@ def _announced(file: io.FileIO) -> tuple[Array, bytes]:
     Raises:
         ValueError, TypeError: it is not such a header, or the sizes do not fit.
     """
-    start = file.read(len(_MAGIC) + 2)
-    header = file.read(int.from_bytes(start[len(_MAGIC) :], "little"))
+    start = _read_exactly(file, len(_MAGIC) + 2)
+    header = _read_exactly(file, int.from_bytes(start[len(_MAGIC) :], "little"))
     match = _HEADER.fullmatch(header)
     if match is None or not start.startswith(_MAGIC):
         raise ValueError("it is not an array as lmgauge writes them")
