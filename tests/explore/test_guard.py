@@ -161,22 +161,31 @@ def test_no_address_leads_on_to_another(one: Served) -> None:
     assert one.client.get("/report/", follow_redirects=False).status_code == 404
 
 
+async def posted(one: Served, query: bytes, body: bytes) -> list[dict[str, Any]]:
+    """What is answered to a text that is posted; its sender has gone when more than the body is asked for."""
+    sent: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"localhost"), (b"x-lmgauge-token", TOKEN.encode()), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/api/score", "query_string": query, "headers": headers}
+    await one.client.app(scope, receive, send)
+    return sent
+
+
 def test_a_query_that_is_no_utf8_is_no_error_of_ours(one: Served) -> None:
-    async def asked() -> list[dict[str, Any]]:
-        sent: list[dict[str, Any]] = []
+    assert asyncio.run(posted(one, b"x=\xff\xc3", b'{"text": "the cat"}'))[0]["status"] == 200
 
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": b'{"text": "the cat"}', "more_body": False}
 
-        async def send(message: dict[str, Any]) -> None:
-            sent.append(message)
-
-        headers = [(b"host", b"localhost"), (b"x-lmgauge-token", TOKEN.encode()), (b"content-type", b"application/json")]
-        scope = {"type": "http", "method": "POST", "path": "/api/score", "query_string": b"x=\xff\xc3", "headers": headers}
-        await one.client.app(scope, receive, send)
-        return sent
-
-    assert asyncio.run(asked())[0]["status"] == 200
+def test_an_empty_body_is_answered_and_not_waited_for(one: Served) -> None:
+    start, answer = asyncio.run(posted(one, b"", b""))
+    assert start["status"] == 400
+    assert b"what was posted is not JSON" in answer["body"]
 
 
 def test_a_path_with_control_characters_does_not_come_back_as_it_is(one: Served) -> None:

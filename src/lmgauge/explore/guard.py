@@ -91,7 +91,8 @@ class Guard:
         async def replay() -> Message:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._app(scope, replay if body else receive, with_headers)
+        # A body that was read is not sent again, an empty one neither: who asked for it would wait.
+        await self._app(scope, replay if scope["method"] == "POST" else receive, with_headers)
 
 
 def check(scope: Scope, token: str) -> None:
