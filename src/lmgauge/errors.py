@@ -20,8 +20,8 @@ from lmgauge.readable import visible_on_page
 from lmgauge.remote.addresses import without_secrets
 
 # A message may quote a file, a library or a server; a program that prints it need not know of terminals.
-_LONGEST = 3000
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LONGEST = 3000  # characters: room for a path, but not for an input that is repeated
 
 
 class LmgaugeError(Exception):
@@ -103,8 +103,18 @@ class MissingExtraError(LmgaugeError, ImportError):
     """
 
     def __init__(self, library: str, *, extra: str | None) -> None:
-        package = library if extra is None else f"'lmgauge[{extra}]'"
-        super().__init__(f"this needs {library}, which is not installed: pip install {package}")
+        command = f"pip install {library}" if extra is None else install_command(extra)
+        super().__init__(f"this needs {library}, which is not installed: {command}")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra of this package.
+
+    Example:
+        >>> install_command("audit")
+        "pip install 'lmgauge[audit]'"
+    """
+    return f"pip install 'lmgauge[{extra}]'"
 
 
 @contextmanager

@@ -46,6 +46,16 @@ class Parser:
 
 PARSERS = [
     Parser("arpa", "tests.fuzz.parsers.arpa", "ARPA files"),
+    Parser("kenlm", "tests.fuzz.parsers.kenlm", "binary files of KenLM: probing, tries, quantized, with arrays"),
+    Parser("bases", "tests.fuzz.parsers.bases", "stored bases of divergences, a part of them sealed anew", budget=100),
+    Parser("folders", "tests.fuzz.parsers.folders", "model folders damaged: refused, or the same numbers", budget=60),
+    Parser("resealed", "tests.fuzz.parsers.resealed", "model folders changed, all digests made anew", budget=80),
+    Parser(
+        "tokenizer.json", "tests.fuzz.parsers.tokenizer_json", "tokenizers of the tokenizers library", needs=("tokenizers",)
+    ),
+    Parser("sentencepiece", "tests.fuzz.parsers.sentencepiece_model", "SentencePiece models", needs=("sentencepiece",)),
+    Parser("word lists", "tests.fuzz.parsers.word_lists", "lists of words, and vocabularies made of them"),
+    Parser("networks", "tests.fuzz.parsers.networks", "folders of networks", 15, ("torch", "transformers", "safetensors")),
     Parser("text", "tests.fuzz.parsers.text_lines", "texts of lines, plain, packed and from a stream", needs=("zstandard",)),
     Parser("jsonl", "tests.fuzz.parsers.jsonl", "records as lines of JSON", needs=("zstandard",)),
     Parser("tsv", "tests.fuzz.parsers.tsv", "tab-separated tables", needs=("zstandard",)),

@@ -191,7 +191,7 @@ def load_explorer(folder: Path, *, seconds: float, clients: int = 4, seed: int =
             process.send_signal(signal.SIGINT)
         errors = process.stderr.read().decode()
         if process.wait(_SECONDS) != 0 or errors:
-            load.wrong.append(f"it ended with {process.returncode}: {errors[:200]}")
+            load.wrong.append(f"it ended with {process.returncode}, and said: {errors[-2000:]}")
     if left := list(temporary.iterdir()):
         load.wrong.append(f"it left {left[0].name}")
     return load

@@ -91,7 +91,6 @@ class Guard:
         async def replay() -> Message:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        # A body that was read is not sent again, an empty one neither: who asked for it would wait.
         await self._app(scope, replay if scope["method"] == "POST" else receive, with_headers)
 
 
@@ -172,18 +171,20 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
         receive: gives its parts.
 
     Raises:
-        Refusal: it is too long.
+        Refusal: it is too long, or who sends it has hung up.
     """
     if scope["method"] != "POST":
         return b""
     body = b""
     while True:
         message = await receive()
+        if message["type"] != "http.request":
+            raise Refusal(400, "the request ends before its text does: send all of it")
         part: bytes = message.get("body", b"")
         body += part
         if len(body) > LARGEST_BODY:
             raise Refusal(413, f"the text is more than {LARGEST_BODY:,} bytes: score a shorter one, or use lmgauge eval")
-        if message["type"] != "http.request" or not message.get("more_body"):
+        if not message.get("more_body"):
             return body
 
 
