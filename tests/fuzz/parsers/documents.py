@@ -43,13 +43,18 @@ def _jsonl(folder: Path, chance: random.Random) -> str:
     try:
         done = filter_bytes(folder, content, id="id", group="lang")
     except LmgaugeError as error:
-        if "records can be used" not in str(error):  # the whole file, then: it is no JSONL, or has columns of that name
-            first = content.removeprefix(MARK).split(b"\n")[0]
-            assert content.startswith(PACKED) or any(name.startswith("m_") for name in json.loads(first)), str(error)
-            assert not (folder / "out-in.jsonl").exists()
+        _check_refusal(folder, content, str(error))
         raise
     _check_lines(content.removeprefix(MARK).split(b"\n"), done)
     return "read"
+
+
+def _check_refusal(folder: Path, content: bytes, said: str) -> None:
+    """Hold a refusal of a whole file against what it may be for: it is not JSONL, or has columns of that name."""
+    if "records can be used" not in said:
+        first = content.removeprefix(MARK).split(b"\n")[0]
+        assert content.startswith(PACKED) or any(name.startswith("m_") for name in json.loads(first)), said
+        assert not (folder / "out-in.jsonl").exists()
 
 
 def _check_lines(lines: list[bytes], done: Filtered) -> None:
