@@ -78,10 +78,6 @@ def test_the_shim_sees_what_libraries_write(machine: Machine, tmp_path: Path) ->
 
 TWO_NAMES = ("train, over another", "train --memory", "eval, rows", "merge", "import")
 TWO = [command for command in QUICK if command.name in TWO_NAMES]
-    command
-    for command in QUICK
-    if command.name in ("train, over another", "train --memory", "eval, rows", "merge", "import")
-]
 
 
 @pytest.mark.parametrize("number", range(len(TWO)), ids=[command.name for command in TWO])
