@@ -168,6 +168,14 @@ def _read_array(file: io.FileIO, path: Path) -> Array:
     return array
 
 
+def _read_exactly(file: io.FileIO, size: int) -> bytes:
+    """Return `size` bytes of a file, or all that are left: the system may return fewer than are asked for."""
+    data = b""
+    while len(data) < size and (piece := file.read(size - len(data))):
+        data += piece
+    return data
+
+
 def _announced(file: io.FileIO) -> Array:
     """Return an empty array such as the header says, of the size that the rest of the file has.
 
@@ -176,8 +184,8 @@ def _announced(file: io.FileIO) -> Array:
     Raises:
         ValueError, TypeError: it is not such a header, or the sizes do not fit.
     """
-    start = file.read(len(_MAGIC) + 2)
-    header = file.read(int.from_bytes(start[len(_MAGIC) :], "little"))
+    start = _read_exactly(file, len(_MAGIC) + 2)
+    header = _read_exactly(file, int.from_bytes(start[len(_MAGIC) :], "little"))
     match = _HEADER.fullmatch(header)
     if match is None or not start.startswith(_MAGIC):
         raise ValueError("it is not an array as lmgauge writes them")

@@ -18,11 +18,11 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lmgauge.files import writing
 from lmgauge.version import __version__
 
 _REMEMBERS = hasattr(os, "geteuid")  # Windows has no ctime, and no number of a user
@@ -107,14 +107,8 @@ class FileState:
         if len(records) >= _MOST_RECORDS:
             for old in sorted(records, key=lambda path: path.lstat().st_mtime)[: len(records) // 2]:
                 old.unlink()
-        written, name = tempfile.mkstemp(dir=folder)
-        try:
-            with os.fdopen(written, "w", encoding="utf-8", newline="\n") as out:
-                json.dump(asdict(self), out)
-            os.replace(name, self._record)
-        except OSError:
-            os.unlink(name)
-            raise
+        with writing(self._record) as file:
+            file.write(json.dumps(asdict(self)).encode())
 
 
 def records_folder() -> Path:
