@@ -1,4 +1,7 @@
-"""Tables and charts of the pages on benchmarks, both from `benchmarks/measured.json`, so that they cannot differ."""
+"""Tables and charts of the pages on benchmarks, both from `benchmarks/measured.json`, so that they cannot differ.
+
+The tables of the page on reliability come from the files that the programs of the tests and benchmarks write.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from lmgauge.report.notebook import Chart
 
 _ROOM = "padding: 0.25rem 0.5rem"  # as other tables have it; those of notebooks are narrower
 FILE = Path(__file__).parent / "benchmarks" / "measured.json"
+RELIABILITY = Path(__file__).parent / "reliability"
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +85,71 @@ def table(name: str) -> Table:
     """
     stored = _stored()["tables"][name]
     return Table(stored["columns"], stored["rows"], stored["bold"])
+
+
+def _recorded(name: str) -> Any:
+    return json.loads((RELIABILITY / f"{name}.json").read_text(encoding="utf-8"), parse_float=Decimal)
+
+
+def recorded(name: str) -> Table:
+    """Return a table of the folder `reliability`.
+
+    Args:
+        name: of its file, which has `columns` and `rows`.
+    """
+    stored = _recorded(name)
+    return Table(stored["columns"], stored["rows"], stored.get("bold", []))
+
+
+def fuzz_counts(name: str = "fuzz") -> Table:
+    """Return how many damaged inputs each parser was given, as `python -m tests.fuzz --record` writes it.
+
+    Args:
+        name: of its file.
+    """
+    rows = [
+        [
+            parser["reads"],
+            parser["inputs"],
+            ", ".join(f"{end} {count:,}" for end, count in sorted(parser["ends"].items(), key=lambda item: -item[1])),
+            parser["faults"],
+        ]
+        for _, parser in sorted(_recorded(name).items())
+    ]
+    total = ["all", sum(row[1] for row in rows), "", sum(row[3] for row in rows)]
+    return Table(["what was damaged", "inputs", "what came out", "faults"], [*rows, total], ["inputs"])
+
+
+def load_figures() -> Table:
+    """Return what `python -m tests.load --json` measured."""
+    columns = [
+        "under load",
+        "requests",
+        "minutes",
+        "wrong answers",
+        "memory before, MB",
+        "halfway",
+        "after",
+        "open files",
+        "threads",
+    ]
+    rows = []
+    for load in _recorded("load"):
+        before, after = load["before"], load["after"]
+        memory = [round(held["memory"] / 1_000_000) for held in (before, load["halfway"], after)]
+        pairs = [f"{before[name]} and {after[name]}" for name in ("files", "threads")]
+        rows.append([load["name"], load["requests"], round(load["seconds"] / 60), len(load["wrong"]), *memory, *pairs])
+    return Table(columns, rows, ["requests"])
+
+
+def bad_inputs(kind: str) -> Table:
+    """Return what lmgauge and another program made of bad inputs.
+
+    Args:
+        kind: of the inputs, as the first column of `bad-inputs.json` has it.
+    """
+    rows = [[wrong, ours, theirs] for of, wrong, ours, theirs in _recorded("bad-inputs")["rows"] if of == kind]
+    return Table([kind, "lmgauge", "others"], rows, [])
 
 
 def machines() -> Table:

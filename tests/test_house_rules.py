@@ -96,7 +96,9 @@ def test_only_the_command_line_catches_everything() -> None:
         and (node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"})
         and not (node.body and isinstance(node.body[-1], ast.Raise))  # cleaning up and passing it on is no swallowing
     ]
-    assert set(broad) <= {"src/lmgauge/cli/main.py"}
+    # What other packages raise when they are looked at is anything, and is reported.
+    looks_at_others = {f"src/lmgauge/installation/{name}.py" for name in ("requirements", "trial")}
+    assert set(broad) <= {"src/lmgauge/cli/main.py", *looks_at_others}
 
 
 def test_no_pickle() -> None:

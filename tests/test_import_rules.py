@@ -23,7 +23,8 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
-    *("places", "progress", "protocols", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
+    *("places", "progress", "protocols", "readable", "result_list", "scoring", "shown", "signature"),
+    *("temporaries", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", "lmgauge.remote", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
@@ -44,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "": FOR_ALL,
     "_kernels": set(),
     "remote": FOR_ALL,
+    "installation": FOR_ALL,
     "numerics": FOR_ALL | {KERNELS},
     "information": FOR_ALL | {"lmgauge.numerics"},
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
@@ -61,7 +63,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": FOR_ALL
     | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"}
     | {"lmgauge.filtering"},
-    "api": FOR_ALL | EVERY_ROOM,
+    "api": FOR_ALL | EVERY_ROOM | {"lmgauge.installation"},
     "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "cluster": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "compat": FOR_ALL | EVERY_ROOM | {KERNELS, "lmgauge.api"},
@@ -79,7 +81,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
     | {"lmgauge.models.spelling"}
-    | {"lmgauge.api.mix", "lmgauge.api.prune", "lmgauge.filtering"}
+    | {"lmgauge.api.doctor", "lmgauge.api.mix", "lmgauge.api.prune", "lmgauge.filtering", "lmgauge.installation"}
     | {"lmgauge.models.training.run", "lmgauge.cluster.running"},
 }
 """What a room may name under TYPE_CHECKING besides."""
@@ -88,6 +90,7 @@ LIBRARIES: dict[str, set[str]] = {
     "": {"numpy", "pandas"},
     "_kernels": {"numpy"},
     "remote": {"fsspec"},
+    "installation": set(),
     "numerics": {"numpy"},
     "information": {"numpy"},
     "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "sentencepiece", "datasketch"},

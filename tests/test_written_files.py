@@ -63,14 +63,16 @@ def test_what_a_killed_run_left_is_removed_and_what_a_living_one_writes_is_not(t
 
 
 @POSIX
-def test_a_folder_that_a_killed_run_had_put_aside_stays_while_it_is_the_only_one(tmp_path: Path) -> None:
+def test_a_folder_that_a_killed_run_had_put_aside_is_put_back(tmp_path: Path) -> None:
     (tmp_path / ".o.12345678.old" / "old").mkdir(parents=True)
+    (tmp_path / ".o.12345678.old" / "old" / "whole").write_text("old")
     with pytest.raises(InputError), writing_directory(tmp_path / "o", is_ours=anything):
         raise InputError("stop")
-    assert names(tmp_path) == [".o.12345678.old"]
-    save(tmp_path / "o")
+    assert names(tmp_path) == ["o"]
+    assert (tmp_path / "o" / "whole").read_text() == "old"
     save(tmp_path / "o")
     assert names(tmp_path) == ["o"]
+    assert (tmp_path / "o" / "whole").read_text() == "new"
 
 
 @POSIX

@@ -20,6 +20,12 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
+if sys.byteorder != "little" or sys.maxsize < 2**32:
+    raise ImportError(
+        "lmgauge needs a 64-bit, little-endian machine (x86-64 or arm64) and a 64-bit Python; this Python is "
+        f"{'64' if sys.maxsize >= 2**32 else '32'}-bit and {sys.byteorder}-endian"
+    )
+
 with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as _stub:  # pathlib would be loaded for this alone
     _HOMES = {line.split()[3]: line.split()[1] for line in _stub if line.startswith("from ")}
 _NAMESPACES = [name for name, home in _HOMES.items() if home == "lmgauge"]

@@ -17,6 +17,8 @@ from lmgauge.api.compare import compare_recipes as compare_recipes
 from lmgauge.api.context_curve import context_curve as context_curve
 from lmgauge.api.diagnose import diagnose as diagnose
 from lmgauge.api.divergence import divergence as divergence
+from lmgauge.api.doctor import Checkup as Checkup
+from lmgauge.api.doctor import doctor as doctor
 from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores

@@ -12,10 +12,16 @@ Every message is one line: what is wrong, where (file, line, byte), what to do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lmgauge.readable import visible_on_page
 from lmgauge.remote.addresses import without_secrets
+
+# A message may quote a file, a library or a server; a program that prints it need not know of terminals.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LONGEST = 3000  # characters: room for a path, but not for an input that is repeated
 
 
 class LmgaugeError(Exception):
@@ -33,7 +39,14 @@ class LmgaugeError(Exception):
     exit_code = 2
 
     def __init__(self, *texts: object) -> None:
-        super().__init__(*(without_secrets(text) if isinstance(text, str) else text for text in texts))
+        super().__init__(*(_harmless(text) if isinstance(text, str) else text for text in texts))
+
+
+def _harmless(text: str) -> str:
+    text = without_secrets(text)  # before it is cut: of half an address nobody knows that it is one
+    if len(text) > _LONGEST:  # it quotes a value of a file: what is wrong stands first, what to do last
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 4 :]}"
+    return _CONTROLS.sub(lambda control: visible_on_page(control[0]), text)
 
 
 class InputError(LmgaugeError, ValueError):
@@ -90,8 +103,18 @@ class MissingExtraError(LmgaugeError, ImportError):
     """
 
     def __init__(self, library: str, *, extra: str | None) -> None:
-        package = library if extra is None else f"'lmgauge[{extra}]'"
-        super().__init__(f"this needs {library}, which is not installed: pip install {package}")
+        command = f"pip install {library}" if extra is None else install_command(extra)
+        super().__init__(f"this needs {library}, which is not installed: {command}")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra of this package.
+
+    Example:
+        >>> install_command("audit")
+        "pip install 'lmgauge[audit]'"
+    """
+    return f"pip install 'lmgauge[{extra}]'"
 
 
 @contextmanager

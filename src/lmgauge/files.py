@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -16,14 +14,10 @@ from typing import IO
 from lmgauge.errors import InputError, LmgaugeError, UsageError
 from lmgauge.remote.addresses import is_remote, shown_name
 from lmgauge.remote.stores import store_of
+from lmgauge.temporaries import HeldError, exchange, hold_lock, temporary_beside
 
 STANDARD_STREAM = "-"
 _ADDRESS = re.compile(r"^(s3a?|gc?s|hf|https?|az|abfss?|adl|memory|file):/+(?=.)")
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 
 class OutputError(LmgaugeError, OSError):
@@ -151,7 +145,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 yield file
             return
         target = _destination(named)
-        with _temporary(target, folder=False) as temporary:
+        with temporary_beside(target, folder=False) as temporary:
             with temporary.open("wb") as file:
                 yield file
             os.chmod(temporary, 0o666 & ~_umask())
@@ -193,12 +187,12 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
     with _explained(named, temporaries):
         target = _destination(named)
         refuse_other_folder(named, is_ours=is_ours)
-        with making_parents(target), _temporary(target, folder=True) as temporary:
+        with making_parents(target), temporary_beside(target, folder=True) as temporary:
             temporaries.append(temporary)
             yield temporary
             os.chmod(temporary, 0o777 & ~_umask())
             if target.exists():
-                _exchange(temporary, target)
+                exchange(temporary, target)
             else:
                 os.replace(temporary, target)
 
@@ -264,53 +258,6 @@ def making_parents(target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _temporary(target: Path, *, folder: bool, suffix: str = ".tmp") -> Iterator[Path]:
-    """Make a file or folder beside a target, to be removed at the end if it is still there under its name.
-
-    It is locked while its writer lives: what a killed writer left is known by that, and removed by the next one.
-    """
-    _remove_leftovers(target)
-    prefix = f".{target.name}."
-    while True:
-        if folder:
-            path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=target.parent))
-        else:
-            handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=target.parent)
-            os.close(handle)
-            path = Path(name)
-        lock = _lock(path, wait=True)
-        if path.exists():
-            break
-        if lock is not None:  # before it was locked, another run took it for a leftover
-            os.close(lock)
-    try:
-        yield path
-    finally:
-        if folder:
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-        if lock is not None:
-            os.close(lock)
-
-
-def _lock(path: Path, *, wait: bool) -> int | None:
-    """Return a descriptor that holds the lock of a file or folder until it is closed; None where it cannot be had."""
-    if fcntl is None:
-        return None
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # another run has it, or this file system has no locks
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-@contextmanager
 def locking(path: Path, refusal: str) -> Iterator[None]:
     """Hold the lock of a file in the block; a run that was killed holds none. Where there are no locks, hold nothing.
 
@@ -321,45 +268,16 @@ def locking(path: Path, refusal: str) -> Iterator[None]:
     Raises:
         UsageError: another run holds it.
     """
-    if fcntl is None:
+    path.touch()
+    try:
+        lock = hold_lock(path, wait=False)
+    except HeldError as error:
+        raise UsageError(refusal) from error
+    try:
         yield
-        return
-    with path.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UsageError(refusal) from error
-        except OSError:  # this file system has no locks
-            pass
-        yield
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove what runs that were killed left beside a target; what a living run writes is locked, and stays."""
-    ours = re.compile(re.escape(f".{target.name}.") + r"[a-z0-9_]{8}\.(tmp|old)")
-    with suppress(OSError):  # a folder that cannot be listed
-        for path in target.parent.iterdir():
-            match = ours.fullmatch(path.name)
-            # A killed run may have put the old folder aside and not yet the new one in its place: it is all there is then.
-            if match is None or (match[1] == "old" and not target.exists()):
-                continue
-            lock = _lock(path, wait=False)
-            if lock is not None:
-                shutil.rmtree(path, ignore_errors=True)
-                with suppress(OSError):
-                    path.unlink()
-                os.close(lock)
-
-
-def _exchange(fresh: Path, target: Path) -> None:
-    """Put a folder in the place of another; that one stays where the new one cannot take its place."""
-    with _temporary(target, folder=True, suffix=".old") as aside:
-        os.rename(target, aside / "old")
-        try:
-            os.replace(fresh, target)
-        except BaseException:
-            os.rename(aside / "old", target)
-            raise
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
 def _umask() -> int:

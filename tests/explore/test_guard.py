@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from typing import Any
+
 import pytest
 from starlette.testclient import TestClient
 from tests.explore.conftest import ADDRESS, TOKEN, Served
@@ -156,3 +160,55 @@ def test_cookies_of_other_servers_of_this_machine_do_not_hide_ours(stranger: Tes
 
 def test_no_address_leads_on_to_another(one: Served) -> None:
     assert one.client.get("/report/", follow_redirects=False).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        (["http.disconnect"], "send all of it"),
+        (["http.request", "http.disconnect"], "send all of it"),
+        (["http.request"], "is not JSON"),  # all of it, and nothing in it: nobody waits for more
+    ],
+)
+def test_who_hangs_up_within_a_request_or_sends_nothing_is_answered_at_once(
+    one: Served, parts: list[str], reason: str
+) -> None:
+    headers = {"host": "127.0.0.1", "content-type": "application/json", "x-lmgauge-token": TOKEN}
+    scope = {"type": "http", "method": "POST", "path": "/api/score", "query_string": b"", "server": ("127.0.0.1", 1)}
+    scope |= {"headers": [(name.encode(), value.encode()) for name, value in headers.items()], "root_path": ""}
+    waiting, sent = list(parts), list[dict[str, Any]]()
+
+    async def receive() -> dict[str, Any]:
+        assert waiting, "the answer waits for more of the request"
+        return {"type": waiting.pop(0), "body": b"", "more_body": bool(waiting)}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    app: Any = application(one.explorer, TOKEN)
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 400
+    assert reason in json.loads(sent[1]["body"])["error"]
+
+
+def test_a_query_that_is_no_utf8_is_no_error_of_ours(one: Served) -> None:
+    async def asked() -> list[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b'{"text": "the cat"}', "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"x-lmgauge-token", TOKEN.encode()), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/api/score", "query_string": b"x=\xff\xc3", "headers": headers}
+        await one.client.app(scope, receive, send)
+        return sent
+
+    assert asyncio.run(asked())[0]["status"] == 200
+
+
+def test_a_path_with_control_characters_does_not_come_back_as_it_is(one: Served) -> None:
+    error: str = one.client.post("/%1b[31m%00").json()["error"]
+    assert error.startswith("/\ufffd[31m\ufffd is asked with GET")

@@ -278,7 +278,8 @@ def start(root: Path, workers: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]
     return program, program.stdout
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are different on Windows")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)])
 def test_a_run_that_was_ended_from_outside_goes_on(tmp_path: Path, sent: signal.Signals) -> None:
     made(tmp_path, **{f"f{number}": ROW * (number + 1) for number in range(6)})
     program, output = start(tmp_path, 1)

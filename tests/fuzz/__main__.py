@@ -44,7 +44,7 @@ def main() -> int:
         for fault in outcome.faults:
             print(f"{fault['parser']} --seed {fault['seed']} --index {fault['index']}\n{fault['fault']}\n", flush=True)
         met += len(outcome.faults)
-        _add(counts.setdefault(parser.name, _nothing(parser)), outcome)
+        _add(counts.setdefault(parser.name, _nothing(parser)), outcome, str(asked.seed))
         if asked.record:
             asked.record.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
     for name in sorted(counts):
@@ -103,15 +103,14 @@ def _in_turns(parsers: list[Parser], asked: argparse.Namespace, counts: dict[str
                     continue
                 for outcome in try_in_processes(parser, asked.seed, range(first, asked.inputs), left, Path(folder)):
                     yield parser, outcome
-                    following = counts[parser.name].setdefault("next", {})
-                    following[str(asked.seed)] = following.get(str(asked.seed), 0) + outcome.inputs
 
 
 def _nothing(parser: Parser) -> dict[str, Any]:
-    return {"reads": parser.reads, "inputs": 0, "faults": 0, "ends": {}, "resident": [0.0, 0.0]}
+    return {"reads": parser.reads, "inputs": 0, "faults": 0, "ends": {}, "next": {}, "resident": [0.0, 0.0]}
 
 
-def _add(entry: dict[str, Any], outcome: Outcome) -> None:
+def _add(entry: dict[str, Any], outcome: Outcome, seed: str) -> None:
+    entry["next"][seed] = entry["next"].get(seed, 0) + outcome.inputs
     entry["inputs"] += outcome.inputs
     entry["faults"] += len(outcome.faults)
     entry["ends"] = dict(sorted((Counter(entry["ends"]) + outcome.ends).items()))

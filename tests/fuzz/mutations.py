@@ -222,14 +222,15 @@ def _other(value: Any, chance: random.Random) -> Any:
     """Return a value near to this one, or of another type."""
     draw = chance.random()
     if isinstance(value, bool) or value is None or draw < 0.2:
-        return chance.choice(VALUES) if chance.random() < 0.6 else drawn_number(chance)
+        return copy.deepcopy(chance.choice(VALUES)) if chance.random() < 0.6 else drawn_number(chance)
     if isinstance(value, (int, float)):
-        return value + chance.choice([-1, 1, 0.5, 1e-9]) if draw < 0.5 else drawn_number(chance)
+        steps = [-1, 1, 0.5, 1e-9] if isinstance(value, float) or abs(value) < 1 << 53 else [-1, 1]
+        return value + chance.choice(steps) if draw < 0.5 else drawn_number(chance)
     if isinstance(value, str):
         return changed(value.encode("utf-8", "surrogatepass"), chance, 2).decode(
             "utf-8", chance.choice(["replace", "surrogateescape"])
         )
-    return chance.choice([*VALUES, value[:1] if isinstance(value, list) else {}])
+    return copy.deepcopy(chance.choice([*VALUES, value[:1] if isinstance(value, list) else {}]))
 
 
 def hostile_text(chance: random.Random, length: int = 30) -> str:

@@ -35,3 +35,10 @@ def test_a_change_is_the_same_for_the_same_chance(change: object) -> None:
     results = [[change(content, random.Random(seed)) for seed in range(200)] for _ in range(2)]  # type: ignore[operator]
     assert results[0] == results[1]
     assert sum(result != content for result in results[0]) > 150
+
+
+def test_a_changed_value_is_the_same_for_the_same_chance_whatever_was_changed_before() -> None:
+    value = {"a": [1, {"b": None}], "c": {}, "d": [[]]}
+    results = [[repr(mutations.changed_value(value, random.Random(seed), 6)) for seed in range(500)] for _ in range(2)]
+    assert results[0] == results[1]
+    assert value == {"a": [1, {"b": None}], "c": {}, "d": [[]]}

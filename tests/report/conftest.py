@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.installation.checkups import checkup
 from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
@@ -46,6 +47,7 @@ from lmgauge.report import (
     correlation,
     diagnosis,
     divergence,
+    doctor,
     evaluations,
     filtering,
     info,
@@ -136,6 +138,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "mixture": lmgauge.mix([*models], test),
         "spelled": lmgauge.train("witten-bell", train, order=2, min_count=2, reserved="escape", vocabulary="spelled"),
         "static": lmgauge.mix([*models], test, static=True),
+        "checkup": checkup(HOSTILE, LONG),
         "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
         "training": training(),
         "selection": selection(),
@@ -338,6 +341,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "words": lambda it: words.blocks(it["words"]),
     "percentiles": lambda it: percentiles.blocks(it["percentiles"]),
     "filtering": lambda it: filtering.blocks(it["filtering"]),
+    "doctor": lambda it: doctor.blocks(it["checkup"]),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
     ),
@@ -391,6 +395,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         it["filtering"],
         it["pruned"],
         it["static"],
+        it["checkup"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),
     ]
     return {type(one).__name__: one for one in shown}

@@ -483,6 +483,20 @@ def test_parquet_labels_that_are_no_utf8(tmp_path: Path) -> None:
             list(Corpus.from_files(path, **{role: "key"}))  # type: ignore[arg-type]
 
 
+def test_a_parquet_column_whose_name_is_no_utf8(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "a.parquet", text=["a"], für=[1])
+    path.write_bytes(path.read_bytes().replace("für".encode(), b"f\xff\xfer"))
+    with pytest.raises(InputError, match=r"a\.parquet: not a readable Parquet file: a name in it is not valid UTF-8"):
+        list(Corpus.from_files(path))
+
+
+def test_parquet_views_of_strings_with_nulls(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    path = parquet(tmp_path / "a.parquet", text=pa.array(["a", None, "b"], pa.string_view()))
+    assert [block.text(i) for block in Corpus.from_files(path, errors="skip") for i in range(len(block))] == [b"a", b"b"]
+
+
 def test_parquet_strings_that_are_no_utf8(tmp_path: Path) -> None:
     import pyarrow as pa
 
@@ -545,6 +559,10 @@ def test_no_permission(tmp_path: Path) -> None:
 
 
 def test_options_are_checked() -> None:
+    with pytest.raises(UsageError, match="field must be a string; got list"):
+        Corpus.from_files("-", field=["text"])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="group must be a string; got dict"):
+        Corpus.from_files("-", group={})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown unit"):
         Corpus.from_files("-", unit="page")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown errors"):

@@ -1,6 +1,10 @@
 // What the bindings of all kernels share: array types, views of them, vectors as NumPy arrays.
 #pragma once
 
+#include <Python.h>
+
+#include <cstdio>  // nanobind writes to stderr, and its own headers do not all bring this one
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>

@@ -98,7 +98,7 @@ std::string_view BoundReader::bytes_of(nb::handle text) const {
         return {data, static_cast<std::size_t>(size)};
     }
     if (!PyBytes_Check(text.ptr())) refuse("type", text);
-    return {PyBytes_AS_STRING(text.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(text.ptr()))};
+    return {PyBytes_AsString(text.ptr()), static_cast<std::size_t>(PyBytes_Size(text.ptr()))};
 }
 
 std::int64_t BoundReader::find(std::string_view word) const {
@@ -148,8 +148,8 @@ nb::tuple BoundReader::step(const State& state, nb::handle word) const {
     nb::inst_mark_ready(next);
     const double logprob = checked(reader_->logprob(reader_->step(state.cells(), id, behind->cells())), id, word);
     nb::object pair = nb::steal(PyTuple_New(2));
-    PyTuple_SET_ITEM(pair.ptr(), 0, PyFloat_FromDouble(logprob));
-    PyTuple_SET_ITEM(pair.ptr(), 1, next.release().ptr());
+    PyTuple_SetItem(pair.ptr(), 0, PyFloat_FromDouble(logprob));
+    PyTuple_SetItem(pair.ptr(), 1, next.release().ptr());
     return nb::borrow<nb::tuple>(pair);
 }
 
@@ -187,7 +187,7 @@ nb::object BoundReader::score_line(nb::str text) const {
         if (ids[i] == kBos || (ids[i] == kEos && (!options_.eos || i + 1 < n))) return nb::none();
         const double logprob = reader_->logprob(turn.step(*reader_, ids[i]));
         if (logprob > kRounding) return nb::none();
-        PyTuple_SET_ITEM(logprobs.ptr(), static_cast<Py_ssize_t>(i), PyFloat_FromDouble(std::min(logprob, 0.0)));
+        PyTuple_SetItem(logprobs.ptr(), static_cast<Py_ssize_t>(i), PyFloat_FromDouble(std::min(logprob, 0.0)));
     }
     return logprobs;
 }

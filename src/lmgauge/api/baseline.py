@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +28,7 @@ from lmgauge.json_text import plain, to_json
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import listener, say_progress
 from lmgauge.scores import ScoreBatch
+from lmgauge.temporaries import scratch_folder
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -123,7 +123,7 @@ def baseline(
         refuse_other_folder(output, is_ours=is_ladder_folder)
     with ExitStack() as stack:
         folder = None if output is None else stack.enter_context(writing_directory(output, is_ours=is_ladder_folder))
-        work = _Workplace(Path(stack.enter_context(_work_folder(folder))), folder)
+        work = _Workplace(stack.enter_context(scratch_folder(folder)), folder)
         measured = list(_yours(models, scored, settings, work))  # first: what is wrong with them is known before the work
         measured += ngram_rungs(training, scored, settings, work)
         _refuse_same(training, scored)
@@ -141,6 +141,7 @@ def is_ladder_folder(path: Path) -> bool:
         path: the folder.
 
     Example:
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     print(is_ladder_folder(Path(folder)))
         False
@@ -158,10 +159,6 @@ class _Workplace:
     def run(self, name: str) -> Path | None:
         """Return the folder of a model's run; None where none is kept."""
         return None if self.folder is None else self.folder / _in_path(name)
-
-
-def _work_folder(folder: Path | None) -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="work.", dir=folder)
 
 
 def _refuse_texts(training: Corpus, scored: Corpus) -> None:
@@ -213,7 +210,7 @@ def ngram_rungs(
     """
     with ExitStack() as stack:
         if work is None:
-            work = _Workplace(Path(stack.enter_context(_work_folder(None))))
+            work = _Workplace(stack.enter_context(scratch_folder()))
         for name, what, keywords in settings.named():
             began = time.perf_counter()
             model = _trained(name, keywords, training, settings, work)

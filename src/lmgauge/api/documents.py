@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -14,6 +13,7 @@ from lmgauge.stages.folder_engine import FolderEngine
 from lmgauge.stages.memory_engine import MemoryEngine
 from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Engine
+from lmgauge.temporaries import scratch_folder
 
 Inputs = PathLike | Sequence[PathLike]
 
@@ -44,5 +44,5 @@ def opened_engine(work: FilterWork, files: int) -> Iterator[Engine]:
         yield MemoryEngine()
     else:
         with ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lmgauge-"))
+            folder = stack.enter_context(scratch_folder())
             yield stack.enter_context(FolderEngine(f"{folder}/work", {}, workers=work.workers, processes=True))

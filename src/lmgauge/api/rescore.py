@@ -34,7 +34,7 @@ from lmgauge.tasks.scoring import document_codes
 from lmgauge.tasks.settings import RescoreSettings
 from lmgauge.tasks.texts import Integers, Texts
 from lmgauge.text.segments import Segments
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 Nbest = PathLike | Sequence[PathLike] | Mapping[str, Sequence[Hypothesis]]
 References = PathLike | Mapping[str, str]
@@ -261,7 +261,7 @@ class _Rescoring:
         parts["weights"] = ",".join(f"{name}={value:.6g}" for name, value in weights.items())
         if tuning is not None:
             parts |= {"tuned": f"{tuning.lists}-lists", "places": str(tuning.places), "seed": str(tuning.seed)}
-        return str(Signature(parts | {"v": __version__}, head="rescore"))
+        return str(Signature(parts | {"v": NUMBERS_VERSION}, head="rescore"))
 
 
 def log_probabilities(

@@ -24,7 +24,7 @@ from lmgauge.models.ngram.partitioned.limits import TrainingResources
 from lmgauge.numerics.independence import caveats
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 _MANY_UNSEEN = 0.1
 _BINS, _OUTERMOST = 50, 0.5  # of the histogram; per cent outside its edges, at either end
@@ -253,6 +253,6 @@ def _signature(settings: SelectionSettings, models: SelectionModels, goal: Targe
         **({} if held_out is None else {"held-out": held_out.report.sha256[:6]}),
         "pool": pool.report.sha256[:6],
         "seed": str(settings.seed),
-        "v": __version__,
+        "v": NUMBERS_VERSION,
     }
     return str(Signature(parts, head="select"))

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import perplexity_ratio_from_nats
 from lmgauge.progress import listener, say_progress
+from lmgauge.temporaries import scratch_folder
 from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]
@@ -186,6 +186,6 @@ def _trained(
         return
     from lmgauge.models.ngram.partitioned.training import train_within
 
-    with TemporaryDirectory(prefix="lmgauge-", dir=temp) as folder:
+    with scratch_folder(temp) as folder:
         limits = TrainingResources(output=folder, temp=folder).limits(threads=threads)
         yield train_within(settings, corpus, Path(folder, "model"), limits, threads=threads, progress=listener())

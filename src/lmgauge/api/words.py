@@ -31,7 +31,7 @@ from lmgauge.scores import ScoreBatch
 from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -250,7 +250,7 @@ def _result(rows: WordRows, tables: Sequence[Any], notes: Sequence[str], origin:
         "text": text_sha256[:6],
         "vocab": origin.fingerprints.get("vocabulary", "unknown")[:6],
         "model": origin.fingerprints.get("label", origin.model),
-        "v": __version__,
+        "v": NUMBERS_VERSION,
     }
     return WordSurprisals(
         model=rows.model,

@@ -85,6 +85,7 @@ SECTIONS = {
     },
     "Tools": {
         "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
+        "doctor": ("lmgauge.cli.doctor:doctor", "Look whether this install works, and what is missing for what."),
         "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
         "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files, binary files of KenLM, and model folders."),
         "calc": (
@@ -126,6 +127,7 @@ GUESSES = {
     "wer": ("jiwer",),
     "rescore": ("mert", "n-best", "nbest", "rerank", "rescoring"),
     "f1": ("accuracy", "classification", "precision", "recall"),
+    "doctor": ("diagnostics", "env", "environment", "install", "selfcheck", "version", "versions"),
     "info": ("describe", "inspect", "show"),
     "convert": ("arpa", "export"),
     "select": ("moore-lewis", "xenc", "choose", "data-selection"),

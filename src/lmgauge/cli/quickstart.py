@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +14,7 @@ from lmgauge.cli.options import json_option, threads_option
 from lmgauge.cli.say import answer, say, say_where, showing_progress
 from lmgauge.errors import MissingExtraError
 from lmgauge.files import OutputError, making_parents
+from lmgauge.temporaries import scratch_folder
 
 if TYPE_CHECKING:
     from lmgauge.models.spelling.model import SpelledModel
@@ -57,7 +57,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
         if output is not None:
             for name in models:
                 models[name].save(f"{output}/{name}")
-        runs = stack.enter_context(TemporaryDirectory())
+        runs = stack.enter_context(scratch_folder())
         results = evaluate(models, test_text, threads=threads, output=runs)
         page = _page([Path(runs, name) for name in reversed(_ORDERS)], Path(output or _FOLDER, "report.html"), threads)
     training = models["unigram"].record.training

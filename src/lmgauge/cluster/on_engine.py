@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from lmgauge.cluster.shard import Shard
 from lmgauge.files import writing_directory
 from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Array, Engine, Read, Stage
+from lmgauge.temporaries import scratch_folder
 
 _FILES = (RECORD_FILE, PARTS_FILE)
 
@@ -35,7 +35,7 @@ def run_shards(job: Job, engine: Engine, output: Path, shards: int | None = None
         InputError: something else has the name of a shard's folder.
 
     Example:
-        >>> import lmgauge
+        >>> import lmgauge, tempfile
         >>> from lmgauge.stages.memory_engine import MemoryEngine
         >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
         >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
@@ -77,15 +77,15 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
         lmgauge.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...
     """
     job.prepare()  # what is wrong with the job is said before anything is started
-    with RayEngine(address) as engine, tempfile.TemporaryDirectory(prefix="lmgauge-") as folder:
-        run_shards(job, engine, Path(folder))
+    with RayEngine(address) as engine, scratch_folder() as folder:
+        run_shards(job, engine, folder)
         return merge(folder, output)
 
 
 def _compute(read: Read, number: int, settings: tuple[Job, int]) -> Iterator[Array]:
     """Compute a shard, and yield the bytes of its files: the machines need not see the folder of the output."""
     job, shards = settings
-    with tempfile.TemporaryDirectory(prefix="lmgauge-") as folder:
+    with scratch_folder() as folder:
         done = run_shard(job, number, shards, folder)
         for name in _FILES:
             yield np.fromfile(Path(done.folder) / name, np.uint8)

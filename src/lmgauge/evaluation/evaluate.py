@@ -31,7 +31,7 @@ from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
 from lmgauge.threads import thread_count
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -251,7 +251,7 @@ def _signature(origin: Origin, events: int, tally: Tally, text_sha256: str, inde
         "text": text_sha256[:6] or "unknown",
         "vocab": fingerprints["vocabulary"][:6] if "vocabulary" in fingerprints else "unknown",
         "model": fingerprints.get("label", origin.model),
-        "v": __version__,
+        "v": NUMBERS_VERSION,
     }
     return str(Signature(parts, head="ppl"))
 

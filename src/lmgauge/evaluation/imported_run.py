@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, ScoreWriter, read
 from lmgauge.scores.imports.log import Log
 from lmgauge.scores.imports.programs import OUTPUTS, Logs
 from lmgauge.scores.imports.rows import rows, rows_on_text
+from lmgauge.temporaries import scratch_folder
 from lmgauge.text.documents import Corpus
 
 
@@ -70,8 +70,8 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
         )
     settings: dict[str, Any] = {"text": {} if corpus is None else dict(corpus.settings)}
     corpus = corpus or _own_text(logs)
-    with tempfile.TemporaryDirectory() as folder:
-        table, facts = Path(folder, SCORES_FILE), _Facts()
+    with scratch_folder() as folder:
+        table, facts = folder / SCORES_FILE, _Facts()
         with ScoreWriter(table, {}) as writer:
             for batch in _batches(logs, corpus):
                 facts.add(batch)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _TYPES: dict[str, Any] = {
     "unit": str, "context": str, "vocabulary_size": int | None, "lossy_segments": int, "documents_by": str
 }  # fmt: skip
+_SHOWN = 100  # characters of a value in a message
 
 
 def normalizer_of(model: LanguageModel) -> str | None:
@@ -101,7 +102,9 @@ class Origin:
         wrong = [part for part, value in known.items() if not isinstance(value, _TYPES[part])]
         if wrong or not isinstance(fingerprints, Mapping):
             part = (wrong or ["fingerprints"])[0]
-            raise InputError(f"{name}: {part} is {metadata[part]!r}, which lmgauge does not write; evaluate again")
+            raise InputError(
+                f"{name}: {part} is {repr(metadata[part])[:_SHOWN]}, which lmgauge does not write; evaluate again"
+            )
         fingerprints = {str(key): str(value) for key, value in fingerprints.items() if key != "text"}
         policy = str(metadata.get("oov_policy", "unknown"))
         return cls(str(metadata.get("model", name)), oov_policy=policy, fingerprints=fingerprints, **known)

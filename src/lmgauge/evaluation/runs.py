@@ -13,6 +13,7 @@ from lmgauge.errors import InputError
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, read_evaluation
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
+from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -44,6 +45,11 @@ class Run:
     settings: Mapping[str, Any]
     broken_seal: str = ""
     scores_sha256: str = ""
+
+    @property
+    def numbers_version(self) -> str:
+        """The version of the digits, as the signature has it; empty for a bare table."""
+        return Signature.parse(str((self.evaluation or {}).get("signature", ""))).parts.get("v", "")
 
     def batches(self) -> Iterator[ScoreBatch]:
         """Return the rows of the table.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, UsageError
@@ -17,6 +16,7 @@ from lmgauge.explore.live import Follower, history_of, progress_file_of, runs_of
 from lmgauge.explore.search import Searches
 from lmgauge.explore.selection import Selections, column_names
 from lmgauge.readable import visible_on_page
+from lmgauge.temporaries import scratch_folder
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
@@ -61,14 +61,15 @@ class Explorer:
         self._followed: Path | None = None
         self._stamp: list[tuple[str, int]] = []
         self._lock = threading.Lock()
-        self._folder = TemporaryDirectory(prefix="lmgauge-explore-", ignore_cleanup_errors=True)
+        self._stack = ExitStack()
+        self._folder = self._stack.enter_context(scratch_folder())
         self._opened = 0
         self.index: Index | None = None
         self.selections: Selections | None = None
         try:
             self._find(paths)
         except BaseException:
-            self._folder.cleanup()
+            self._stack.close()
             raise
 
     def _find(self, paths: Sequence[Path]) -> None:
@@ -112,7 +113,7 @@ class Explorer:
             )
         if len(runs) > 1:
             runs = with_distinct_names(runs)
-        folder = Path(self._folder.name) / f"index-{self._opened}"
+        folder = self._folder / f"index-{self._opened}"
         folder.mkdir()
         self._opened += 1
         index = Index(runs, self._corpus_of(runs), folder)
@@ -160,7 +161,7 @@ class Explorer:
         for part in (self.index, self.selections):
             if part is not None:
                 part.close()
-        self._folder.cleanup()
+        self._stack.close()
 
     def state(self) -> dict[str, Any]:
         """Return what there is to look at, as plain values whose strings are safe to show."""

@@ -13,6 +13,8 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from lmgauge.readable import visible_on_page
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -89,7 +91,7 @@ class Guard:
         async def replay() -> Message:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._app(scope, replay if body else receive, with_headers)
+        await self._app(scope, replay if scope["method"] == "POST" else receive, with_headers)
 
 
 def check(scope: Scope, token: str) -> None:
@@ -169,23 +171,25 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
         receive: gives its parts.
 
     Raises:
-        Refusal: it is too long.
+        Refusal: it is too long, or who sends it has hung up.
     """
     if scope["method"] != "POST":
         return b""
     body = b""
     while True:
         message = await receive()
+        if message["type"] != "http.request":
+            raise Refusal(400, "the request ends before its text does: send all of it")
         part: bytes = message.get("body", b"")
         body += part
         if len(body) > LARGEST_BODY:
             raise Refusal(413, f"the text is more than {LARGEST_BODY:,} bytes: score a shorter one, or use lmgauge eval")
-        if message["type"] != "http.request" or not message.get("more_body"):
+        if not message.get("more_body"):
             return body
 
 
 async def _answer(refusal: Refusal, send: Send) -> None:
-    body = json.dumps({"error": refusal.text}).encode()
+    body = json.dumps({"error": visible_on_page(refusal.text)}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -66,7 +66,8 @@ def application(explorer: Explorer, token: str) -> ASGIApp:
         return await run_in_threadpool(_report, explorer)
 
     async def typed(request: Request) -> Response:
-        return await run_in_threadpool(_in_words, _typed, explorer, {"path": request.url.path, "body": await _body(request)})
+        asked = {"path": str(request.scope["path"]), "body": await _body(request)}  # request.url takes no query but UTF-8
+        return await run_in_threadpool(_in_words, _typed, explorer, asked)
 
     routes = [Route("/", show), Route("/report", report)]
     routes += [Route(f"/api/{name}", answering(answer)) for name, answer in _ANSWERS.items()]

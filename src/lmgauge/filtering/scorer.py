@@ -22,7 +22,7 @@ from lmgauge.models.segment_totals import sum_segments
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.units import pieces
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,7 +164,7 @@ class Scorer:
             "documents": "lines" if self.settings.lines else "whole",
             "vocab": model.vocabulary.fingerprint[:6],
             "model": f"{model.label}@{model.fingerprint[:6]}",
-            "v": __version__,
+            "v": NUMBERS_VERSION,
         }
         return str(Signature(parts, head="doc"))
 

@@ -60,6 +60,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Correlation": _by("correlation"),
     "CalcResult": _by("calc"),
     "Info": _by("info"),
+    "Checkup": _by("doctor"),
     "Selection": _by("selection"),
     "SplitText": _by("split"),
     "ScoredText": _by("scored_text"),

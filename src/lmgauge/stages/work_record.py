@@ -45,7 +45,8 @@ class WorkRecord:
         with self._stack:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                if self._earlier() is None and {path.name for path in folder.iterdir()} - _OURS:
+                names = {path.name for path in folder.iterdir() if not path.name.startswith(f".{_WORK}.")}  # of a killed run
+                if self._earlier() is None and names - _OURS:
                     raise UsageError(f"{folder}: holds other files; name a folder that is empty or does not exist yet")
                 self._stack.enter_context(locking(folder / _LOCK, f"{folder}: another run is using this folder"))
                 self._open({**work, "lmgauge": __version__}, resume)
@@ -60,8 +61,8 @@ class WorkRecord:
         description = json.loads(to_json(work))
         earlier = self._earlier()
         self._done = set(self._notes())
+        self._made = self._made or (earlier is not None and bool(earlier.get("made")))
         if resume and earlier is not None:
-            self._made = bool(earlier.get("made"))
             self._refuse_other(earlier.get("work"), description)
             return
         if earlier is not None and self._done:
@@ -158,5 +159,5 @@ class WorkRecord:
                 self.folder.rmdir()
 
     def _clear(self) -> None:
+        (self.folder / _FINISHED).unlink(missing_ok=True)  # first: nothing is done of which the arrays may be gone
         shutil.rmtree(self.folder / ARRAYS, ignore_errors=True)
-        (self.folder / _FINISHED).unlink(missing_ok=True)

@@ -75,7 +75,11 @@ def _without_nulls(
             new = int(np.count_nonzero(missing & ~null))
             reading.leave_out(InputError(f"{place}: column {name!r} holds null, not a string"), new)
             null |= missing
-    return (batch.filter(pa.array(~null)), numbers[~null]) if null.any() else (batch, numbers)
+    if not null.any():
+        return batch, numbers
+    # Arrow cannot filter views of strings.
+    whole = [one.cast(pa.large_string()) if pa.types.is_string_view(one.type) else one for one in batch.columns]
+    return pa.RecordBatch.from_arrays(whole, batch.schema.names).filter(pa.array(~null)), numbers[~null]
 
 
 def _rows_per_batch(file: pq.ParquetFile, reading: ReadingPass) -> int:

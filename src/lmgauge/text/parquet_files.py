@@ -32,16 +32,20 @@ def open_parquet(
         OSError: a local file cannot be opened.
         pyarrow.ArrowException: it is not a Parquet file.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not is_remote(place):
-        with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
+    try:
+        if not is_remote(place):
+            with pq.ParquetFile(place, buffer_size=_BUFFER) as file:
+                yield file
+            return
+        with open_in_parts(os.fspath(place), version) as parts, pq.ParquetFile(parts, buffer_size=_BUFFER) as file:
+            parts.expect(_parts_of(file.metadata, columns))
             yield file
-        return
-    with open_in_parts(os.fspath(place), version) as parts, pq.ParquetFile(parts, buffer_size=_BUFFER) as file:
-        parts.expect(_parts_of(file.metadata, columns))
-        yield file
-        parts.check_unchanged()
+            parts.check_unchanged()
+    except UnicodeDecodeError as error:  # of a column's name
+        raise pa.ArrowInvalid(f"a name in it is not valid UTF-8: {error}") from error
 
 
 def _parts_of(metadata: pq.FileMetaData, columns: Sequence[str] | None) -> Iterator[tuple[int, int]]:

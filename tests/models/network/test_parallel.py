@@ -133,6 +133,7 @@ def test_the_first_error_of_the_text_is_raised_and_no_process_stays() -> None:
     assert workers._workers == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are different on Windows")
 def test_a_killed_process_is_one_line_and_the_next_call_starts_anew() -> None:
     workers, own = pool(), os.getpid()
     groups = [(n, [job(FATAL if n == 1 else n, targets=[own])]) for n in range(6)]
@@ -185,6 +186,7 @@ def test_what_a_journal_knows_is_not_computed_and_the_rest_is_written() -> None:
     assert 8 not in written
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are different on Windows")
 @pytest.mark.parametrize("how", ["Ctrl-C", "kill"])
 def test_a_script_needs_no_guard_and_leaves_no_process(how: str, tmp_path: Path) -> None:
     """A program without `if __name__ == "__main__"`, stopped while all compute: Ctrl-C goes to all, a kill to it alone."""

@@ -18,6 +18,7 @@ from tests.golden.task_rows import BLEU_ADD_K, BLEU_OF_ORDERS, BLEU_OF_TOKENIZER
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.metrics.bleu import BLEU, BleuScore
 from lmgauge.tasks.texts import References, Texts
+from lmgauge.version import NUMBERS_VERSION
 
 Peer = pytest.importorskip("sacrebleu.metrics").BLEU
 
@@ -193,26 +194,26 @@ def test_reference_lengths() -> None:
 @pytest.mark.parametrize(
     ("options", "references", "signature"),
     [
-        ({}, 1, "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0|lmgauge:0.1.0"),
+        ({}, 1, "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"),
         (
             {"lowercase": True, "tokenizer": "zh"},
             None,
-            "nrefs:var|case:lc|eff:no|tok:zh|smooth:exp|version:2.6.0|lmgauge:0.1.0",
+            "nrefs:var|case:lc|eff:no|tok:zh|smooth:exp|version:2.6.0",
         ),
         (
             {"order": 2, "weights": [0.75, 0.25], "smoothing": "floor", "reference_length": "shortest"},
             2,
-            "nrefs:2|case:mixed|eff:no|tok:13a|smooth:floor[0.10]|order:2|weights:0.75,0.25|reflen:shortest|version:2.6.0|lmgauge:0.1.0",
+            "nrefs:2|case:mixed|eff:no|tok:13a|smooth:floor[0.10]|order:2|weights:0.75,0.25|reflen:shortest|version:2.6.0",
         ),
         (
             {"smoothing": "add-k", "smoothing_value": 0.001, "effective_order": True, "weights": [0.25] * 4},
             1,
-            "nrefs:1|case:mixed|eff:yes|tok:13a|smooth:add-k[0.001]|version:2.6.0|lmgauge:0.1.0",
+            "nrefs:1|case:mixed|eff:yes|tok:13a|smooth:add-k[0.001]|version:2.6.0",
         ),
     ],
 )
 def test_signatures(options: dict[str, Any], references: int | None, signature: str) -> None:
-    assert BLEU(**options).signature(references) == signature
+    assert BLEU(**options).signature(references) == f"{signature}|lmgauge:{NUMBERS_VERSION}"
 
 
 def test_a_signature_with_the_choices_of_the_caller() -> None:

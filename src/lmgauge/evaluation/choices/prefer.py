@@ -29,7 +29,7 @@ from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -358,7 +358,7 @@ class _Choosing:
             "independent": items.kind,
             "text": "+".join(digest[:6] for digest in items.texts.hashes),
             "vocab": "+".join(dict.fromkeys(model.vocabulary.fingerprint[:6] for model in self._models)),
-            "v": __version__,
+            "v": NUMBERS_VERSION,
         }
         return str(Signature(parts, head=items.kind))
 

@@ -144,6 +144,9 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
         lead: the spread of the leading figure; None where there is none.
         slices: those that are shown.
     """
+    versions = [run.numbers_version for run in sums.runs]
+    if all(versions) and len(set(versions)) > 1:
+        yield f"versions of the numbers differ ({' / '.join(versions)}), and with them some digits: evaluate both with one"
     for run, zeros in zip(sums.runs, sums.zeros, strict=True):
         if zeros:
             rest = "'without' leaves out the segments they are in" if paired.used.any() else "every segment has one"

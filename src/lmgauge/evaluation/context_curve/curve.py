@@ -33,7 +33,7 @@ from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import score_together, with_same_events
 from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -214,7 +214,7 @@ def _signature(origin: Origin, settings: CurveSettings, events: int, sha256: str
         "text": sha256[:6] or "unknown",
         "vocab": origin.fingerprints["vocabulary"][:6],
         "model": origin.fingerprints["label"],
-        "v": __version__,
+        "v": NUMBERS_VERSION,
     }
     return str(Signature(parts, head="contexts"))
 

@@ -31,7 +31,7 @@ from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -315,7 +315,7 @@ class Measured:
             "independent": in_signature(interval),
             "text": report.sha256[:6] or "unknown",
             "vocab": b.vocabulary.fingerprint[:6],
-            "v": __version__,
+            "v": NUMBERS_VERSION,
         }
         return Divergence(
             a=a.name,

@@ -32,7 +32,7 @@ from lmgauge.numerics.detection import Group, Separation, fewest_for_threshold
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import LEVEL, Spread
 from lmgauge.signature import Signature, text_parts
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -299,7 +299,7 @@ def _signature(
         "independent": independent,
         "text": "+".join(digest[:6] for digest in hashes),
         "vocab": model.vocabulary.fingerprint[:6],
-        "v": __version__,
+        "v": NUMBERS_VERSION,
     }
     return str(Signature(parts, head="mia"))
 

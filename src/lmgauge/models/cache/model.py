@@ -233,8 +233,10 @@ class CacheModel(ScoresStrings):
         ) as folder:
             for name, content in self.tokenizer.files().items():
                 (folder / name).write_bytes(content)
-            (folder / _VOCABULARY).write_text(json.dumps(tokens, ensure_ascii=False) + "\n", encoding="utf-8")
-            (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+            (folder / _VOCABULARY).write_text(json.dumps(tokens, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+            (folder / _CONFIG).write_text(
+                json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8", newline="\n"
+            )
 
     def __repr__(self) -> str:
         return f"CacheModel({self.label}, {len(self.vocabulary):,} tokens)"

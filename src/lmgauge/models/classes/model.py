@@ -247,7 +247,9 @@ class ClassModel(ScoresStrings):
         with writing_directory(path, is_ours=self.may_replace) as folder:
             self.ngram.listed().save(folder / _NGRAM)
             (folder / _CLASSES).write_text(self.classes.to_text(), encoding="utf-8", newline="\n")
-            (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+            (folder / _CONFIG).write_text(
+                json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8", newline="\n"
+            )
 
     def __repr__(self) -> str:
         return f"ClassModel({self.label}, {len(self.vocabulary):,} words)"

@@ -309,7 +309,9 @@ class MixtureModel(Shown, ScoresStrings):
         with writing_directory(path, is_ours=self.may_replace) as folder:
             for part, component in zip(config["components"], self.components, strict=True):
                 component.save(folder / part["folder"])  # type: ignore[attr-defined]  # looked at above
-            (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+            (folder / _CONFIG).write_text(
+                json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8", newline="\n"
+            )
 
     def _in_brief(self) -> str:
         return self.label

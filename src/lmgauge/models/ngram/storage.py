@@ -123,7 +123,7 @@ def write_model(
             (folder / name).write_bytes(content)
         with (folder / "model.safetensors").open("wb", buffering=0) as file:
             _write_arrays(file, arrays)
-        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
 def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any] | ArrayInPieces]) -> None:

@@ -18,13 +18,14 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lmgauge.files import writing
 from lmgauge.version import __version__
 
+_REMEMBERS = hasattr(os, "geteuid")  # Windows has no ctime, and no number of a user
 _QUIET_NS = 2_000_000_000
 _MOST_BYTES = 4096
 _MOST_RECORDS = 1000
@@ -60,7 +61,7 @@ class FileState:
 
     def is_known(self) -> bool:
         """Return True if this very file was found sound before."""
-        if os.name == "nt":
+        if not _REMEMBERS:
             return False
         record = self._read()
         return record is not None and record == asdict(self)
@@ -72,7 +73,7 @@ class FileState:
             file: its path.
             since_ns: the time before this state was taken.
         """
-        if os.name == "nt" or since_ns - self.ctime_ns < _QUIET_NS:
+        if not _REMEMBERS or since_ns - self.ctime_ns < _QUIET_NS:
             return
         with suppress(OSError):
             if FileState.of(file, self.digest) == self:
@@ -106,14 +107,8 @@ class FileState:
         if len(records) >= _MOST_RECORDS:
             for old in sorted(records, key=lambda path: path.lstat().st_mtime)[: len(records) // 2]:
                 old.unlink()
-        written, name = tempfile.mkstemp(dir=folder)
-        try:
-            with os.fdopen(written, "w", encoding="utf-8") as out:
-                json.dump(asdict(self), out)
-            os.replace(name, self._record)
-        except OSError:
-            os.unlink(name)
-            raise
+        with writing(self._record) as file:
+            file.write(json.dumps(asdict(self)).encode())
 
 
 def records_folder() -> Path:

@@ -156,4 +156,4 @@ def write_spelling(
     with writing_directory(Path(folder) / SPELLING_FOLDER, is_ours=is_spelling_folder) as inside:
         if spelling is not None:
             spelling.speller.characters.save(inside / CHARACTERS)
-        (inside / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+        (inside / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8", newline="\n")

@@ -102,7 +102,7 @@ class CheckpointFolder:
             for rank, own in {0: checkpoint.own, **others}.items():
                 (folder / _own_name(rank)).write_bytes(save(_plain(own)))
             note = {**checkpoint.note, "format_version": _FORMAT_VERSION}
-            (folder / _NOTE).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+            (folder / _NOTE).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8", newline="\n")
         for other in older:
             shutil.rmtree(self.path / other, ignore_errors=True)
 

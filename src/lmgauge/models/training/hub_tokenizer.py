@@ -38,7 +38,7 @@ def write_tokenizer(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) 
         "clean_up_tokenization_spaces": False,
         "model_max_length": int(1e30),
     }
-    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
 def tokenizer_json(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bytes:

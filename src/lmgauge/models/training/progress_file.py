@@ -43,7 +43,7 @@ class ProgressFile:
         self.close()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if resumed else os.O_TRUNC)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | (0 if resumed else os.O_TRUNC)
             self._descriptor = os.open(self._path, flags, 0o666)
             if resumed:  # a line that a killed run did not finish ends here
                 os.write(self._descriptor, b"\n")

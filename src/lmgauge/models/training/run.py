@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -32,6 +31,7 @@ from lmgauge.models.training.spelling import NetworkSpelling, learn_network_spel
 from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
+from lmgauge.temporaries import temporary_beside
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
@@ -231,7 +231,7 @@ def _check_output(output: Path, folder: CheckpointFolder, resume: bool) -> None:
 def _try_to_write(output: Path) -> None:
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent):
+        with temporary_beside(output, folder=True):
             pass
     except OSError as error:
         raise OutputError(f"{output}: cannot be written: {error.strerror or error}") from error

@@ -12,7 +12,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, reference_key, signature_of
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.threads import run_ranges, thread_count
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 # Below this a second thread costs more than it saves.
 BYTES_PER_THREAD = 1 << 17
@@ -66,7 +66,7 @@ class CompiledMetric(TaskMetric):
             own: options of the metric; True and False are written as yes and no.
         """
         named = {key: ("yes" if value else "no") if isinstance(value, bool) else value for key, value in own.items()}
-        return signature_of(reference_key(references) | dict(choices or {}) | named | {"lmgauge": __version__})
+        return signature_of(reference_key(references) | dict(choices or {}) | named | {"lmgauge": NUMBERS_VERSION})
 
     def statistics(
         self, hypotheses: Texts, references: References, threads: int | None = None, sources: Texts | None = None

@@ -21,7 +21,7 @@ from lmgauge.readable import first_few
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
-from lmgauge.version import __version__
+from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -353,4 +353,4 @@ def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str],
 
 def _signature(labels: tuple[str, ...], zero_division: float) -> str:
     value = "nan" if math.isnan(zero_division) else f"{zero_division:g}"
-    return f"labels:{len(labels)}|zero:{value}|lmgauge:{__version__}"
+    return f"labels:{len(labels)}|zero:{value}|lmgauge:{NUMBERS_VERSION}"

@@ -246,7 +246,7 @@ class NeuralModel(NetworkModel):
                     shutil.copyfile(file, folder / file.name)
             dtype = "bfloat16" if self.network.dtype == torch.bfloat16 else "float32"
             chosen = self.options.stored() | {"dtype": dtype}
-            (folder / SCORING_FILE).write_text(json.dumps(chosen, indent=2) + "\n", encoding="utf-8")
+            (folder / SCORING_FILE).write_text(json.dumps(chosen, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
 def _bytes_of(name: str, weight: Any) -> Iterator[Any]:

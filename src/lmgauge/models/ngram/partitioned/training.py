@@ -16,7 +16,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.files import refuse_other_folder
 from lmgauge.memory import resident_bytes
 from lmgauge.models.ngram.model import NgramModel
@@ -210,8 +210,10 @@ def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> It
     with FolderEngine(folder, work, workers=limits.workers, processes=limits.processes, resume=limits.resume) as engine:
         try:
             yield engine
-        except InputError:
-            if not engine.is_finished("read"):  # the text is at fault: there is nothing to go on with
+        except BaseException:
+            if not engine.is_finished("read"):  # there is nothing to go on with
                 engine.remove()
             raise
         engine.remove()
+    with suppress(OSError):  # it has a name of ours, and a killed run may have made it
+        folder.rmdir()

@@ -1,0 +1,223 @@
+"""Which libraries the package asks for, read from the metadata of what is installed, and which of them are there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from lmgauge.errors import install_command
+from lmgauge.installation.extras import EVERYTHING, PURPOSES
+
+PACKAGE = "lmgauge"
+State = Literal["ok", "missing", "too old", "too new", "broken"]
+STATES: tuple[State, ...] = ("broken", "too old", "too new", "missing", "ok")
+"""What a library or an extra can be, the worst first."""
+
+_REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?\s*\(?([^;()]*)\)?\s*(?:;(.*))?", re.DOTALL)
+_CONDITION = re.compile(r"""(\w+)\s*(==|!=|<=|>=|<|>)\s*["']([^"']*)["']""")
+_RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)(.*)")
+_BEFORE_RELEASE = re.compile(r"[._-]?(a|b|c|rc|alpha|beta|pre|dev)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library that is asked for.
+
+    Attributes:
+        name: on the package index.
+        asked: versions that will do, such as `>=0.4`; empty if any.
+        installed: its version; empty if it is not installed.
+        state: of it.
+        error: why it is broken, in a line.
+        modules: what to import to see whether it works.
+    """
+
+    name: str
+    asked: str
+    installed: str = ""
+    state: State = "missing"
+    error: str = ""
+    modules: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields but `modules` as plain values."""
+        return {name: value for name, value in asdict(self).items() if name != "modules"}
+
+    @property
+    def remedy(self) -> str:
+        """The command that puts the library right."""
+        again = "--force-reinstall --no-deps " if self.state == "broken" else "--upgrade "
+        return f"pip install {again}'{self.name}{self.asked}'"
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An extra of the package.
+
+    Attributes:
+        name: in `pip install 'lmgauge[NAME]'`.
+        purpose: what it is for.
+        libraries: what it installs.
+    """
+
+    name: str
+    purpose: str
+    libraries: tuple[Library, ...]
+
+    @property
+    def state(self) -> State:
+        """The worst state of its libraries."""
+        return worst(self.libraries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name, what it is for, its state, its libraries, and the command that installs it."""
+        return {
+            "name": self.name,
+            "for": self.purpose,
+            "state": self.state,
+            "libraries": [library.to_dict() for library in self.libraries],
+            "install": install_command(self.name),
+        }
+
+
+def worst(libraries: Iterable[Library]) -> State:
+    """Return the worst state of some libraries; "ok" if there are none."""
+    return min((library.state for library in libraries), key=STATES.index, default="ok")
+
+
+def core_and_extras() -> tuple[tuple[Library, ...], tuple[Extra, ...]]:
+    """Return the libraries that lmgauge always needs, and its extras but the one of all others.
+
+    Both are empty where the package has no metadata, as in a source tree that was not installed.
+    """
+    try:
+        package = metadata.distribution(PACKAGE)
+    except metadata.PackageNotFoundError:
+        return (), ()
+    lines = package.requires or []
+    names = [name for name in package.metadata.get_all("Provides-Extra") or [] if name != EVERYTHING]
+    extras = (Extra(name, PURPOSES.get(name, ""), _with_versions(_libraries(lines, name))) for name in names)
+    return _with_versions(_libraries(lines, "")), tuple(extras)
+
+
+def installed_version() -> str:
+    """Return the version of lmgauge that pip knows; empty if it was not installed."""
+    with suppress(Exception):  # metadata may be damaged in any way
+        return metadata.version(PACKAGE)
+    return ""
+
+
+def compared(installed: str, asked: str) -> Literal["ok", "too old", "too new"]:
+    """Return whether a version is one that is asked for.
+
+    Args:
+        installed: a version.
+        asked: conditions such as `>=8.1,<9`.
+
+    Example:
+        >>> compared("2.13.0+cpu", ">=2.9"), compared("2.9rc1", ">=2.9"), compared("9.0", ">=8.1,<9")
+        ('ok', 'too old', 'too new')
+    """
+    own = _key(installed)
+    for condition in asked.split(","):
+        sign, version = re.match(r"\s*([<>=!~]*)\s*(.*)", condition).groups()  # type: ignore[union-attr]
+        if own is None or not (bound := _key(version)):
+            continue
+        if sign in (">=", "~=", "==", ">") and (own < bound or (sign == ">" and own == bound)):
+            return "too old"
+        if sign in ("<", "<=", "==") and not version.endswith("*") and (own > bound or (sign == "<" and own == bound)):
+            return "too new"
+    return "ok"
+
+
+def modules_of(package: metadata.Distribution) -> tuple[str, ...]:
+    """Return what a package lets one import: the module of its own name, or all that it has beside private ones."""
+    with suppress(Exception):  # metadata of others may be damaged in any way
+        tops = {file.parts[0].split(".")[0] for file in package.files or () if _is_module(file.parts)}
+        names = sorted(top for top in tops if top.isidentifier() and not top.startswith("_"))
+        own = [name for name in names if _plain_name(name) == _plain_name(package.metadata["Name"])]
+        return tuple(own or [name for name in names if name not in ("tests", "test", "docs", "examples")])
+    return ()
+
+
+def _is_module(parts: tuple[str, ...]) -> bool:
+    return (len(parts) == 2 and parts[1] == "__init__.py") or (len(parts) == 1 and parts[0].endswith((".py", ".so", ".pyd")))
+
+
+def _libraries(lines: Iterable[str], extra: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Iterator[Library]:
+    """Yield the libraries that an extra of a package asks for; extras of extras are followed, behind its own.
+
+    Args:
+        lines: requirements of the package.
+        extra: its name; empty for what is always needed.
+        seen: packages and extras that are being followed.
+    """
+    others = []
+    for match in filter(None, map(_REQUIREMENT.fullmatch, lines)):
+        name, extras, asked, condition = match[1], match[2] or "", match[3].strip(), match[4] or ""
+        named = {value for key, sign, value in _CONDITION.findall(condition) if (key, sign) == ("extra", "==")}
+        if (extra in named if extra else not named) and _applies(condition):
+            others += [(_plain_name(name), part.strip()) for part in extras.split(",") if part.strip()]
+            if _plain_name(name) != PACKAGE:
+                yield Library(name, asked)
+    for key in others:
+        if key not in seen:
+            with suppress(metadata.PackageNotFoundError):
+                yield from _libraries(metadata.requires(key[0]) or [], key[1], seen | {key})
+
+
+def _with_versions(libraries: Iterable[Library]) -> tuple[Library, ...]:
+    return tuple(_looked_up(library) for library in {library.name: library for library in libraries}.values())
+
+
+def _looked_up(library: Library) -> Library:
+    """Return a library with what is installed of it."""
+    try:
+        package = metadata.distribution(library.name)
+        installed = str(package.version)
+    except metadata.PackageNotFoundError:
+        module = library.name.replace("-", "_")
+        with suppress(ImportError, ValueError):
+            if find_spec(module) is not None:  # some systems install libraries without metadata
+                return replace(library, installed="unknown", state="ok", modules=(module,))
+        return library
+    except Exception as error:  # metadata of others may be damaged in any way
+        return replace(library, installed="unknown", state="broken", error=f"its metadata cannot be read ({error!r:.100})")
+    return replace(library, installed=installed, state=compared(installed, library.asked), modules=modules_of(package))
+
+
+def _applies(condition: str) -> bool:
+    """Return False if a condition is about another system or another Python."""
+    facts: Mapping[str, str] = {
+        "sys_platform": sys.platform,
+        "platform_system": {"win32": "Windows", "darwin": "Darwin"}.get(sys.platform, "Linux"),
+        "python_version": ".".join(map(str, sys.version_info[:2])),
+    }
+    for name, sign, value in _CONDITION.findall(condition):
+        if name == "python_version":
+            if compared(facts[name], f"{sign}{value}") != "ok":
+                return False
+        elif name in facts and (facts[name] == value) != (sign == "=="):
+            return False
+    return True
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _key(version: str) -> tuple[tuple[int, ...], bool] | None:
+    """Return what versions are ordered by: the numbers of the release, and whether it was released."""
+    match = _RELEASE.match(version.strip())
+    if match is None:
+        return None
+    numbers = [int(part) for part in match[1].split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers), _BEFORE_RELEASE.match(match[2]) is None

@@ -1,0 +1,23 @@
+"""Errors carry words, and nothing that drives a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmgauge import errors
+
+
+@pytest.mark.parametrize("kind", [errors.InputError, errors.UsageError, errors.ModelFileError, errors.CheckFailedError])
+def test_a_message_has_no_control_characters(kind: type[errors.LmgaugeError]) -> None:
+    assert str(kind("a library says \x0f\x1b[31m, a file \ud800")) == "a library says \ufffd\ufffd[31m, a file \ufffd"
+
+
+def test_a_message_keeps_its_lines_and_its_letters() -> None:
+    assert str(errors.InputError("für\n\t東京 👩‍👩‍👧")) == "für\n\t東京 👩‍👩‍👧"
+
+
+def test_a_message_is_not_as_long_as_the_value_it_quotes() -> None:
+    message = str(errors.InputError(f"file: the field holds {'a' * 100_000}; write it again"))
+    assert len(message) < 3000
+    assert message.startswith("file: the field holds aaa")
+    assert message.endswith("aaa; write it again")
