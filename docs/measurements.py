@@ -122,11 +122,21 @@ def fuzz_counts(name: str = "fuzz") -> Table:
 
 def load_figures() -> Table:
     """Return what `python -m tests.load --json` measured."""
-    columns = ["under load", "requests", "minutes", "wrong answers", "memory before, MB", "after", "open files", "threads"]
+    columns = [
+        "under load",
+        "requests",
+        "minutes",
+        "wrong answers",
+        "memory before, MB",
+        "halfway",
+        "after",
+        "open files",
+        "threads",
+    ]
     rows = []
     for load in _recorded("load"):
         before, after = load["before"], load["after"]
-        memory = [round(held["memory"] / 1_000_000) for held in (before, after)]
+        memory = [round(held["memory"] / 1_000_000) for held in (before, load["halfway"], after)]
         pairs = [f"{before[name]} and {after[name]}" for name in ("files", "threads")]
         rows.append([load["name"], load["requests"], round(load["seconds"] / 60), len(load["wrong"]), *memory, *pairs])
     return Table(columns, rows, ["requests"])

@@ -45,6 +45,7 @@ class Parser:
 
 
 PARSERS = [
+    Parser("kernels", "tests.fuzz.kernels.attempts", "the compiled functions, called by hand", budget=600),
     Parser("arpa", "tests.fuzz.parsers.arpa", "ARPA files"),
     Parser("kenlm", "tests.fuzz.parsers.kenlm", "binary files of KenLM: probing, tries, quantized, with arrays"),
     Parser("bases", "tests.fuzz.parsers.bases", "stored bases of divergences, a part of them sealed anew", budget=100),
@@ -56,6 +57,7 @@ PARSERS = [
     Parser("sentencepiece", "tests.fuzz.parsers.sentencepiece_model", "SentencePiece models", needs=("sentencepiece",)),
     Parser("word lists", "tests.fuzz.parsers.word_lists", "lists of words, and vocabularies made of them"),
     Parser("networks", "tests.fuzz.parsers.networks", "folders of networks", 15, ("torch", "transformers", "safetensors")),
+    Parser("work folders", "tests.fuzz.parsers.work_folders", "work of trainings that were stopped, resumed", budget=25),
     Parser("text", "tests.fuzz.parsers.text_lines", "texts of lines, plain, packed and from a stream", needs=("zstandard",)),
     Parser("jsonl", "tests.fuzz.parsers.jsonl", "records as lines of JSON", needs=("zstandard",)),
     Parser("tsv", "tests.fuzz.parsers.tsv", "tab-separated tables", needs=("zstandard",)),
