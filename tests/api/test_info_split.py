@@ -93,7 +93,7 @@ def test_documents_stay_together(folder: Path, tmp_path: Path, given: list[str])
 
 
 def test_values_that_lmgauge_does_not_write_are_shown_as_they_stand() -> None:
-    content = {"interval": {"low": None, "high": [], "level": 1}, "notes": 5, "bound_reasons": 1.5, "oov_rate": [None]}
+    content = {"interval": {"low": None, "high": [], "level": 1}, "notes": 5, "bound_reasons": 1.5, "oov_rate": [0.5]}
     (lines, *_) = blocks(content)
     shown = dict(lines.pairs)  # type: ignore[union-attr]
-    assert shown == {"interval": "level 1", "notes": "5", "bound reasons": "1.5000", "oov rate": "None"}
+    assert shown == {"interval": "level 1", "notes": "5", "bound reasons": "1.5000", "oov rate": "0.5000"}
