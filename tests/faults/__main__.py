@@ -25,6 +25,7 @@ FAULTS = {
     "failed": (Fault("once", "change", error=errno.EIO), Fault("once", "read", error=errno.EIO)),
     "cut short": (Fault("short", "space"), Fault("short", "read")),
     "interrupted": (Fault("once", "read", error=errno.EINTR),),
+    "two at once": (Fault("stop", "change"),),
 }
 """The faults by their names in the report."""
 

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -70,13 +71,16 @@ def undisturbed(machine: Machine, command: Command) -> Undisturbed:
 
 
 def meets(machine: Machine, plain: Undisturbed, fault: Fault) -> Iterator[str]:
-    """Run a command under a fault and once more without; yield what is wrong.
+    """Run a command under a fault and once more without, or beside one that is stopped; yield what is wrong.
 
     Args:
         machine: where.
         plain: the command without a fault.
         fault: what is to happen.
     """
+    if fault.mode == "stop":
+        yield from _meets_another(machine, plain, fault)
+        return
     machine.reset(plain.older)
     outcome = machine.run(plain.command.arguments, fault)
     left = tree(machine.root)
@@ -84,7 +88,7 @@ def meets(machine: Machine, plain: Undisturbed, fault: Fault) -> Iterator[str]:
     if fault.mode in ("kill", "tear"):
         if outcome.code != -9 and outcome.hit:
             yield f"was not killed: exit code {outcome.code}, {outcome.stderr}"
-    elif fault.mode == "short" or fault.error == errno.EINTR:
+    elif fault.mode in ("short", "count") or fault.error == errno.EINTR:
         if outcome.code != 0 or _but_cache(left) != _but_cache(plain.after):
             yield f"exit code {outcome.code}, {_difference(plain.after, left)}; {outcome.stderr}"
     else:
@@ -94,6 +98,28 @@ def meets(machine: Machine, plain: Undisturbed, fault: Fault) -> Iterator[str]:
         yield f"the next run fails: {again.stderr}"
     elif difference := _difference(plain.after, tree(machine.root)):
         yield f"after the next run: {difference}"
+
+
+def _meets_another(machine: Machine, plain: Undisturbed, fault: Fault) -> Iterator[str]:
+    """Stop a command at a call, run the same command beside it, and let it go on; yield what is wrong.
+
+    Either may be refused in words, as the other one writes there; if both come to their end, there is one whole result.
+    """
+    machine.reset(plain.older)
+    first = machine.run(plain.command.arguments, fault)
+    if first.code != -signal.SIGSTOP:
+        yield f"did not stop: exit code {first.code}, {first.stderr}"
+        return
+    second = machine.run(plain.command.arguments)
+    yield from _halves(plain, tree(machine.root))
+    code = machine.go_on()
+    for which, own in (("the one that was stopped", code), ("the other", second.code)):
+        if own and not (own == 2 and "another run is" in second.stderr):
+            yield f"{which}: exit code {own}; {second.stderr}"
+    if code and second.code:
+        yield "both were refused"
+    if difference := _difference(plain.after, tree(machine.root)):
+        yield f"after both: {difference}"
 
 
 def _failure(plain: Undisturbed, outcome: Outcome, left: dict[str, bytes | None]) -> Iterator[str]:

@@ -559,6 +559,10 @@ def test_no_permission(tmp_path: Path) -> None:
 
 
 def test_options_are_checked() -> None:
+    with pytest.raises(UsageError, match="field must be a string; got list"):
+        Corpus.from_files("-", field=["text"])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="group must be a string; got dict"):
+        Corpus.from_files("-", group={})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown unit"):
         Corpus.from_files("-", unit="page")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown errors"):
