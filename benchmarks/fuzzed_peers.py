@@ -8,6 +8,7 @@ read scores five lines; NaN and log-probabilities above 0 are counted.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -46,11 +47,9 @@ def files(first: int, count: int, folder: Path) -> Iterator[Path]:
             os.replace(path, target)
             raise _Taken
 
-        with mock.patch.object(lmgauge, "load_model", take):
-            try:
-                attempt(chance_of(parser, 0, index))
-            except _Taken:
-                yield target
+        with mock.patch.object(lmgauge, "load_model", take), contextlib.suppress(_Taken):
+            attempt(chance_of(parser, 0, index))
+        yield target
 
 
 def peers_counts(batch: list[Path]) -> Counter[str]:

@@ -101,23 +101,26 @@ def recorded(name: str) -> Table:
     return Table(stored["columns"], stored["rows"], stored.get("bold", []))
 
 
-def fuzz_counts(name: str = "fuzz") -> Table:
+def fuzz_counts() -> Table:
     """Return how many damaged inputs each parser was given, as `python -m tests.fuzz --record` writes it.
 
-    Args:
-        name: of its file.
+    Those under sanitizers are a column of their own, where `sanitized.json` was recorded.
     """
+    watched = _recorded("sanitized") if (RELIABILITY / "sanitized.json").exists() else {}
     rows = [
         [
             parser["reads"],
             parser["inputs"],
             ", ".join(f"{end} {count:,}" for end, count in sorted(parser["ends"].items(), key=lambda item: -item[1])),
             parser["faults"],
+            watched.get(name, {}).get("inputs"),
         ]
-        for _, parser in sorted(_recorded(name).items())
+        for name, parser in sorted(_recorded("fuzz").items())
     ]
-    total = ["all", sum(row[1] for row in rows), "", sum(row[3] for row in rows)]
-    return Table(["what was damaged", "inputs", "what came out", "faults"], [*rows, total], ["inputs"])
+    total = ["all", sum(row[1] for row in rows), "", sum(row[3] for row in rows), sum(row[4] or 0 for row in rows)]
+    columns = ["what was damaged", "inputs", "what came out", "faults met", "inputs under sanitizers"]
+    wide = len(columns) if watched else -1
+    return Table(columns[:wide], [row[:wide] for row in [*rows, total]], ["inputs"])
 
 
 def load_figures() -> Table:

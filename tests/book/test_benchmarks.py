@@ -87,6 +87,7 @@ def test_the_page_on_reliability_shows_what_was_recorded() -> None:
     stored = json.loads((measurements.RELIABILITY / "bad-inputs.json").read_text(encoding="utf-8"))
     assert sorted(kinds) == sorted({row[0] for row in stored["rows"]})
     assert sum(len(measurements.bad_inputs(kind).rows) for kind in kinds) == len(stored["rows"])
+    assert len(measurements.recorded("fuzzed-peers").rows) > 2
     counts = measurements.fuzz_counts()
     assert counts.rows[-1][1] == sum(row[1] for row in counts.rows[:-1]) > 0
     assert all(row[3] == 0 for row in measurements.load_figures().rows)  # wrong answers
