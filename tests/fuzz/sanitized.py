@@ -46,7 +46,6 @@ def _package(folder: Path) -> Path:
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     options = {
         "CMAKE_BUILD_TYPE": "RelWithDebInfo",
-        "CMAKE_CXX_COMPILER": "g++",
         "LMGAUGE_SANITIZE": "ON",
         "Python_EXECUTABLE": sys.executable,
         "SKBUILD_PROJECT_NAME": "lmgauge",
@@ -69,7 +68,7 @@ def _package(folder: Path) -> Path:
 
 
 def _run(words: list[str]) -> None:
-    run = subprocess.run(words, capture_output=True, text=True)
+    run = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"CXX": "g++"})
     if run.returncode:
         raise SystemExit(f"{' '.join(words[:3])} failed:\n{run.stdout[-4000:]}{run.stderr[-4000:]}")
 
