@@ -61,7 +61,7 @@ def _package(folder: Path) -> Path:
     shutil.copytree(
         ROOT / "src" / "lmgauge", package / "lmgauge", ignore=shutil.ignore_patterns("_native*.so", "__pycache__")
     )
-    (module,) = compiled.glob("_native*.so")
+    (module,) = compiled.rglob("_native*.so")
     shutil.copy(module, package / "lmgauge" / "_kernels")
     (package / "sitecustomize.py").write_text(WITHOUT_REDIRECTION)
     return package
