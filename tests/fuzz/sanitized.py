@@ -46,7 +46,6 @@ def _package(folder: Path) -> Path:
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     options = {
         "CMAKE_BUILD_TYPE": "RelWithDebInfo",
-        "CMAKE_CXX_COMPILER": "g++",
         "LMGAUGE_SANITIZE": "ON",
         "Python_EXECUTABLE": sys.executable,
         "SKBUILD_PROJECT_NAME": "lmgauge",
@@ -62,14 +61,14 @@ def _package(folder: Path) -> Path:
     shutil.copytree(
         ROOT / "src" / "lmgauge", package / "lmgauge", ignore=shutil.ignore_patterns("_native*.so", "__pycache__")
     )
-    (module,) = compiled.glob("_native*.so")
+    (module,) = compiled.rglob("_native*.so")
     shutil.copy(module, package / "lmgauge" / "_kernels")
     (package / "sitecustomize.py").write_text(WITHOUT_REDIRECTION)
     return package
 
 
 def _run(words: list[str]) -> None:
-    run = subprocess.run(words, capture_output=True, text=True)
+    run = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"CXX": "g++"})
     if run.returncode:
         raise SystemExit(f"{' '.join(words[:3])} failed:\n{run.stdout[-4000:]}{run.stderr[-4000:]}")
 
