@@ -57,6 +57,7 @@ PARSERS = [
     Parser("word lists", "tests.fuzz.parsers.word_lists", "lists of words, and vocabularies made of them"),
     Parser("networks", "tests.fuzz.parsers.networks", "folders of networks", 15, ("torch", "transformers", "safetensors")),
     Parser("work folders", "tests.fuzz.parsers.work_folders", "work of trainings that were stopped, resumed", budget=25),
+    Parser("states", "tests.fuzz.parsers.states", "what runs leave for later ones: statistics, records of checked files"),
     Parser("text", "tests.fuzz.parsers.text_lines", "texts of lines, plain, packed and from a stream", needs=("zstandard",)),
     Parser("jsonl", "tests.fuzz.parsers.jsonl", "records as lines of JSON", needs=("zstandard",)),
     Parser("tsv", "tests.fuzz.parsers.tsv", "tab-separated tables", needs=("zstandard",)),
