@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tests.faults.machine import SHELF, Fault, Machine, Outcome, tree
 
 _TEMPORARY = (".tmp", ".old", "/tmp/lmgauge-")
 _PROBE = re.compile("tmp/[a-z0-9_]{8}")  # of Python's tempfile, which tries whether it can write there
+_SECONDS = re.compile(rb'"seconds": [0-9.e-]+')  # that a training took
 _QUIET_SECONDS = 2.1
 """Files younger than this are not remembered as sound, and how often a run writes would depend on when it began."""
 
@@ -63,20 +65,23 @@ def undisturbed(machine: Machine, command: Command) -> Undisturbed:
         results.append(tree(machine.root))
     after, again = results
     assert done.counts["change"], "the shim counts nothing"
-    assert _but_cache(after) == _but_cache(again), f"{command.line}: other bytes each time"
+    assert not _difference(after, again), f"{command.line}: not the same each time: {_difference(after, again)}"
     assert all(output in after for output in command.outputs), f"{command.line}: wrote {sorted(after)}"
     assert not [path for path in after if path.startswith("tmp/")], f"{command.line}: left {sorted(after)}"
     return Undisturbed(command, done.counts, before, after, older)
 
 
 def meets(machine: Machine, plain: Undisturbed, fault: Fault) -> Iterator[str]:
-    """Run a command under a fault and once more without; yield what is wrong.
+    """Run a command under a fault and once more without, or beside one that is stopped; yield what is wrong.
 
     Args:
         machine: where.
         plain: the command without a fault.
         fault: what is to happen.
     """
+    if fault.mode == "stop":
+        yield from _meets_another(machine, plain, fault)
+        return
     machine.reset(plain.older)
     outcome = machine.run(plain.command.arguments, fault)
     left = tree(machine.root)
@@ -84,22 +89,48 @@ def meets(machine: Machine, plain: Undisturbed, fault: Fault) -> Iterator[str]:
     if fault.mode in ("kill", "tear"):
         if outcome.code != -9 and outcome.hit:
             yield f"was not killed: exit code {outcome.code}, {outcome.stderr}"
-    elif fault.mode == "short" or fault.error == errno.EINTR:
+    elif fault.mode in ("short", "count") or fault.error == errno.EINTR:
         if outcome.code != 0 or _but_cache(left) != _but_cache(plain.after):
             yield f"exit code {outcome.code}, {_difference(plain.after, left)}; {outcome.stderr}"
     else:
         yield from _failure(plain, outcome, left)
     again = machine.run(plain.command.next_arguments)
+    if again.code == 2 and "nothing to resume" in again.stderr and not _difference(plain.after, left):
+        return  # it had come to its end
     if again.code != 0:
         yield f"the next run fails: {again.stderr}"
     elif difference := _difference(plain.after, tree(machine.root)):
         yield f"after the next run: {difference}"
 
 
+def _meets_another(machine: Machine, plain: Undisturbed, fault: Fault) -> Iterator[str]:
+    """Stop a command at a call, run the same command beside it, and let it go on; yield what is wrong.
+
+    Either may be refused in words, as the other one writes there; if both come to their end, there is one whole result.
+    """
+    machine.reset(plain.older)
+    first = machine.run(plain.command.arguments, fault)
+    if first.code != -signal.SIGSTOP:
+        yield f"did not stop: exit code {first.code}, {first.stderr}"
+        return
+    second = machine.run(plain.command.arguments)
+    yield from _halves(plain, tree(machine.root))
+    first = machine.go_on()
+    for which, own in (("the one that was stopped", first), ("the other", second)):
+        if own.code and not (own.code == 2 and "another run is" in own.stderr):
+            yield f"{which}: exit code {own.code}; {own.stderr}"
+    if first.code and second.code:
+        yield "both were refused"
+    if difference := _difference(plain.after, tree(machine.root)):
+        yield f"after both: {difference}"
+
+
 def _failure(plain: Undisturbed, outcome: Outcome, left: dict[str, bytes | None]) -> Iterator[str]:
     """Yield what is wrong with a command that met an error of the operating system, or could do without that call."""
     if outcome.code == 0:
-        if difference := _difference(plain.after, left):
+        removing = outcome.hit.startswith(("unlink", "rmdir"))  # what cannot be removed stays, until the next run
+        difference = _difference(plain.after, {k: v for k, v in left.items() if k in plain.after} if removing else left)
+        if difference:
             yield f"exit code 0, but {difference}; {outcome.stderr}"
         return
     if outcome.code != 2 or "Traceback" in outcome.stderr:
@@ -112,15 +143,17 @@ def _failure(plain: Undisturbed, outcome: Outcome, left: dict[str, bytes | None]
         yield f"does not name what was to be written: {errors[0]}"
     if difference := _difference(plain.before, left, plain.command.resumes):
         whole = [path for path in plain.command.outputs if _part(left, path) == _part(plain.after, path)]
-        if not whole or _difference(plain.before | {k: v for p in whole for k, v in _part(plain.after, p).items()}, left):
+        several = plain.before | {name: content for path in whole for name, content in _part(plain.after, path).items()}
+        if not whole or _difference(several, left):
             yield f"leaves things behind: {difference}"
 
 
 def _halves(plain: Undisturbed, left: dict[str, bytes | None]) -> Iterator[str]:
     """Yield the outputs that are neither as before nor as after, and inputs that were changed."""
+    left = _but_cache(left)
     for path in ("in", *plain.command.outputs):
-        now, before = _part(left, path), _part(plain.before, path)
-        if now not in (before, _part(plain.after, path)):
+        now, before = _part(left, path), _part(_but_cache(plain.before), path)
+        if now not in (before, _part(_but_cache(plain.after), path)):
             yield f"{path} is {'gone' if not now else 'half written'}: {sorted(now)}"
 
 
@@ -129,8 +162,11 @@ def _part(whole: dict[str, bytes | None], path: str) -> dict[str, bytes | None]:
 
 
 def _but_cache(whole: dict[str, bytes | None]) -> dict[str, bytes | None]:
-    """Return all but the bytes of what is in the cache, and what says where it is."""
-    return {name: None if name.startswith("cache/") else content for name, content in whole.items()}
+    """Return all but the bytes of what is in the cache, and but what no two runs have in common."""
+    return {
+        name: None if name.startswith("cache/") or content is None else _SECONDS.sub(b"", content)
+        for name, content in whole.items()
+    }
 
 
 def _difference(wanted: dict[str, bytes | None], seen: dict[str, bytes | None], but: tuple[str, ...] = ()) -> str:

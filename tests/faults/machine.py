@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -28,12 +29,14 @@ class Fault:
         kind: which calls count, one of `CLASSES`.
         at: number of the call, from 1.
         error: of the operating system, for calls that fail.
+        jump: seconds by which the wall clock is wrong at every other look.
     """
 
     mode: str = "count"
     kind: str = "change"
     at: int = 0
     error: int = errno.ENOSPC
+    jump: int = 0
 
     def __str__(self) -> str:
         error = f" with {errno.errorcode[self.error]}" if self.mode in ("once", "from") else ""
@@ -45,7 +48,7 @@ class Outcome:
     """What became of a command.
 
     Attributes:
-        code: exit code; below 0 the signal that killed it.
+        code: exit code; below 0 the signal that killed it, or stopped it.
         counts: calls of each class.
         hit: the call that the fault met, empty if none did.
         stdout: what it printed.
@@ -73,6 +76,8 @@ class Machine:
         for name in ("in", "out", *SHELF):
             (self.root / name).mkdir(parents=True)
         self.log = self._own / "log"
+        self._runs = 0
+        self._streams: list[str] = []
         path = self._own / "orders"
         self._orders = orders_in(path)
         self._orders.folder = os.fsencode(self.root)
@@ -107,22 +112,32 @@ class Machine:
         """
         orders = self._orders
         orders.mode, orders.kind, orders.at = MODES.index(fault.mode), CLASSES.index(fault.kind), fault.at
-        orders.error, orders.hits, orders.hit = fault.error, 0, b""
+        orders.error, orders.jump, orders.hits, orders.hit = fault.error, fault.jump, 0, b""
         orders.log = os.fsencode(self.log) if logged else b""
         for number in range(len(CLASSES)):
             orders.counts[number] = 0
         self.log.unlink(missing_ok=True)
         environment = {"TMPDIR": str(self.root / "tmp"), "XDG_CACHE_HOME": str(self.root / "cache"), "COLUMNS": "80"}
-        streams = {name: str(self._own / name) for name in ("stdout", "stderr")}
+        self._runs += 1
+        streams = {name: str(self._own / f"{name}-{self._runs % 4}") for name in ("stdout", "stderr")}
         job = {"arguments": list(arguments), "folder": str(self.root / folder), "environment": environment, **streams}
+        code = self._ask(job)
+        counts = dict(zip(CLASSES, orders.counts, strict=True))
+        self._streams = list(streams.values()) if code == -signal.SIGSTOP else self._streams
+        return Outcome(code, counts, os.fsdecode(orders.hit), *map(_read, streams.values()))
+
+    def go_on(self) -> Outcome:
+        """Let the command that was stopped go on to its end."""
+        self._orders.mode = MODES.index("count")
+        return Outcome(self._ask({"go_on": True}), {}, "", *map(_read, self._streams))
+
+    def _ask(self, job: dict[str, object]) -> int:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.write(json.dumps(job) + "\n")
         self._server.stdin.flush()
-        code = json.loads(self._server.stdout.readline())
-        counts = dict(zip(CLASSES, orders.counts, strict=True))
-        printed = [Path(path).read_text(encoding="utf-8", errors="replace") for path in streams.values()]
-        return Outcome(code, counts, os.fsdecode(orders.hit), *printed)
+        code: int = json.loads(self._server.stdout.readline())
+        return code
 
     def reset(self, older: Path | None = None) -> None:
         """Bring `out`, `tmp` and `cache` back to what they were before a run.
@@ -136,6 +151,10 @@ class Machine:
                 shutil.copytree(older, self.root / name, symlinks=True)
             else:
                 (self.root / name).mkdir()
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8", errors="replace")
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:

@@ -14,15 +14,15 @@ from typing import Final
 SOURCE: Final = Path(__file__).with_name("shim.c")
 CLASSES: Final = ("read", "change", "space")
 """What a call does: reads, alters a file or folder, or alters one and needs room on the disk for it."""
-MODES: Final = ("count", "kill", "tear", "once", "from", "short")
-"""Count only; die before the call; die in its middle; fail once; fail from then on; do a part of it."""
+MODES: Final = ("count", "kill", "tear", "once", "from", "short", "stop")
+"""Count only; die before the call; die in its middle; fail once; fail from then on; do a part of it; stop (SIGSTOP)."""
 
 
 class Orders(ctypes.Structure):
     """What the shim reads and counts, laid out as in `shim.c`."""
 
     _fields_ = (
-        *((name, ctypes.c_long) for name in ("mode", "kind", "at", "error", "armed", "hits")),
+        *((name, ctypes.c_long) for name in ("mode", "kind", "at", "error", "armed", "hits", "jump", "looks")),
         ("counts", ctypes.c_long * len(CLASSES)),
         ("folder", ctypes.c_char * 1024),
         ("log", ctypes.c_char * 1024),

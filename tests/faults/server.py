@@ -30,9 +30,12 @@ def main() -> None:
     for name in [*_LOADED, *own, *sys.argv[1:]]:
         importlib.import_module(name)
     print("ready", flush=True)
+    stopped = 0
     for line in sys.stdin:
         job = json.loads(line)
-        child = os.fork()
+        if "go_on" in job:
+            os.kill(stopped, signal.SIGCONT)
+        child = stopped if "go_on" in job else os.fork()
         if child == 0:
             _become(job)
             orders.armed = 1
@@ -40,9 +43,11 @@ def main() -> None:
 
             command(job["arguments"])
             return
-        _, status = os.waitpid(child, 0)
+        _, status = os.waitpid(child, os.WUNTRACED)
         orders.armed = 0
-        print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)
+        if os.WIFSTOPPED(status):
+            stopped = child
+        print(-os.WSTOPSIG(status) if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status), flush=True)
 
 
 def _become(job: dict[str, object]) -> None:

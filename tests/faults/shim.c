@@ -17,14 +17,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { READ, CHANGE, SPACE, CLASSES };
-enum { COUNT, KILL, TEAR, ONCE, FROM, SHORT };
+enum { COUNT, KILL, TEAR, ONCE, FROM, SHORT, STOP };
 struct Orders {
-    _Atomic long mode, kind, at, error, armed, hits, counts[CLASSES];
+    _Atomic long mode, kind, at, error, armed, hits, jump, looks, counts[CLASSES];
     char folder[1024], log[1024], hit[256];
 };
 static struct Orders* orders;
@@ -112,6 +114,10 @@ static int meet(int kind, const char* call, const char* path) {
     if (orders->mode == COUNT || number < orders->at || (number > orders->at && orders->mode != FROM)) return 0;
     if (atomic_fetch_add(&orders->hits, 1) == 0) snprintf(orders->hit, sizeof orders->hit, "%s %.200s", call, path);
     if (orders->mode == KILL) die();
+    if (orders->mode == STOP) {
+        raise(SIGSTOP);
+        return 0;
+    }
     if (orders->mode == ONCE || orders->mode == FROM) {
         errno = (int)orders->error;
         return -1;
@@ -269,3 +275,29 @@ static int maps_output(int protection, int flags, int fd, char* full) {
     }
 MAP(mmap, off_t)
 MAP(mmap64, off64_t)
+
+/* A wall clock that is wrong at every other look. */
+static long jumped(void) {
+    return orders && orders->armed && orders->jump && atomic_fetch_add(&orders->looks, 1) % 2 ? orders->jump : 0;
+}
+
+int clock_gettime(clockid_t id, struct timespec* now) {
+    REAL(clock_gettime);
+    int result = real(id, now);
+    if (id == CLOCK_REALTIME) now->tv_sec += jumped();
+    return result;
+}
+
+int gettimeofday(struct timeval* restrict now, void* restrict zone) {
+    REAL(gettimeofday);
+    int result = real(now, zone);
+    now->tv_sec += jumped();
+    return result;
+}
+
+time_t time(time_t* where) {
+    REAL(time);
+    time_t now = real(NULL) + jumped();
+    if (where) *where = now;
+    return now;
+}

@@ -36,7 +36,7 @@ def test_no_fault_leaves_half_an_output_or_anything_else(machine: Machine, numbe
     if not has_needs(command):
         pytest.skip(f"needs {' and '.join(command.needs)}")
     plain = undisturbed(machine, command)
-    faults = [fault for own in FAULTS.values() for fault in own]
+    faults = [fault for own in FAULTS.values() for fault in own if fault.mode != "stop"]
     own = [faults[(number + offset) % len(faults)] for offset in (0, 3)]  # each command meets two kinds, the table all
     wrong = [
         f"{point}: {each}" for fault in own for point in points(plain, fault, EACH) for each in meets(machine, plain, point)
@@ -74,3 +74,23 @@ def test_the_shim_sees_what_libraries_write(machine: Machine, tmp_path: Path) ->
     machine.reset()
     machine.run(["eval", "-m", "in/kn", "in/test.txt", "-o", "out/run"], logged=True)
     assert "scores.parquet" in machine.log.read_text()
+
+
+TWO_NAMES = ("train, over another", "train --memory", "eval, rows", "merge", "import")
+TWO = [command for command in QUICK if command.name in TWO_NAMES]
+
+
+@pytest.mark.parametrize("number", range(len(TWO)), ids=[command.name for command in TWO])
+def test_two_runs_at_once_leave_one_whole_result(machine: Machine, number: int) -> None:
+    """One is stopped at a call, as if it were slow, while the other writes all of the same output."""
+    plain = undisturbed(machine, TWO[number])
+    for fault in points(plain, Fault("stop", "change"), 3):
+        assert [f"{fault}: {each}" for each in meets(machine, plain, fault)] == []
+
+
+@pytest.mark.parametrize("years", [-30, 30])
+@pytest.mark.parametrize("name", ["train", "train --memory", "eval -o", "filter, many files"])
+def test_no_result_depends_on_the_clock(machine: Machine, name: str, years: int) -> None:
+    """The wall clock is wrong by years at every other look."""
+    plain = undisturbed(machine, next(command for command in QUICK if command.name == name))
+    assert list(meets(machine, plain, Fault(jump=years * 365 * 24 * 3600))) == []

@@ -45,6 +45,7 @@ class Parser:
 
 
 PARSERS = [
+    Parser("kernels", "tests.fuzz.kernels.attempts", "the compiled functions, called by hand", budget=600),
     Parser("arpa", "tests.fuzz.parsers.arpa", "ARPA files"),
     Parser("kenlm", "tests.fuzz.parsers.kenlm", "binary files of KenLM: probing, tries, quantized, with arrays"),
     Parser("bases", "tests.fuzz.parsers.bases", "stored bases of divergences, a part of them sealed anew", budget=100),
@@ -62,6 +63,7 @@ PARSERS = [
     Parser("jsonl", "tests.fuzz.parsers.jsonl", "records as lines of JSON", needs=("zstandard",)),
     Parser("tsv", "tests.fuzz.parsers.tsv", "tab-separated tables", needs=("zstandard",)),
     Parser("parquet", "tests.fuzz.parsers.parquet", "Parquet files as texts", needs=("zstandard",)),
+    Parser("documents", "tests.fuzz.parsers.documents", "documents to filter, JSONL and Parquet", 150),
     Parser("score table", "tests.fuzz.parsers.score_table", "score tables of other programs, JSON lines and Parquet"),
     Parser("logs", "tests.fuzz.parsers.logs", "logs of other programs"),
     Parser("replies", "tests.fuzz.parsers.replies", "replies of completions servers"),
@@ -72,6 +74,7 @@ PARSERS = [
         budget=100,
         needs=("starlette", "uvicorn", "jinja2"),
     ),
+    Parser("accumulators", "tests.fuzz.parsers.accumulators", "statistics of task metrics"),
     Parser("command files", "tests.fuzz.parsers.command_files", "the other files that commands read", 100, ("jinja2",)),
     Parser("command lines", "tests.fuzz.parsers.command_lines", "options and arguments of all commands", 100, ("jinja2",)),
     Parser(

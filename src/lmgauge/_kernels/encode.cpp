@@ -165,8 +165,9 @@ class Encoder {
             const std::uint8_t* const word = p;
             std::uint64_t first8 = load(p, data_end);
             std::uint64_t candidates = below_21(first8);
-            if (candidates != 0 && kSpace[p[std::countr_zero(candidates) / 8]]) {
-                p += std::countr_zero(candidates) / 8;
+            const std::uint8_t* const stop = p + std::countr_zero(candidates) / 8;
+            if (candidates != 0 && (stop >= end || kSpace[*stop])) {    // behind the data `load` gives zeros
+                p = stop;
             } else {
                 p = word_end(p, end, data_end);
             }

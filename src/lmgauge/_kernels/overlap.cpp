@@ -459,9 +459,9 @@ void spread_runs(const SuffixView& text, const Runs& runs, MutableView<std::int3
     for (std::size_t k = 1; k < size; ++k) pass(k - 1, k, text.common[k]);
     for (std::size_t k = size; k-- > 1;) pass(k, k - 1, text.common[k]);
     for (std::size_t p = 1; p < size; ++p) {
-        const std::int32_t length = runs.longest[p - 1] - 1;
+        const std::int64_t length = std::int64_t{runs.longest[p - 1]} - 1;
         if (length > runs.longest[p] && length >= runs.shortest) {
-            runs.longest[p] = length;
+            runs.longest[p] = static_cast<std::int32_t>(length);
             origin[p] = -1;
         }
     }
