@@ -51,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
     "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.numerics"},
     "distributions": FOR_ALL | {"lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
-    "stages": FOR_ALL,
+    "stages": FOR_ALL | {KERNELS},
     "models": FOR_ALL
     | {KERNELS, "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions", "lmgauge.stages"},
     "evaluation": FOR_ALL

@@ -200,3 +200,11 @@ def test_mutated_files_are_read_or_refused(content: Callable[[str], bytes]) -> N
         except InputError as error:
             outcomes.add(f"refused in {len(str(error).splitlines())}")
     assert outcomes == {"read", "refused in 1"}
+
+
+def test_a_normalization_that_makes_other_bytes_of_the_text(content: Callable[[str], bytes]) -> None:
+    whole = content("unigram")
+    damaged = whole.replace(b"\0fi\0", b"\0\xaa\xaa\0")
+    assert damaged != whole
+    with pytest.raises(InputError, match=r"the text cannot be cut: 'utf-8' codec can't decode"):
+        list(map(SentencePieceTokenizer(damaged).tokenize, Corpus.from_strings(["ﬁne"])))

@@ -307,6 +307,10 @@ def test_detokenize_keeps_strings_it_does_not_know(byte_level: Path) -> None:
     [
         ({"model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "cat": 0}, "unk_token": "[UNK]"}}, r"2 tokens .* the id 0"),
         ({"model": {"type": "WordLevel", "vocab": {"[UNK]": 2**32 - 1}, "unk_token": "[UNK]"}}, r"ids up to 4,294,967,295"),
+        (
+            {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a", "continuing_subword_prefix": 1}},
+            "continuing_subword_prefix .* must be strings",
+        ),
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA99999999"}}, "charsmap .* is damaged"),
     ],
 )

@@ -1,7 +1,7 @@
 """Arrays as files of a folder, each under its name once it is whole: `.npy` as NumPy writes it, without pickle.
 
-Behind each stands the CRC-32 of its name and bytes: kernels trust the arrays of earlier stages, and a disk may fail between
-two runs.
+Behind each stands a sum of its name and bytes, which a run that is resumed looks at: kernels trust the arrays of earlier
+stages, and a disk may fail between two runs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.files import OutputError
 from lmgauge.stages.stage import Array
@@ -27,7 +28,7 @@ _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
     rb"\{'descr': '([<>|][biufc]\d\d?)', 'fortran_order': False, 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
 )
-_SUM_BYTES = 4
+_SUM_BYTES = 8
 _LARGEST_PIECE = 1 << 30  # systems write and read at most 2 GB at a time
 
 
@@ -66,6 +67,7 @@ class ArrayFolder:
 
     Args:
         folder: where the files are; folders are made as they are needed.
+        checking: whether reading looks at sums, as files of an earlier run need it.
 
     Example:
         >>> import tempfile
@@ -73,11 +75,11 @@ class ArrayFolder:
         ...     arrays = ArrayFolder(Path(folder))
         ...     grown = arrays.write("counts/2/0", np.array([3, 1], dtype=np.uint32))
         ...     [path.name for path in Path(folder).rglob("*.npy")], grown, arrays.read("counts/2/0").tolist()
-        (['0.npy'], 140, [3, 1])
+        (['0.npy'], 144, [3, 1])
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, checking: bool = True) -> None:
+        self._folder, self._checking = folder, checking
 
     def write(self, name: str, array: Array) -> int:
         """Write an array, in the place of one of that name.
@@ -125,7 +127,7 @@ class ArrayFolder:
         path = self._path(name)
         try:
             with open(path, "rb", buffering=0) as file:
-                return _read_array(file, path, name)
+                return _read_array(file, path, name if self._checking else None)
         except FileNotFoundError as error:
             raise MissingArrayError(
                 f"there is no array {name}: {path} is missing; remove the folder and start again without --resume"
@@ -168,11 +170,12 @@ def _write_all(file: io.FileIO, data: memoryview) -> None:
 
 
 def _sum_of(name: str, header: bytes, data: memoryview) -> bytes:
-    return zlib.crc32(data, zlib.crc32(name.encode() + header)).to_bytes(_SUM_BYTES, "little")
+    of_data = _native.checksum_bytes(np.frombuffer(data, np.uint8)) if data.nbytes else 0
+    return (of_data ^ zlib.crc32(name.encode() + header)).to_bytes(_SUM_BYTES, "little")
 
 
-def _read_array(file: io.FileIO, path: Path, name: str) -> Array:
-    """Return the array of an open file, once its header, its size and its sum fit together.
+def _read_array(file: io.FileIO, path: Path, name: str | None) -> Array:
+    """Return the array of an open file, once its header and its size, and for a given name its sum, fit together.
 
     Raises:
         InputError: they do not.
@@ -185,7 +188,7 @@ def _read_array(file: io.FileIO, path: Path, name: str) -> Array:
             if not count:
                 raise ValueError("it ends early")
             rest = rest[count:]
-        if _read_exactly(file, _SUM_BYTES) != _sum_of(name, header, data):
+        if name is not None and _read_exactly(file, _SUM_BYTES) != _sum_of(name, header, data):
             raise ValueError("its bytes are not those that were written")
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: damaged: {error}; remove the folder and start again without --resume") from error

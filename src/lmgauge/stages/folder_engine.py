@@ -64,7 +64,7 @@ class FolderEngine:
     ) -> None:
         self.workers = thread_count(workers)
         self._record = WorkRecord(Path(folder), work, resume=resume)
-        self._arrays = ArrayFolder(self._record.folder / ARRAYS)
+        self._arrays = ArrayFolder(self._record.folder / ARRAYS, checking=resume)
         self._arrays.remove_unfinished()
         self._bytes = self.peak_bytes = self._arrays.total_size()
         self._crew = (ProcessCrew if processes else ThreadCrew)(self._arrays, self.workers)

@@ -124,12 +124,13 @@ class HuggingFaceTokenizer(FileTokenizer):
             value = json.loads(content)
             _check_maps(value)
             self._tokenizer = tokenizers.Tokenizer.from_str(content.decode())
+            marks = _marks(value)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
         with self._library_errors():
             self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
-        self._pieces = _spelled(self._strings, self._bounds, _marks(value), byte_level=b'"ByteLevel"' in content)
+        self._pieces = _spelled(self._strings, self._bounds, marks, byte_level=b'"ByteLevel"' in content)
 
     @contextmanager
     def _library_errors(self) -> Iterator[None]:
@@ -250,7 +251,10 @@ def _check_maps(value: Any) -> None:
 def _marks(value: dict[str, Any]) -> tuple[str, str]:
     """Return what a tokenizer.json sets before a piece within a word ("##"), and behind the last one ("</w>"); often ""."""
     model = value.get("model") or {}
-    return model.get("continuing_subword_prefix") or "", model.get("end_of_word_suffix") or ""
+    within, last = model.get("continuing_subword_prefix") or "", model.get("end_of_word_suffix") or ""
+    if not (isinstance(within, str) and isinstance(last, str)):  # some models have neither, and the library does not look
+        raise ValueError("continuing_subword_prefix and end_of_word_suffix must be strings")
+    return within, last
 
 
 def _spelled(

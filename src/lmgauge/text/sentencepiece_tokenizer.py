@@ -113,7 +113,10 @@ class SentencePieceTokenizer(FileTokenizer):
         some, places = np.unique(owners, return_inverse=True)
         with self._library_errors("the text cannot be cut"):
             pieces: list[list[bytes]] = self._processor.encode([texts[i] for i in some], out_type=bytes, num_threads=1)
-        return [pieces[place][at] for place, at in zip(places.tolist(), within.tolist(), strict=True)]
+            names = [pieces[place][at] for place, at in zip(places.tolist(), within.tolist(), strict=True)]
+            for name in names:
+                name.decode()  # a model whose normalization is damaged makes other bytes of the text
+        return names
 
     def _spell_out(
         self, sizes: NDArray[np.int64], counts: NDArray[np.int64], texts: list[bytes]

@@ -63,7 +63,7 @@ def _changed(files: Files, chance: random.Random) -> Files:
     files = dict(files)
     for _ in range(chance.choice([1, 1, 2])):
         name = chance.choice([*files])
-        with suppress(ValueError, TypeError, KeyError, AttributeError):  # it is damaged already
+        with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):  # it is damaged already
             if name.endswith("config.json"):
                 files[name] = as_json(changed_config(json.loads(files[name]), chance))
             elif name.endswith(".safetensors"):
