@@ -253,7 +253,7 @@ _KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "stati
 
 
 def _checked(blanks: Blanks) -> Blanks:
-    """Return counts that were stored; raise ValueError where one is no number of things."""
+    """Return counts that were stored; raise ValueError where one cannot be a count."""
     for name, value in asdict(blanks).items():
         if not (type(value) is int and value >= 0) and not (value is None and name.startswith("first_")):
             raise ValueError(f"{name} of the blank segments is {str(value)[:100]!r}")
