@@ -76,7 +76,7 @@ PARSERS = [
     ),
     Parser("accumulators", "tests.fuzz.parsers.accumulators", "statistics of task metrics"),
     Parser("command files", "tests.fuzz.parsers.command_files", "the other files that commands read", 100, ("jinja2",)),
-    Parser("command lines", "tests.fuzz.parsers.command_lines", "options and arguments of all commands", 100, ("jinja2",)),
+    Parser("command lines", "tests.fuzz.parsers.command_lines", "options and arguments of all commands", 40, ("jinja2",)),
     Parser(
         "run folders", "tests.fuzz.parsers.run_folders", "run folders, through every command", 40, ("starlette", "jinja2")
     ),

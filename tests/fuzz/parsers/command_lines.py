@@ -144,7 +144,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "convert": ["model", "out.txt"],
     "calc": ["0.5", "1/4"],
 }
-LEFT_OUT = {"quickstart", "explore"}
+LEFT_OUT = {"quickstart", "explore", "doctor"}  # they take seconds, or serve until they are interrupted
 OFFLINE = {"--ray", "--test-set", "-t"}
 
 
@@ -202,7 +202,7 @@ class _Drawn:
         """Return options and arguments for the parameters of a command, most of which fit."""
         options: list[str] = []
         name = next(name for name, place in COMMANDS.items() if place[0].endswith(f":{command.callback.__name__}"))  # type: ignore[union-attr]
-        given = [self._argument(word) for word in ARGUMENTS[name]]
+        given = [self._argument(word) for word in ARGUMENTS.get(name, ["text.txt"])]
         if self._chance.random() < self._hostile:
             given = given[:-1] if self._chance.random() < 0.5 else [*given, self._argument("text.txt")]
         for parameter in command.params:
