@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 Files = dict[str, bytes]
-TEXT = b"the cat sat on the mat\nthe dog sat on a mat\na cat saw the dog\n"
+TRAIN = b"the cat sat on the mat\nthe dog sat on a mat\na cat saw the dog\n"
+TEXT = b"the cat sat on the mat\nthe zebra sat on a mat\na cat saw the dog\n"
 REFERENCES = b"the cat sat on the mat today\na dog was seen on the mat\nthey saw the dog run home\n"
 HYPOTHESES = b"the cat sat on a mat today\na dog was seen near the mat\nthey saw a dog run home\n"
 LOGPROBS = {0: [-1.5, -2.0, -0.5], 1: [-2.5, -1.0, -0.75]}

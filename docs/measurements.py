@@ -101,32 +101,45 @@ def recorded(name: str) -> Table:
     return Table(stored["columns"], stored["rows"], stored.get("bold", []))
 
 
-def fuzz_counts(name: str = "fuzz") -> Table:
+def fuzz_counts() -> Table:
     """Return how many damaged inputs each parser was given, as `python -m tests.fuzz --record` writes it.
 
-    Args:
-        name: of its file.
+    Those under sanitizers are a column of their own, where `sanitized.json` was recorded.
     """
+    watched = _recorded("sanitized") if (RELIABILITY / "sanitized.json").exists() else {}
     rows = [
         [
             parser["reads"],
             parser["inputs"],
             ", ".join(f"{end} {count:,}" for end, count in sorted(parser["ends"].items(), key=lambda item: -item[1])),
             parser["faults"],
+            watched.get(name, {}).get("inputs"),
         ]
-        for _, parser in sorted(_recorded(name).items())
+        for name, parser in sorted(_recorded("fuzz").items())
     ]
-    total = ["all", sum(row[1] for row in rows), "", sum(row[3] for row in rows)]
-    return Table(["what was damaged", "inputs", "what came out", "faults"], [*rows, total], ["inputs"])
+    total = ["all", sum(row[1] for row in rows), "", sum(row[3] for row in rows), sum(row[4] or 0 for row in rows)]
+    columns = ["what was damaged", "inputs", "what came out", "faults met", "inputs under sanitizers"]
+    wide = len(columns) if watched else -1
+    return Table(columns[:wide], [row[:wide] for row in [*rows, total]], ["inputs"])
 
 
 def load_figures() -> Table:
     """Return what `python -m tests.load --json` measured."""
-    columns = ["under load", "requests", "minutes", "wrong answers", "memory before, MB", "after", "open files", "threads"]
+    columns = [
+        "under load",
+        "requests",
+        "minutes",
+        "wrong answers",
+        "memory before, MB",
+        "halfway",
+        "after",
+        "open files",
+        "threads",
+    ]
     rows = []
     for load in _recorded("load"):
         before, after = load["before"], load["after"]
-        memory = [round(held["memory"] / 1_000_000) for held in (before, after)]
+        memory = [round(held["memory"] / 1_000_000) for held in (before, load["halfway"], after)]
         pairs = [f"{before[name]} and {after[name]}" for name in ("files", "threads")]
         rows.append([load["name"], load["requests"], round(load["seconds"] / 60), len(load["wrong"]), *memory, *pairs])
     return Table(columns, rows, ["requests"])

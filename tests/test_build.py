@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def configured(build: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """CMake's first step on the sources, in the folder `build`."""
-    cmake = shutil.which("cmake")
+    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if cmake is None:
         pytest.skip("cmake is not installed")
     if not shutil.which("make") and not shutil.which("ninja"):
@@ -113,3 +114,23 @@ def test_a_second_installation_compiles_only_what_changed(tmp_path: Path) -> Non
     other.chmod(0o755)
     changed, _ = compiled(tmp_path / "build", moved, CXX=str(other), CXXFLAGS="-DOTHER_FLAGS")
     assert all(command.startswith(f"{other} ") and "-DOTHER_FLAGS" in command for command in changed)
+
+
+def test_a_source_distribution_has_the_files_of_the_repository(tmp_path: Path) -> None:
+    pytest.importorskip("scikit_build_core")
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("git lists the files of the repository; this is not one, or git is not installed")
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    build = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, capture_output=True, check=True)
+    (archive,) = tmp_path.iterdir()
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    # Compiled modules and folders of builds stand in no list of git: .gitignore names them.
+    assert names == {name for name in listed.stdout.splitlines() if (ROOT / name).is_file()} | {"PKG-INFO"}

@@ -14,3 +14,10 @@ def test_a_message_has_no_control_characters(kind: type[errors.LmgaugeError]) ->
 
 def test_a_message_keeps_its_lines_and_its_letters() -> None:
     assert str(errors.InputError("für\n\t東京 👩‍👩‍👧")) == "für\n\t東京 👩‍👩‍👧"
+
+
+def test_a_message_is_not_as_long_as_the_value_it_quotes() -> None:
+    message = str(errors.InputError(f"file: the field holds {'a' * 100_000}; write it again"))
+    assert len(message) < 3000
+    assert message.startswith("file: the field holds aaa")
+    assert message.endswith("aaa; write it again")

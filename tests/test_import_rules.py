@@ -23,8 +23,8 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
-    *("places", "progress", "protocols", "readable", "result_list", "scoring", "shown", "signature", "temporaries"),
-    *("threads", "version"),
+    *("places", "progress", "protocols", "readable", "result_list", "scoring", "shown", "signature"),
+    *("temporaries", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", "lmgauge.remote", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""

@@ -79,3 +79,15 @@ def test_bars_have_a_series_for_each_machine_and_each_number_of_threads() -> Non
         "lines", title="t", label="{words a line}, {vocabulary}", value="ratio, 1 thread", peer="query"
     )
     assert [one.name for one in again.data.series] == ["measured", "measured again"]
+
+
+def test_the_page_on_reliability_shows_what_was_recorded() -> None:
+    text = (BOOK / "reliability.md").read_text(encoding="utf-8")
+    kinds = re.findall(r'^bad_inputs\("([^"]*)"\)$', text, re.MULTILINE)
+    stored = json.loads((measurements.RELIABILITY / "bad-inputs.json").read_text(encoding="utf-8"))
+    assert sorted(kinds) == sorted({row[0] for row in stored["rows"]})
+    assert sum(len(measurements.bad_inputs(kind).rows) for kind in kinds) == len(stored["rows"])
+    assert len(measurements.recorded("fuzzed-peers").rows) > 2
+    counts = measurements.fuzz_counts()
+    assert counts.rows[-1][1] == sum(row[1] for row in counts.rows[:-1]) > 0
+    assert all(row[3] == 0 for row in measurements.load_figures().rows)  # wrong answers

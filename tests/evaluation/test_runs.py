@@ -98,6 +98,26 @@ def test_the_seal_is_over_content_not_layout(folder: Path) -> None:
     assert kept["fingerprint"] == content_fingerprint(kept)
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("evaluation", "fingerprints", "text"), {"a": 1}, "cannot be read as an evaluation .*fingerprint is not a string"),
+        (("evaluation", "perplexity"), float("nan"), "cannot be read as an evaluation .*NaN is not JSON"),
+    ],
+)
+def test_values_of_other_kinds_are_refused_under_a_seal_that_holds(
+    folder: Path, path: tuple[str, ...], value: object, said: str
+) -> None:
+    changed = content(folder)
+    holder = changed
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    write(folder, changed | {"fingerprint": content_fingerprint(changed)})
+    with pytest.raises(InputError, match=said):
+        open_run(folder)
+
+
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The way to every number, string and empty list of a JSON value."""
     if isinstance(value, (dict, list)) and value:

@@ -6,6 +6,7 @@ import argparse
 import atexit
 import errno
 import importlib.util
+import json
 import sys
 import tempfile
 import time
@@ -35,13 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="how long; calls are sampled evenly to fit")
     parser.add_argument("--only", action="append", choices=FAULTS, help="only these faults; may be given several times")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too")
     parser.add_argument("names", nargs="*", help="commands by their names in tests/faults/commands.py; all if not named")
     options = parser.parse_args(arguments)
     if (why := why_not()) is not None:
         print(f"nothing can be done here: {why}")
         return 0
     commands = [one for one in COMMANDS if (not options.names or one.name in options.names) and has_needs(one)]
-    wrong = 0
+    wrong, rows = 0, list[list[object]]()
     network = any(one.needs for one in commands)
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(Path(folder), ["lmgauge.models.training.run"] if network else [])
@@ -52,7 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         end = time.monotonic() + 60 * options.minutes
         for number, command in enumerate(commands):
             seconds = (end - time.monotonic()) / (len(commands) - number)
-            wrong += _all_faults(machine, command, names, seconds)
+            row, own = _all_faults(machine, command, names, seconds)
+            wrong += own
+            rows.append([*row, own])
+            print("| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row) + " |", flush=True)
+    if options.json is not None:
+        content = {"columns": ["command", "calls", *names, "wrong"], "rows": rows}
+        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8", newline="\n")
     print(f"{wrong} faults with a fault of ours")
     return min(wrong, 1)
 
@@ -69,8 +77,8 @@ def points(plain: Undisturbed, fault: Fault, most: int) -> list[Fault]:
     return [Fault(fault.mode, fault.kind, place, fault.error) for place in places]
 
 
-def _all_faults(machine: Machine, command: Command, names: Sequence[str], seconds: float) -> int:
-    """Meet all faults at all calls, as far as the seconds go; print a row, and return how many had a fault of ours."""
+def _all_faults(machine: Machine, command: Command, names: Sequence[str], seconds: float) -> tuple[list[object], int]:
+    """Meet all faults at all calls, as far as the seconds go; return a row of counts, and how many had a fault of ours."""
     plain = undisturbed(machine, command)
     all_points = [(name, points(plain, fault, sys.maxsize)) for name in names for fault in FAULTS[name]]
     wanted = list(_in_turn(all_points))
@@ -82,9 +90,7 @@ def _all_faults(machine: Machine, command: Command, names: Sequence[str], second
         for complaint in meets(machine, plain, fault):
             wrong += 1
             print(f"{command.name}: {fault}: {complaint}", file=sys.stderr, flush=True)
-    rows = " | ".join(f"{done[name]:,}" for name in names)
-    print(f"| {command.name} | {plain.counts['change']:,} | {rows} |", flush=True)
-    return wrong
+    return [command.name, plain.counts["change"], *(done[name] for name in names)], wrong
 
 
 def _in_turn(lists: Sequence[tuple[str, list[Fault]]]) -> Iterator[tuple[str, Fault]]:

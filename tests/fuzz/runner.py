@@ -25,10 +25,12 @@ from typing import Any
 from lmgauge.errors import LmgaugeError
 from tests.fuzz.table import Attempt, Parser, named
 
-SECONDS_EACH = 20.0
-"""An input that takes longer is a hang."""
+SECONDS_EACH = 60.0
+"""An input that takes longer is a hang; most take milliseconds, but other work may take the machine."""
 MEMORY = 2 << 30
 """Bytes of address space that a process may take beyond what it began with."""
+PREPARING = -2
+"""Stands where the index of the last input is looked for, before the first."""
 WARM = 2000
 """Inputs after which a process has loaded and cached what it needs; its memory should not grow any more."""
 LONGEST_MESSAGE = 4000
@@ -166,19 +168,17 @@ def try_in_processes(parser: Parser, seed: int, indices: range, seconds: float, 
     """
     state, first, end = folder / f"{parser.name}.state", indices.start, time.monotonic() + seconds
     while first < indices.stop and (left := end - time.monotonic()) > 0:
-        state.write_bytes(struct.pack("<qd", first, time.monotonic()))
+        state.write_bytes(struct.pack("<qd", PREPARING, time.monotonic()))
         words = [parser.name, str(seed), str(first), str(indices.stop), str(left), str(state)]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fuzz.runner", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        hung = _watch(process, state)
-        output, errors = process.communicate()
+        process, hung, output, errors = _watched(words, state)
         if process.returncode == 0 and not hung:
             written = json.loads(output.splitlines()[-1])
             outcome = Outcome(Counter(written["ends"]), written["faults"], tuple(written["resident"]))
             first += outcome.inputs
         else:
             last = struct.unpack("<qd", state.read_bytes()[:16])[0]
+            if last == PREPARING:
+                raise RuntimeError(f"{parser.name} could not be prepared\n{errors[-3000:]}")
             why = f"no end within {SECONDS_EACH:g} s" if hung else f"the process ended with {process.returncode}"
             fault = {"parser": parser.name, "seed": seed, "index": last, "fault": f"{why}\n{errors[-3000:]}"}
             outcome = Outcome(Counter({"read or refused, before a fault": last - first, "fault": 1}), [fault])
@@ -186,13 +186,26 @@ def try_in_processes(parser: Parser, seed: int, indices: range, seconds: float, 
         yield outcome
 
 
-def _watch(process: subprocess.Popen[str], state: Path) -> bool:
+def _watched(words: list[str], state: Path) -> tuple[subprocess.Popen[bytes], bool, str, str]:
+    """Return a process that has ended, whether it hung, and what it wrote."""
+    # Files, as nobody reads a pipe meanwhile, and libraries say much of what they do not like.
+    with tempfile.TemporaryFile(dir=state.parent) as output, tempfile.TemporaryFile(dir=state.parent) as errors:
+        command = [sys.executable, "-m", "tests.fuzz.runner", *words]
+        environment = os.environ | {"RUST_BACKTRACE": "0"}
+        process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment)
+        hung = _watch(process, state)
+        written = []
+        for file in (output, errors):
+            file.seek(0)
+            written.append(file.read().decode("utf-8", "replace"))
+    return process, hung, written[0], written[1]
+
+
+def _watch(process: subprocess.Popen[bytes], state: Path) -> bool:
     """Wait for a process; kill it when one input takes too long, and say so."""
     while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(1)
-            return False
-        if process.stdout is None:
             return False
         index, since = struct.unpack("<qd", state.read_bytes()[:16])
         if index >= 0 and time.monotonic() - since > SECONDS_EACH * (4 if "asan" in os.environ.get("LD_PRELOAD", "") else 1):
@@ -201,6 +214,7 @@ def _watch(process: subprocess.Popen[str], state: Path) -> bool:
                 process.wait(10)
                 return True
             process.kill()
+            process.wait()
             return True
 
 

@@ -45,11 +45,24 @@ class Parser:
 
 
 PARSERS = [
+    Parser("kernels", "tests.fuzz.kernels.attempts", "the compiled functions, called by hand", budget=600),
     Parser("arpa", "tests.fuzz.parsers.arpa", "ARPA files"),
+    Parser("kenlm", "tests.fuzz.parsers.kenlm", "binary files of KenLM: probing, tries, quantized, with arrays"),
+    Parser("bases", "tests.fuzz.parsers.bases", "stored bases of divergences, a part of them sealed anew", budget=100),
+    Parser("folders", "tests.fuzz.parsers.folders", "model folders damaged: refused, or the same numbers", budget=60),
+    Parser("resealed", "tests.fuzz.parsers.resealed", "model folders changed, all digests made anew", budget=80),
+    Parser(
+        "tokenizer.json", "tests.fuzz.parsers.tokenizer_json", "tokenizers of the tokenizers library", needs=("tokenizers",)
+    ),
+    Parser("sentencepiece", "tests.fuzz.parsers.sentencepiece_model", "SentencePiece models", needs=("sentencepiece",)),
+    Parser("word lists", "tests.fuzz.parsers.word_lists", "lists of words, and vocabularies made of them"),
+    Parser("networks", "tests.fuzz.parsers.networks", "folders of networks", 15, ("torch", "transformers", "safetensors")),
+    Parser("work folders", "tests.fuzz.parsers.work_folders", "work of trainings that were stopped, resumed", budget=25),
     Parser("text", "tests.fuzz.parsers.text_lines", "texts of lines, plain, packed and from a stream", needs=("zstandard",)),
     Parser("jsonl", "tests.fuzz.parsers.jsonl", "records as lines of JSON", needs=("zstandard",)),
     Parser("tsv", "tests.fuzz.parsers.tsv", "tab-separated tables", needs=("zstandard",)),
     Parser("parquet", "tests.fuzz.parsers.parquet", "Parquet files as texts", needs=("zstandard",)),
+    Parser("documents", "tests.fuzz.parsers.documents", "documents to filter, JSONL and Parquet", 150),
     Parser("score table", "tests.fuzz.parsers.score_table", "score tables of other programs, JSON lines and Parquet"),
     Parser("logs", "tests.fuzz.parsers.logs", "logs of other programs"),
     Parser("replies", "tests.fuzz.parsers.replies", "replies of completions servers"),
@@ -57,8 +70,12 @@ PARSERS = [
         "explorer",
         "tests.fuzz.parsers.explorer_requests",
         "requests to the explorer",
+        budget=100,
         needs=("starlette", "uvicorn", "jinja2"),
     ),
+    Parser("accumulators", "tests.fuzz.parsers.accumulators", "statistics of task metrics"),
+    Parser("command files", "tests.fuzz.parsers.command_files", "the other files that commands read", 100, ("jinja2",)),
+    Parser("command lines", "tests.fuzz.parsers.command_lines", "options and arguments of all commands", 100, ("jinja2",)),
     Parser(
         "run folders", "tests.fuzz.parsers.run_folders", "run folders, through every command", 40, ("starlette", "jinja2")
     ),

@@ -3,8 +3,8 @@
     python -m tests.golden.digits                 # compare; prints what differs
     python -m tests.golden.digits --record        # write digits.json anew
 
-A change of any digit is a change of the signature's version: digits that changed are only recorded when `version` in
-pyproject.toml has been raised since they were recorded. `--unreleased` records more changes of a version not yet released.
+A change of any digit is a change of the signature's version: digits that changed are only recorded when `NUMBERS_VERSION`
+has been raised since they were recorded. `--unreleased` records more changes of numbers that no release has.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import math
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,12 +21,14 @@ from pathlib import Path
 
 from tests.golden.digit_jobs import JOBS, Bench, Job, Value, Values
 
+from lmgauge.version import NUMBERS_VERSION
+
 HERE = Path(__file__).resolve().parent
 DIGITS = HERE / "digits.json"
 POLICY = (
-    "A change of any digit is a change of the signature's version. If the change is meant: raise `version` in "
-    "pyproject.toml, say in CHANGELOG.md which numbers changed and why, and run `python -m tests.golden.digits --record`. "
-    "If it is not, something broke."
+    "A change of any digit is a change of the signature's version (docs/reference/number-policy.md). If the change is "
+    "meant: set NUMBERS_VERSION in src/lmgauge/version.py to the version in the making, say in CHANGELOG.md which numbers "
+    "moved and why, and run `python -m tests.golden.digits --record`. If it is not meant, something broke."
 )
 
 
@@ -91,7 +92,7 @@ def missing(job: Job) -> bool:
 
 
 def read_record(path: Path = DIGITS) -> tuple[str, dict[str, Values]]:
-    """Return the version that digits were recorded at, and the values of each job."""
+    """Return the version of the numbers that were recorded, and the values of each job."""
     stored = json.loads(path.read_text(encoding="utf-8"))
     values = {name: {key: _from_json(value) for key, value in entry.items()} for name, entry in stored["jobs"].items()}
     return stored["version"], values
@@ -116,9 +117,7 @@ def main() -> int:
     """Compare or record; the exit code is 1 where digits differ."""
     parser = argparse.ArgumentParser(prog="python -m tests.golden.digits", description=__doc__.splitlines()[0])
     parser.add_argument("--record", action="store_true", help="write digits.json anew")
-    parser.add_argument(
-        "--unreleased", action="store_true", help="this version is not released: its digits may still change"
-    )
+    parser.add_argument("--unreleased", action="store_true", help="these numbers are in no release: they may still change")
     parser.add_argument(
         "--write", type=Path, help="write this machine's values into a file of the same form, to compare machines"
     )
@@ -127,7 +126,6 @@ def main() -> int:
         "--bits", action="store_true", help="show every value that has other bits, also those within the tolerance"
     )
     chosen = parser.parse_args()
-    version = tomllib.loads((HERE.parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     recorded_at, recorded = read_record(chosen.against) if chosen.against.exists() else ("", {})
     now = {name: measured(job) for name, job in JOBS.items() if not missing(job)}
     changes = [
@@ -136,15 +134,18 @@ def main() -> int:
         for difference in differences(name, recorded.get(name, {}), values, 0.0 if chosen.bits else JOBS[name].tolerance)
     ]
     if chosen.write:
-        write_record(version, now, chosen.write)
+        write_record(NUMBERS_VERSION, now, chosen.write)
     print("\n".join(map(str, changes)) or f"all digits of {len(now)} jobs are as recorded")
     if not chosen.record:
         return int(bool(changes))
     changed = [change for change in changes if change.recorded is not None]
-    if changed and version == recorded_at and not chosen.unreleased:
-        print(f"\nnot recorded: {len(changed)} digits changed and the version is still {version}. {POLICY}", file=sys.stderr)
+    if changed and recorded_at == NUMBERS_VERSION and not chosen.unreleased:
+        print(
+            f"\nnot recorded: {len(changed)} digits changed and NUMBERS_VERSION is still {NUMBERS_VERSION}. {POLICY}",
+            file=sys.stderr,
+        )
         return 1
-    write_record(version, {name: now.get(name, recorded.get(name, {})) for name in JOBS})
+    write_record(NUMBERS_VERSION, {name: now.get(name, recorded.get(name, {})) for name in JOBS})
     return 0
 
 

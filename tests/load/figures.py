@@ -47,7 +47,8 @@ class Load:
         name: of what was under load.
         asked: how many requests of each kind.
         wrong: answers that were not right, in words; the first ten.
-        before: after the warm-up.
+        before: after the warm-up, a fifth of the time.
+        halfway: in the middle of the rest.
         after: at the end.
         seconds: that all took.
     """
@@ -56,6 +57,7 @@ class Load:
     asked: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     before: Held | None = None
+    halfway: Held | None = None
     after: Held | None = None
     seconds: float = 0.0
 
@@ -71,15 +73,16 @@ class Load:
 
     def __str__(self) -> str:
         assert self.before is not None
+        assert self.halfway is not None
         assert self.after is not None
         lines = [
             f"{self.name}: {sum(self.asked.values()):,} requests in {self.seconds:.0f} s, {len(self.wrong)} wrong answers"
         ]
         lines.append(f"  {', '.join(f'{name} {count:,}' for name, count in sorted(self.asked.items()))}")
         for name, before in asdict(self.before).items():
-            after = asdict(self.after)[name]
-            shown = f"{before / 1e6:.1f} MB, {after / 1e6:.1f} MB" if name == "memory" else f"{before}, {after}"
-            lines.append(f"  {name} after the warm-up and at the end: {shown}")
+            values = [before, asdict(self.halfway)[name], asdict(self.after)[name]]
+            shown = ", ".join(f"{value / 1e6:.1f} MB" if name == "memory" else str(value) for value in values)
+            lines.append(f"  {name} after the warm-up, halfway, at the end: {shown}")
         return "\n".join(lines + [f"  WRONG: {text}" for text in self.wrong])
 
 
@@ -88,18 +91,18 @@ Act = Callable[[Random], str]
 
 
 def put_under_load(load: Load, act: Act, *, seconds: float, clients: int, seed: int, held: Callable[[], Held]) -> None:
-    """Let clients ask for a time: a fifth of it to warm up, then the rest; note what is held after both.
+    """Let clients ask for a time: a fifth of it to warm up, then the rest; note what is held in between and after.
 
     Args:
         load: what is noted.
         act: asks once.
-        seconds: of both parts together.
+        seconds: of all parts together.
         clients: how many ask at once.
         seed: of what they ask.
         held: says what the process holds.
     """
     begin = time.monotonic()
-    for part, share in enumerate((0.2, 0.8)):
+    for part, share in (("before", 0.2), ("halfway", 0.4), ("after", 0.4)):
         end = time.monotonic() + share * seconds
         threads = [
             threading.Thread(target=_ask, args=(load, act, end, Random(f"{seed} {part} {i}"))) for i in range(clients)
@@ -109,9 +112,8 @@ def put_under_load(load: Load, act: Act, *, seconds: float, clients: int, seed: 
         for thread in threads:
             thread.join()
         time.sleep(min(2.0, 0.1 * seconds))  # connections that were given up are closed
-        if part == 0:
-            load.before = held()
-    load.after, load.seconds = held(), time.monotonic() - begin
+        setattr(load, part, held())
+    load.seconds = time.monotonic() - begin
 
 
 def _ask(load: Load, act: Act, end: float, random: Random) -> None:

@@ -109,3 +109,10 @@ def test_a_plugin_that_keeps_no_options_takes_none(tmp_path: Path, monkeypatch: 
     assert load_model(path).label == "laplace1"
     with pytest.raises(UsageError, match="context is for neural models"):
         load_model(path, context=7)
+
+
+def test_a_kind_of_ours_that_is_not_known_asks_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "lmgauge-later"}', encoding="utf-8")
+    monkeypatch.setattr("lmgauge.models.registry._load_network", None)
+    with pytest.raises(ModelFileError, match="model_type 'lmgauge-later' is not known here; known are lmgauge-cache"):
+        load_model(tmp_path)

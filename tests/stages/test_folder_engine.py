@@ -132,7 +132,7 @@ def test_bytes_are_counted(tmp_path: Path) -> None:
         engine.write("a", np.arange(6, dtype=np.uint8))
         start = engine.peak_bytes
         engine.run(logged(tmp_path / "log"))
-        each = 1128  # of the 12 files, with their header
+        each = 1132  # of the 12 files, with their header and sum
         assert engine.peak_bytes == start + 12 * each
         engine.drop([f"log/{i}/x" for i in range(6)] + ["nothing"])
         engine.run(logged(tmp_path / "log", name="second", tasks=4))

@@ -11,6 +11,7 @@ import pytest
 
 from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
 from lmgauge.text.documents import Corpus, Segments
+from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
 from lmgauge.text.tokenizers import (
     ByteTokenizer,
     CharacterTokenizer,
@@ -299,3 +300,27 @@ def test_a_panic_of_the_library_is_an_error_of_the_file(byte_level: Path, monkey
 
 def test_detokenize_keeps_strings_it_does_not_know(byte_level: Path) -> None:
     assert make_tokenizer(byte_level).detokenize(["T", "<unk>", "Ġ", "p"]) == "T<unk> p"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "cat": 0}, "unk_token": "[UNK]"}}, r"2 tokens .* the id 0"),
+        ({"model": {"type": "WordLevel", "vocab": {"[UNK]": 2**32 - 1}, "unk_token": "[UNK]"}}, r"ids up to 4,294,967,295"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA99999999"}}, "charsmap .* is damaged"),
+    ],
+)
+def test_files_by_which_the_library_draws_or_dies(changes: dict[str, object], message: str) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    whole = json.loads(tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")).to_str())
+    with pytest.raises(InputError, match=f"not a usable tokenizer.json: .*{message}"):
+        HuggingFaceTokenizer(json.dumps(whole | changes).encode())
+
+
+def test_an_added_token_takes_the_place_of_the_one_with_its_id() -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    whole = json.loads(tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, "b": 1}, unk_token="[UNK]")).to_str())
+    marks = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+    whole["added_tokens"] = [{"id": 1, "content": "a", **marks}]
+    tokenizer = HuggingFaceTokenizer(json.dumps(whole).encode())
+    assert [tokens.strings() for tokens in map(tokenizer.tokenize, Corpus.from_strings(["a"]))] == [[b"a"]]

@@ -132,8 +132,9 @@ std::string format_arpa_lines(View<double> probability, View<double> backoff, Vi
         for (std::size_t j = 0; j < k; ++j) {
             const std::size_t word = words[row * k + j];
             out.push_back(j == 0 ? '\t' : ' ');
-            const auto start = static_cast<std::size_t>(offsets[word]);
-            out.append(reinterpret_cast<const char*>(bytes.data()) + start, static_cast<std::size_t>(offsets[word + 1]) - start);
+            const auto start = static_cast<std::size_t>(offsets[word]), end = static_cast<std::size_t>(offsets[word + 1]);
+            require(start <= end && end <= bytes.size(), "words outside their data");
+            out.append(reinterpret_cast<const char*>(bytes.data()) + start, end - start);
         }
         if (!backoff.empty()) {
             out.push_back('\t');

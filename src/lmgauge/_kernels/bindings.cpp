@@ -4,7 +4,7 @@
 // The kernels write to a vocabulary only when asked to insert.
 VocabularyView vocabulary_view(const ReadVocabulary& v) {
     const auto slots = view(std::get<0>(v));
-    require(std::has_single_bit(slots.size()), "vocabulary slots: a power of two");
+    require(std::has_single_bit(slots.size()) && std::get<1>(v).size() > 0, "vocabulary slots: a power of two; offsets from 0");
     const auto offsets = view(std::get<1>(v));
     const auto bytes = view(std::get<2>(v));
     return {{const_cast<std::uint64_t*>(slots.data()), slots.size()},
@@ -16,7 +16,7 @@ using Vocabulary = std::tuple<MutableArray<std::uint64_t>, MutableArray<std::int
 
 static VocabularyView vocabulary_view(const Vocabulary& v) {
     const auto slots = view(std::get<0>(v));
-    require(std::has_single_bit(slots.size()), "vocabulary slots: a power of two");
+    require(std::has_single_bit(slots.size()) && std::get<1>(v).size() > 0, "vocabulary slots: a power of two; offsets from 0");
     return {slots, view(std::get<1>(v)), view(std::get<2>(v))};
 }
 
@@ -25,6 +25,46 @@ namespace {
 using SegmentArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>>;
 using TokenArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>>;
 
+void check_segments(const SegmentArrays& segments) {
+    const auto& [data, starts, ends] = segments;
+    require(starts.size() == ends.size(), "shapes");
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+        require(0 <= starts.data()[i] && starts.data()[i] <= ends.data()[i] &&
+                    ends.data()[i] <= static_cast<std::int64_t>(data.size()), "segments outside their data");
+    }
+}
+
+// Tokens that were found elsewhere: so many for each segment, each within the data.
+void check_tokens(const SegmentText& text) {
+    std::size_t left = text.token_starts.size();
+    require(text.token_counts.size() == text.starts.size() && left == text.token_ends.size() && left == text.token_spans.size(), "tokens");
+    for (const std::int64_t n : text.token_counts) {
+        require(0 <= n && static_cast<std::size_t>(n) <= left, "tokens");
+        left -= static_cast<std::size_t>(n);
+    }
+    require(left == 0, "tokens");
+    for (std::size_t j = 0; j < text.token_starts.size(); ++j) {
+        require(0 <= text.token_starts[j] && text.token_starts[j] <= text.token_ends[j] &&
+                    text.token_ends[j] <= static_cast<std::int64_t>(text.token_data.size()), "tokens outside their data");
+    }
+}
+
+// Where a call before this one stopped.
+void check_state(const EncodeState& state, const SegmentText& text, TokenMode mode, std::size_t ids) {
+    const auto segments = static_cast<std::int64_t>(text.starts.size());
+    require(0 <= state.segment && state.segment <= segments && -1 <= state.position, "state");
+    require(0 <= state.written && static_cast<std::size_t>(state.written) <= ids && 0 <= state.size, "state");
+    if (mode == TokenMode::given) {
+        std::int64_t before = 0;
+        for (std::size_t s = 0; s < static_cast<std::size_t>(state.segment); ++s) before += text.token_counts[s];
+        require(state.token == before, "state");
+    }
+    if (state.position < 0 || state.segment == segments) return;
+    const auto s = static_cast<std::size_t>(state.segment);
+    const bool given = mode == TokenMode::given;
+    require((given ? 0 : text.starts[s]) <= state.position && state.position <= (given ? text.token_counts[s] : text.ends[s]), "state");
+}
+
 template <class V>
 int run_encode(const SegmentArrays& segments, const TokenArrays& tokens, const V& vocabulary,
                std::tuple<int, int, bool, bool> options, bool insert, MutableArray<std::int64_t> state,
@@ -32,28 +72,18 @@ int run_encode(const SegmentArrays& segments, const TokenArrays& tokens, const V
     const auto& [data, starts, ends] = segments;
     const auto& [token_data, token_starts, token_ends, token_counts, token_spans] = tokens;
     const auto& [mode, reserved, bos, eos] = options;
-    require(state.size() == sizeof(EncodeState) / 8 && starts.size() == ends.size(), "shapes");
+    require(state.size() == sizeof(EncodeState) / 8, "shapes");
+    require(mode >= 0 && mode <= static_cast<int>(TokenMode::given), "how text is cut");
+    check_policy(reserved);
     require((span_ends.size() == 0 || span_ends.size() >= ids.size()) && (lossy.size() == 0 || lossy.size() == starts.size()),
             "output");
-    for (std::size_t i = 0; i < starts.size(); ++i) {
-        require(0 <= starts.data()[i] && starts.data()[i] <= ends.data()[i] &&
-                    ends.data()[i] <= static_cast<std::int64_t>(data.size()), "segments outside their data");
-    }
+    check_segments(segments);
     const SegmentText text{view(data), view(starts), view(ends), view(token_data), view(token_starts), view(token_ends),
                            view(token_counts), view(token_spans)};
-    if (static_cast<TokenMode>(mode) == TokenMode::given) {
-        std::int64_t total = 0;
-        for (const std::int64_t n : text.token_counts) total += n;
-        require(text.token_counts.size() == text.starts.size() && total == static_cast<std::int64_t>(text.token_starts.size()) &&
-                    text.token_starts.size() == text.token_ends.size() && text.token_starts.size() == text.token_spans.size(),
-                "tokens");
-        for (std::size_t j = 0; j < text.token_starts.size(); ++j) {
-            require(0 <= text.token_starts[j] && text.token_starts[j] <= text.token_ends[j] &&
-                        text.token_ends[j] <= static_cast<std::int64_t>(text.token_data.size()), "tokens outside their data");
-        }
-    }
+    if (static_cast<TokenMode>(mode) == TokenMode::given) check_tokens(text);
     EncodeState s;
     std::memcpy(static_cast<void*>(&s), state.data(), sizeof s);
+    check_state(s, text, static_cast<TokenMode>(mode), ids.size());
     const EncodeOptions o{static_cast<TokenMode>(mode), static_cast<ReservedPolicy>(reserved), insert, bos, eos};
     const EncodeStatus status = encode(text, vocabulary_view(vocabulary), o, s, view(ids), view(span_ends), view(lossy));
     std::memcpy(state.data(), &s, sizeof s);
@@ -89,7 +119,7 @@ NB_MODULE(_native, m) {
     // ---- text
     const auto bind_encode = [&](const char* name, auto tag, bool insert) {
         using V = decltype(tag);
-        m.def(name, [insert](const SegmentArrays& segments, const TokenArrays& tokens, const V& vocabulary,
+        def(m, name, [insert](const SegmentArrays& segments, const TokenArrays& tokens, const V& vocabulary,
                              std::tuple<int, int, bool, bool> options, MutableArray<std::int64_t> state,
                              MutableArray<std::uint32_t> ids, MutableArray<std::int64_t> span_ends,
                              MutableArray<std::uint8_t> lossy) {
@@ -99,29 +129,25 @@ NB_MODULE(_native, m) {
     };
     bind_encode("intern_segments", Vocabulary{}, true);
     bind_encode("encode_segments", ReadVocabulary{}, false);
-    m.def("count_text", [](Array<std::uint8_t> data, Array<std::int64_t> starts, Array<std::int64_t> ends) {
-        require(starts.size() == ends.size(), "shapes");
-        for (std::size_t i = 0; i < starts.size(); ++i) {
-            require(0 <= starts.data()[i] && starts.data()[i] <= ends.data()[i] &&
-                        ends.data()[i] <= static_cast<std::int64_t>(data.size()), "segments outside their data");
-        }
+    def(m, "count_text", [](Array<std::uint8_t> data, Array<std::int64_t> starts, Array<std::int64_t> ends) {
+        check_segments({data, starts, ends});
         nb::gil_scoped_release release;
         const TextCounts counts = count_text(view(data), view(starts), view(ends));
         return std::make_tuple(counts.words, counts.characters);
     });
-    m.def("index_vocabulary", [](const Vocabulary& vocabulary, std::int64_t size) {
+    def(m, "index_vocabulary", [](const Vocabulary& vocabulary, std::int64_t size) {
         const VocabularyView v = vocabulary_view(vocabulary);
         require(size >= 0 && static_cast<std::size_t>(size) < v.slots.size() &&
                     static_cast<std::size_t>(size) < v.offsets.size(), "vocabulary size");
         nb::gil_scoped_release release;
         index_vocabulary(v, size);
     });
-    m.def("find_token", [](const ReadVocabulary& vocabulary, Array<std::uint8_t> token) {
+    def(m, "find_token", [](const ReadVocabulary& vocabulary, Array<std::uint8_t> token) {
         return find_token(vocabulary_view(vocabulary), view(token));
     });
 
     // ---- counting
-    m.def("count_level", [](Array<std::uint32_t> ids, Array<std::uint32_t> previous, MutableArray<std::uint32_t> next,
+    def(m, "count_level", [](Array<std::uint32_t> ids, Array<std::uint32_t> previous, MutableArray<std::uint32_t> next,
                             MutableTable table, std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> share,
                             std::uint64_t spill_limit) {
         const auto& [worker, workers, regions] = share;
@@ -134,26 +160,31 @@ NB_MODULE(_native, m) {
         }
         return nb::make_tuple(result.added, to_numpy(std::move(result.spilled)));
     });
-    m.def("count_spilled", [](Array<std::uint32_t> ids, Array<std::uint32_t> previous, MutableArray<std::uint32_t> next,
+    def(m, "count_spilled", [](Array<std::uint32_t> ids, Array<std::uint32_t> previous, MutableArray<std::uint32_t> next,
                               MutableTable table, Array<std::uint64_t> positions) {
+        require(previous.size() == ids.size() && (next.size() == 0 || next.size() == ids.size()), "shapes");
         nb::gil_scoped_release release;
         return count_spilled(view(ids), view(previous), view(next), view(table), view(positions));
     });
-    m.def("sketch_distinct", [](Array<std::uint32_t> ids, std::size_t begin, std::size_t end, int order,
+    def(m, "sketch_distinct", [](Array<std::uint32_t> ids, std::size_t begin, std::size_t end, int order,
                                 MutableArray<std::uint8_t> registers, int index_bits) {
         check_range(begin, end, ids.size());
-        require(order >= 2 && registers.size() == static_cast<std::size_t>(order - 1) << index_bits, "registers");
+        require(order >= 2 && order <= 256 && index_bits >= 1 && index_bits <= 32, "order, bits");
+        require(registers.size() == static_cast<std::size_t>(order - 1) << index_bits, "registers");
         nb::gil_scoped_release release;
         sketch_distinct(view(ids), begin, end, order, view(registers), index_bits);
     });
-    m.def("add_continuations", [](Table table, std::size_t begin, std::size_t end, MutableArray<std::uint32_t> counts) {
+    def(m, "add_continuations", [](Table table, std::size_t begin, std::size_t end, MutableArray<std::uint32_t> counts) {
         check_range(begin, end, table.shape(0));
         nb::gil_scoped_release release;
         add_continuations(view(table), begin, end, view(counts));
     });
-    m.def("adjust_counts", [](MutableTable table, std::size_t begin, std::size_t end, Array<std::uint32_t> continuations,
+    def(m, "adjust_counts", [](MutableTable table, std::size_t begin, std::size_t end, Array<std::uint32_t> continuations,
                               std::uint32_t cutoff, MutableArray<std::uint8_t> dropped, std::uint32_t histogram_size) {
         check_range(begin, end, table.shape(0));
+        check_marks(continuations.size(), table.shape(0));
+        check_marks(dropped.size(), table.shape(0));
+        require(histogram_size < std::uint32_t{1} << 20, "histogram");
         std::vector<std::uint64_t> histogram;
         {
             nb::gil_scoped_release release;
@@ -163,62 +194,65 @@ NB_MODULE(_native, m) {
     });
 
     // ---- estimating
-    m.def("sum_contexts", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped, Discounts discounts,
+    def(m, "sum_contexts", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped, Discounts discounts,
                              std::uint64_t first, MutableSums sums) {
         check_range(begin, end, table.shape(0));
+        check_marks(dropped.size(), table.shape(0));
         const Discounting d = discounting(discounts);
         nb::gil_scoped_release release;
         sum_contexts(view(table), begin, end, view(dropped), d, window(first, sums));
     });
-    m.def("estimate_interpolated", [](MutableTable table, std::size_t begin, std::size_t end, std::uint64_t first, MutableSums sums,
+    def(m, "estimate_interpolated", [](MutableTable table, std::size_t begin, std::size_t end, std::uint64_t first, MutableSums sums,
                                       Discounts discounts, Array<float> unigram, const std::vector<Table>& lower) {
         check_range(begin, end, table.shape(0));
         const Discounting d = discounting(discounts);
         nb::gil_scoped_release release;
         estimate_interpolated(view(table), begin, end, window(first, sums), d, lower_view(unigram, lower));
     });
-    m.def("sum_lower", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped, Array<float> unigram,
+    def(m, "sum_lower", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped, Array<float> unigram,
                           const std::vector<Table>& lower, std::uint64_t first, MutableArray<std::uint64_t> lower_sums,
                           MutableArray<std::uint32_t> types, MutableArray<std::uint32_t> lower_contexts) {
         check_range(begin, end, table.shape(0));
+        check_marks(dropped.size(), table.shape(0));
         require(lower_sums.size() == types.size() && types.size() == lower_contexts.size(), "shapes");
         nb::gil_scoped_release release;
         sum_lower(view(table), begin, end, view(dropped), lower_view(unigram, lower),
                   Followers{first, view(lower_sums), view(types), view(lower_contexts)});
     });
-    m.def("balance_mass", [](MutableSums sums, Array<std::uint32_t> types, std::uint64_t vocabulary_size) {
+    def(m, "balance_mass", [](MutableSums sums, Array<std::uint32_t> types, std::uint64_t vocabulary_size) {
         require(sums.shape(0) == types.size(), "shapes");
         nb::gil_scoped_release release;
         balance_mass(window(0, sums).sums, view(types), vocabulary_size);
     });
-    m.def("estimate_discounted", [](MutableTable table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped,
+    def(m, "estimate_discounted", [](MutableTable table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped,
                                     std::uint64_t first, MutableSums sums, Discounts discounts,
                                     MutableArray<std::uint64_t> kept_sums) {
         check_range(begin, end, table.shape(0));
+        check_marks(dropped.size(), table.shape(0));
         require(kept_sums.size() == sums.shape(0), "shapes");
         const Discounting d = discounting(discounts);
         nb::gil_scoped_release release;
         estimate_discounted(view(table), begin, end, view(dropped), window(first, sums), d, view(kept_sums));
     });
-    m.def("estimate_additive", [](MutableTable table, std::size_t begin, std::size_t end, std::uint64_t first, MutableSums sums,
+    def(m, "estimate_additive", [](MutableTable table, std::size_t begin, std::size_t end, std::uint64_t first, MutableSums sums,
                                   double added, double vocabulary_size) {
         check_range(begin, end, table.shape(0));
         nb::gil_scoped_release release;
         estimate_additive(view(table), begin, end, window(first, sums), added, vocabulary_size);
     });
-    m.def("store_backoffs", [](MutableTable table, std::uint64_t first, MutableSums sums) {
+    def(m, "store_backoffs", [](MutableTable table, std::uint64_t first, MutableSums sums) {
         check_range(first, first + sums.shape(0), table.shape(0));
         nb::gil_scoped_release release;
         store_backoffs(view(table), window(first, sums));
     });
-    m.def("store_unseen", [](MutableTable table, std::uint64_t first, MutableSums sums, double added, double vocabulary_size) {
+    def(m, "store_unseen", [](MutableTable table, std::uint64_t first, MutableSums sums, double added, double vocabulary_size) {
         check_range(first, first + sums.shape(0), table.shape(0));
         nb::gil_scoped_release release;
         store_unseen(view(table), window(first, sums), added, vocabulary_size);
     });
 
     // ---- looking up
-    m.def("score_ids", [](const ModelArrays& arrays, Array<std::uint32_t> ids, std::size_t skip, const Rows& out) {
+    def(m, "score_ids", [](const ModelArrays& arrays, Array<std::uint32_t> ids, std::size_t skip, const Rows& out) {
         const ModelView model = model_view(arrays);
         const EventRows rows{view(std::get<0>(out)), view(std::get<1>(out)), view(std::get<2>(out)), view(std::get<3>(out)),
                              view(std::get<4>(out))};
@@ -230,7 +264,7 @@ NB_MODULE(_native, m) {
         return score_ids(model, view(ids), skip, rows);
     });
 
-    m.def("sum_ids", [](const ModelArrays& arrays, Array<std::uint32_t> ids, const SumArrays& out) {
+    def(m, "sum_ids", [](const ModelArrays& arrays, Array<std::uint32_t> ids, const SumArrays& out) {
         const ModelView model = model_view(arrays);
         nb::gil_scoped_release release;
         for (const std::uint32_t id : view(ids)) require(id < model.words(), "a token id outside the vocabulary");
@@ -238,15 +272,15 @@ NB_MODULE(_native, m) {
     });
 
     // ---- sums
-    m.def("sum_events", [](Array<double> logprob, Array<std::uint8_t> kind, Array<std::uint8_t> context,
+    def(m, "sum_events", [](Array<double> logprob, Array<std::uint8_t> kind, Array<std::uint8_t> context,
                            Array<std::int64_t> segment_events,
                            MutableArray<std::int64_t> high, MutableArray<std::uint64_t> low, MutableArray<std::int64_t> zeros) {
-        std::int64_t total = 0;
+        std::size_t rows = 0;
         for (const std::int64_t n : view(segment_events)) {
-            require(n >= 0, "segment_events");
-            total += n;
+            require(0 <= n && static_cast<std::size_t>(n) <= logprob.size() - rows, "segment_events");
+            rows += static_cast<std::size_t>(n);
         }
-        require(total == static_cast<std::int64_t>(logprob.size()) && kind.size() == logprob.size() &&
+        require(rows == logprob.size() && kind.size() == logprob.size() &&
                     high.size() == segment_events.size() && low.size() == high.size() && zeros.size() == high.size(), "shapes");
         EventSums r;
         {
@@ -254,7 +288,7 @@ NB_MODULE(_native, m) {
             r = sum_events(view(logprob), view(kind), view(context), view(segment_events), view(high), view(low), view(zeros));
         }
         nb::list kinds;
-        for (int k = 0; k < kKinds; ++k) kinds.append(nb::make_tuple(r.sum[k].high, r.sum[k].low, r.events[k], r.zeros[k]));
+        for (std::size_t k = 0; k < kKinds; ++k) kinds.append(nb::make_tuple(r.sum[k].high, r.sum[k].low, r.events[k], r.zeros[k]));
         return nb::make_tuple(kinds, to_numpy(std::vector<std::int64_t>(r.contexts.begin(), r.contexts.end())), r.bad);
     });
 
@@ -273,7 +307,7 @@ NB_MODULE(_native, m) {
     bind_separators(m);
 
     // ---- ARPA
-    m.def("parse_arpa_lines", [](Array<std::uint8_t> data, int order, MutableArray<double> probability, MutableArray<double> backoff,
+    def(m, "parse_arpa_lines", [](Array<std::uint8_t> data, int order, MutableArray<double> probability, MutableArray<double> backoff,
                                  MutableArray<std::int64_t> word_starts, MutableArray<std::int64_t> word_ends) {
         require(order > 0 && probability.size() == backoff.size() && word_starts.size() == word_ends.size() &&
                     word_starts.size() == probability.size() * static_cast<std::size_t>(order), "shapes");
@@ -281,7 +315,7 @@ NB_MODULE(_native, m) {
         const ArpaLines r = parse_arpa_lines(view(data), order, view(probability), view(backoff), view(word_starts), view(word_ends));
         return std::make_tuple(r.lines, r.consumed, r.fault, r.reason);
     });
-    m.def("format_arpa_lines", [](Array<double> probability, Array<double> backoff, Array<std::uint32_t> words, int order,
+    def(m, "format_arpa_lines", [](Array<double> probability, Array<double> backoff, Array<std::uint32_t> words, int order,
                                   Array<std::int64_t> offsets, Array<std::uint8_t> bytes) {
         require(order > 0 && words.size() == probability.size() * static_cast<std::size_t>(order) &&
                     (backoff.size() == 0 || backoff.size() == probability.size()), "shapes");

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "arguments.hpp"
 #include "kernels.hpp"
 #include "texts.hpp"
 
@@ -32,9 +33,7 @@ using MutableSums = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, n
 
 static_assert(std::endian::native == std::endian::little, "lmgauge's files are little-endian");
 
-inline void require(bool condition, const char* what) {
-    if (!condition) throw std::invalid_argument(what);
-}
+static_assert(sizeof(void*) == 8, "lmgauge needs a 64-bit machine: tables of n-grams are larger than 4 GiB");
 
 template <class T>
 View<T> view(const Array<T>& a) { return {a.data(), a.size()}; }
@@ -48,6 +47,8 @@ inline MutableView<Entry> view(const MutableTable& t) {
     require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
     return {reinterpret_cast<Entry*>(t.data()), t.shape(0)};
 }
+// A number for each slot of a table, or none at all.
+inline void check_marks(std::size_t marks, std::size_t slots) { require(marks == 0 || marks == slots, "a mark for each slot"); }
 
 inline void check_range(std::size_t begin, std::size_t end, std::size_t size) { require(begin <= end && end <= size, "range"); }
 
@@ -83,18 +84,28 @@ inline ReferencesView view(const TextsArrays& texts, const Array<std::int64_t>& 
 using LinesArray = nb::ndarray<const std::uint32_t, nb::shape<-1, 16>, nb::c_contig, nb::device::cpu>;
 using MutableLines = nb::ndarray<std::uint32_t, nb::shape<-1, 16>, nb::c_contig, nb::device::cpu>;
 using PackedTable = std::tuple<LinesArray, std::uint64_t, std::uint64_t, bool>;
+inline void check_aligned(const std::uint32_t* lines) {
+    require(reinterpret_cast<std::uintptr_t>(lines) % alignof(Line) == 0, "lines at a multiple of 16 bytes");
+}
+// Slots of parents and words that keys can tell apart.
+inline Scatter scatter_of(std::uint64_t parents, std::uint64_t words) {
+    require(parents < kNone && words < kNone, "slots of parents, and words: fewer than 2^32");
+    const Scatter scatter(parents, words);
+    require(scatter.bits() <= kMostBits, "slots of parents, and words: too many for keys");
+    return scatter;
+}
 inline TableView view(const PackedTable& t) {
     const auto& [lines, parents, words, last] = t;
     require(parents < kNone && words < kNone && TableView::fits(lines.shape(0), parents, words), "a table too small for its keys");
     require(lines.shape(0) < kNone / 2 / 7, "slots: fewer than 2^31");
-    require(reinterpret_cast<std::uintptr_t>(lines.data()) % 16 == 0, "lines at a multiple of 16 bytes");
+    check_aligned(lines.data());
     return {reinterpret_cast<const Line*>(lines.data()), lines.shape(0), parents, words, last};
 }
 
 using ModelArrays = std::tuple<Array<float>, std::vector<PackedTable>, std::tuple<bool, float>>;
 inline ModelView model_view(const ModelArrays& m) {
     const auto& [unigrams, tables, mode] = m;
-    require(tables.size() < 250 && unigrams.size() >= 6 && unigrams.size() % 2 == 0, "model");
+    require(tables.size() < 250 && unigrams.size() >= 6 && unigrams.size() % 2 == 0 && unigrams.size() < kNone, "model");
     ModelView model{view(unigrams), {}, std::get<0>(mode), std::get<1>(mode)};
     for (std::size_t k = 0; k < tables.size(); ++k) {
         model.tables.push_back(view(tables[k]));

@@ -13,7 +13,7 @@ nb::object to_numpy(Bytes&& bytes) {
 }  // namespace
 
 void bind_bleu(nb::module_& m) {
-    m.def("separate_tokens", [](const TextsArrays& texts, int kind, Array<std::uint8_t> classes, std::size_t begin,
+    def(m, "separate_tokens", [](const TextsArrays& texts, int kind, Array<std::uint8_t> classes, std::size_t begin,
                                 std::size_t end) {
         const auto tokens = static_cast<MetricTokens>(kind);
         require(kind >= 0 && kind <= static_cast<int>(MetricTokens::international), "kind of tokens");
@@ -27,7 +27,7 @@ void bind_bleu(nb::module_& m) {
         return nb::make_tuple(to_numpy(std::move(separated.data)), to_numpy(std::move(separated.starts)),
                               to_numpy(std::move(separated.ends)));
     });
-    m.def("bleu_statistics", [](const TextsArrays& hypotheses, const TextsArrays& references, Array<std::int64_t> offsets,
+    def(m, "bleu_statistics", [](const TextsArrays& hypotheses, const TextsArrays& references, Array<std::int64_t> offsets,
                                 std::size_t order, int length, std::size_t begin, std::size_t end,
                                 MutableArray<std::int64_t> out) {
         require(order >= 1 && order <= 64, "order: 1 to 64");

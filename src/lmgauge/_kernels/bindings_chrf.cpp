@@ -12,7 +12,7 @@ void check_lengths(const TextsView& texts) {
 void bind_chrf(nb::module_& m) {
     using Options = std::tuple<int, int, double, bool, bool>;
     using Statistics = nb::ndarray<std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-    m.def("chrf_statistics", [](const TextsArrays& hypotheses, const TextsArrays& references, Array<std::int64_t> offsets,
+    def(m, "chrf_statistics", [](const TextsArrays& hypotheses, const TextsArrays& references, Array<std::int64_t> offsets,
                                 Options options, std::size_t begin, std::size_t end, Statistics out) {
         const auto [char_order, word_order, factor, eps_smoothing, whitespace] = options;
         const TextsView texts = view(hypotheses);

@@ -57,26 +57,26 @@ MutableView<DistributionSums> sums_view(const MutableRows& rows) {
 }  // namespace
 
 void bind_distributions(nb::module_& m) {
-    m.def("index_children", [](const PackedTable& table, MutableArray<std::uint32_t> offsets, MutableArray<std::uint64_t> children) {
+    def(m, "index_children", [](const PackedTable& table, MutableArray<std::uint32_t> offsets, MutableArray<std::uint64_t> children) {
         const TableView packed = view(table);
         require(offsets.size() == std::get<1>(table) + 1, "offsets");
         nb::gil_scoped_release release;
         require(count_entries(packed, 0, packed.rows()).entries == children.size(), "children");
         index_children(packed, view(offsets), {reinterpret_cast<Child*>(children.data()), children.size()});
     });
-    m.def("find_context", [](const ModelArrays& model, Array<std::uint32_t> context, MutableArray<std::uint32_t> slots) {
+    def(m, "find_context", [](const ModelArrays& model, Array<std::uint32_t> context, MutableArray<std::uint32_t> slots) {
         const ModelView v = model_view(model);
         require(slots.size() == v.tables.size(), "slots");
         for (const std::uint32_t id : view(context)) require(id < v.words(), "a token id outside the vocabulary");
         find_context(v, view(context), view(slots));
     });
-    m.def("fill_distributions", [](const Source& source, Contexts contexts, bool logarithms, MutableArray<double> rows) {
+    def(m, "fill_distributions", [](const Source& source, Contexts contexts, bool logarithms, MutableArray<double> rows) {
         const DistributionSource s = view_of(source);
         require(rows.size() == contexts.shape(0) * s.model.words(), "output");
         nb::gil_scoped_release release;
         return fill_distributions(s, contexts_view(contexts, s, contexts.shape(0)), logarithms, view(rows));
     });
-    m.def("rank_words", [](const Source& source, const Order& order, Contexts contexts, Array<std::uint32_t> targets,
+    def(m, "rank_words", [](const Source& source, const Order& order, Contexts contexts, Array<std::uint32_t> targets,
                            MutableArray<std::int64_t> ranks) {
         const DistributionSource s = view_of(source);
         require(targets.size() == ranks.size(), "targets");
@@ -84,7 +84,7 @@ void bind_distributions(nb::module_& m) {
         for (const std::uint32_t id : view(targets)) require(id < s.model.words(), "a token id outside the vocabulary");
         return rank_words(s, order_view(order, s), contexts_view(contexts, s, ranks.size()), view(targets), view(ranks));
     });
-    m.def("top_words", [](const Source& source, const Order& order, Contexts contexts, std::size_t k,
+    def(m, "top_words", [](const Source& source, const Order& order, Contexts contexts, std::size_t k,
                           MutableArray<std::uint32_t> words, MutableArray<double> logarithms) {
         const DistributionSource s = view_of(source);
         require(0 < k && k <= s.model.words() && words.size() == contexts.shape(0) * k && logarithms.size() == words.size(), "output");
@@ -92,10 +92,10 @@ void bind_distributions(nb::module_& m) {
         const auto rows = contexts_view(contexts, s, contexts.shape(0));
         return top_words(s, order_view(order, s), rows, k, view(words), view(logarithms));
     });
-    m.def("sum_distributions", [](const Source& source, Contexts contexts, const Memo& memo, std::size_t used, MutableRows rows) {
+    def(m, "sum_distributions", [](const Source& source, Contexts contexts, const Memo& memo, std::size_t used, MutableRows rows) {
         const DistributionSource s = view_of(source);
         const auto& [numbers, sums] = memo;
-        require(numbers.size() == s.width() + 1 && numbers[0].size() == 2, "memo");
+        require(numbers.size() == s.width() + 1 && numbers[0].size() == 2 && used <= sums.shape(0), "memo");
         SumsMemo known{{}, sums_view(sums), used};
         for (std::size_t k = 0; k < numbers.size(); ++k) {
             require(k == 0 || numbers[k].size() == contexts_of(s.model, k), "memo");
@@ -105,7 +105,7 @@ void bind_distributions(nb::module_& m) {
         const SumsResult result = sum_distributions(s, contexts_view(contexts, s, rows.shape(0)), known, sums_view(rows));
         return std::make_tuple(result.done, known.used, result.largest);
     });
-    m.def("divergences", [](const Source& a, Contexts contexts_a, const Source& b, Contexts contexts_b, MutableArray<double> out) {
+    def(m, "divergences", [](const Source& a, Contexts contexts_a, const Source& b, Contexts contexts_b, MutableArray<double> out) {
         const DistributionSource one = view_of(a), other = view_of(b);
         require(one.model.words() == other.model.words(), "one vocabulary");
         nb::gil_scoped_release release;

@@ -21,7 +21,7 @@ std::function<void()> pause_for(const MutableArray<std::uint8_t>& stop) {
 }  // namespace
 
 void bind_edit_distance(nb::module_& m) {
-    m.def("edit_counts", [](const TextsArrays& references, Array<std::int64_t> offsets, const TextsArrays& hypotheses,
+    def(m, "edit_counts", [](const TextsArrays& references, Array<std::int64_t> offsets, const TextsArrays& hypotheses,
                             int unit, std::size_t begin, std::size_t end, MutableArray<std::int64_t> out,
                             MutableArray<std::uint8_t> stop) {
         const ReferencesView all = view(references, offsets);
@@ -33,7 +33,7 @@ void bind_edit_distance(nb::module_& m) {
         nb::gil_scoped_release release;
         edit_counts(all, texts, as_unit(unit), begin, end, view(out), pause);
     });
-    m.def("edit_operations", [](const TextsArrays& references, const TextsArrays& hypotheses, int unit, std::size_t begin,
+    def(m, "edit_operations", [](const TextsArrays& references, const TextsArrays& hypotheses, int unit, std::size_t begin,
                                 std::size_t end, MutableArray<std::uint8_t> stop) {
         const TextsView one = view(references), other = view(hypotheses);
         require(one.size() == other.size(), "a reference for each hypothesis");

@@ -27,14 +27,14 @@ KenlmLayout layout_of(const Shape& given) {
 }  // namespace
 
 void bind_kenlm(nb::module_& m) {
-    m.def("kenlm_layout", [](Array<std::uint8_t> data) {
+    def(m, "kenlm_layout", [](Array<std::uint8_t> data) {
         const KenlmFile file = open_kenlm(view(data));
         const KenlmShape& shape = file.layout.shape;
         const auto specials = std::make_tuple(file.begin != 0, file.end != 0);
         return std::make_tuple(static_cast<int>(shape.kind), shape.counts, file.has_words, specials, shape.probability_bits,
                                shape.backoff_bits, shape.array_bits, file.bound);
     });
-    m.def("kenlm_words", [](Array<std::uint8_t> data) {
+    def(m, "kenlm_words", [](Array<std::uint8_t> data) {
         KenlmWords words;
         {
             nb::gil_scoped_release release;
@@ -42,7 +42,7 @@ void bind_kenlm(nb::module_& m) {
         }
         return nb::make_tuple(to_numpy(std::move(words.offsets)), to_numpy(std::move(words.bytes)), words.wrong);
     });
-    m.def("score_kenlm", [](Array<std::uint8_t> data, Array<std::uint32_t> ids, std::size_t skip, const KenlmRows& out) {
+    def(m, "score_kenlm", [](Array<std::uint8_t> data, Array<std::uint32_t> ids, std::size_t skip, const KenlmRows& out) {
         const KenlmFile file = open_kenlm(view(data));
         const EventRows rows{view(std::get<0>(out)), view(std::get<1>(out)), view(std::get<2>(out)), view(std::get<3>(out)),
                              view(std::get<4>(out))};
@@ -53,13 +53,13 @@ void bind_kenlm(nb::module_& m) {
         check_ids(file, view(ids), false);
         return score_kenlm(file, view(ids), skip, rows);
     });
-    m.def("sum_kenlm", [](Array<std::uint8_t> data, Array<std::uint32_t> ids, const SumArrays& out) {
+    def(m, "sum_kenlm", [](Array<std::uint8_t> data, Array<std::uint32_t> ids, const SumArrays& out) {
         const KenlmFile file = open_kenlm(view(data));
         nb::gil_scoped_release release;
         check_ids(file, view(ids), false);
         return sum_kenlm(file, view(ids), segment_columns(out, view(ids)));
     });
-    m.def("fill_kenlm", [](Array<std::uint8_t> data, Array<std::uint32_t> contexts, double lowest, MutableArray<double> rows) {
+    def(m, "fill_kenlm", [](Array<std::uint8_t> data, Array<std::uint32_t> contexts, double lowest, MutableArray<double> rows) {
         const KenlmFile file = open_kenlm(view(data));
         require(contexts.size() * file.our_words() == rows.size() * (file.order() - 1) && rows.size() % file.our_words() == 0,
                 "output");
@@ -67,7 +67,7 @@ void bind_kenlm(nb::module_& m) {
         check_ids(file, view(contexts), true);
         fill_kenlm(file, view(contexts), lowest, view(rows));
     });
-    m.def("list_kenlm", [](Array<std::uint8_t> data, unsigned order, MutableArray<std::uint32_t> words,
+    def(m, "list_kenlm", [](Array<std::uint8_t> data, unsigned order, MutableArray<std::uint32_t> words,
                            MutableArray<float> probability, MutableArray<float> backoff) {
         const KenlmFile file = open_kenlm(view(data));
         require(is_trie(file.layout.shape.kind) && 1 <= order && order <= file.order(), "order");
@@ -76,13 +76,13 @@ void bind_kenlm(nb::module_& m) {
         nb::gil_scoped_release release;
         list_kenlm(file, order, view(words), view(probability), view(backoff));
     });
-    m.def("checksum_bytes", [](Array<std::uint8_t> data) {
+    def(m, "checksum_bytes", [](Array<std::uint8_t> data) {
         nb::gil_scoped_release release;
         return checksum_bytes(view(data));
     });
 
     // ---- writing
-    m.def("hash_kenlm_words", [](Array<std::int64_t> offsets, Array<std::uint8_t> bytes, MutableArray<std::uint64_t> hashes) {
+    def(m, "hash_kenlm_words", [](Array<std::int64_t> offsets, Array<std::uint8_t> bytes, MutableArray<std::uint64_t> hashes) {
         require(offsets.size() == hashes.size() + 1, "shapes");
         for (std::size_t i = 0; i < hashes.size(); ++i) {
             require(0 <= offsets.data()[i] && offsets.data()[i] <= offsets.data()[i + 1] &&
@@ -91,7 +91,7 @@ void bind_kenlm(nb::module_& m) {
             hashes.data()[i] = hash_kenlm_word(bytes.data() + offsets.data()[i], size);
         }
     });
-    m.def("plan_kenlm", [](const Shape& shape) {
+    def(m, "plan_kenlm", [](const Shape& shape) {
         const KenlmLayout layout = layout_of(shape);
         std::vector<std::tuple<std::uint64_t, std::uint64_t>> levels;
         for (const KenlmLevel& level : layout.levels) {
@@ -101,12 +101,12 @@ void bind_kenlm(nb::module_& m) {
                                                 layout.vocabulary_buckets};
         return std::make_tuple(places, levels);
     });
-    m.def("write_kenlm_header", [](const Shape& shape, MutableArray<std::uint8_t> header) {
+    def(m, "write_kenlm_header", [](const Shape& shape, MutableArray<std::uint8_t> header) {
         const KenlmLayout layout = layout_of(shape);
         require(header.size() == kenlm_header_size(layout.shape.order()), "header");
         write_kenlm_header(layout.shape, view(header));
     });
-    m.def("join_words", [](Array<std::int64_t> offsets, Array<std::uint8_t> bytes, Array<std::uint32_t> order) {
+    def(m, "join_words", [](Array<std::int64_t> offsets, Array<std::uint8_t> bytes, Array<std::uint32_t> order) {
         std::string out;
         for (const std::uint32_t word : view(order)) {
             require(word + std::size_t{1} < offsets.size(), "a word outside the vocabulary");
@@ -117,17 +117,17 @@ void bind_kenlm(nb::module_& m) {
         }
         return nb::bytes(out.data(), out.size());
     });
-    m.def("log10_of", [](Array<float> linear, MutableArray<float> log10) {
+    def(m, "log10_of", [](Array<float> linear, MutableArray<float> log10) {
         require(linear.size() == log10.size(), "shapes");
         nb::gil_scoped_release release;
         log10_of(view(linear), view(log10));
     });
-    m.def("combine_kenlm", [](Array<std::uint64_t> keys, Array<std::uint32_t> words, MutableArray<std::uint64_t> longer) {
+    def(m, "combine_kenlm", [](Array<std::uint64_t> keys, Array<std::uint32_t> words, MutableArray<std::uint64_t> longer) {
         require(keys.size() == words.size() && keys.size() == longer.size(), "shapes");
         nb::gil_scoped_release release;
         for (std::size_t i = 0; i < keys.size(); ++i) longer.data()[i] = combine_kenlm(keys.data()[i], words.data()[i]);
     });
-    m.def("fill_probing", [](MutableArray<std::uint8_t> table, Array<std::uint64_t> keys, Array<std::uint32_t> values, std::size_t width,
+    def(m, "fill_probing", [](MutableArray<std::uint8_t> table, Array<std::uint64_t> keys, Array<std::uint32_t> values, std::size_t width,
                              std::tuple<std::uint64_t, std::uint64_t> range) {
         require(1 <= width && width <= 2 && values.size() == keys.size() * width, "values");
         const std::size_t buckets = table.size() / (8 + 4 * width);
@@ -140,14 +140,14 @@ void bind_kenlm(nb::module_& m) {
         }
         return to_numpy(std::move(left));
     });
-    m.def("sort_extensions", [](Array<std::uint32_t> suffixes, Array<std::uint32_t> words, MutableArray<std::uint64_t> ends,
+    def(m, "sort_extensions", [](Array<std::uint32_t> suffixes, Array<std::uint32_t> words, MutableArray<std::uint64_t> ends,
                                 MutableArray<std::uint32_t> places) {
         require(suffixes.size() == words.size() && words.size() == places.size(), "shapes");
         nb::gil_scoped_release release;
         for (const std::uint32_t suffix : view(suffixes)) require(suffix < ends.size(), "a suffix outside the order below");
         sort_extensions(view(suffixes), view(words), view(ends), view(places));
     });
-    m.def("pack_level", [](const Shape& shape, unsigned order, Array<std::uint32_t> words, Array<std::uint64_t> values,
+    def(m, "pack_level", [](const Shape& shape, unsigned order, Array<std::uint32_t> words, Array<std::uint64_t> values,
                            Array<std::uint64_t> next, MutableArray<std::uint8_t> part) {
         const KenlmLayout layout = layout_of(shape);
         require(is_trie(layout.shape.kind) && order >= 2 && order <= layout.shape.order(), "order");
@@ -164,11 +164,11 @@ void bind_kenlm(nb::module_& m) {
         }
         pack_level(level, layout.shape.array_bits, view(words), view(values), view(next), view(part));
     });
-    m.def("center_bins", [](Array<float> sorted, MutableArray<float> centers) {
+    def(m, "center_bins", [](Array<float> sorted, MutableArray<float> centers) {
         nb::gil_scoped_release release;
         center_bins(view(sorted), view(centers));
     });
-    m.def("encode_bins", [](Array<float> values, Array<float> centers, std::size_t reserved, MutableArray<std::uint32_t> codes) {
+    def(m, "encode_bins", [](Array<float> values, Array<float> centers, std::size_t reserved, MutableArray<std::uint32_t> codes) {
         require(values.size() == codes.size() && centers.size() > reserved, "shapes");
         nb::gil_scoped_release release;
         encode_bins(view(values), view(centers), reserved, view(codes));

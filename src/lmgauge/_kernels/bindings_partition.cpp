@@ -21,9 +21,9 @@ nb::list lists(std::vector<std::vector<T>>&& streams) {
 
 template <class T>
 void bind_route(nb::module_& m) {
-    m.def("route_values", [](Array<std::uint32_t> ids, std::size_t order, std::size_t lower, Array<std::uint8_t> fresh,
+    def(m, "route_values", [](Array<std::uint32_t> ids, std::size_t order, std::size_t lower, Array<std::uint8_t> fresh,
                              const std::vector<Array<T>>& values, bool back) {
-        require(2 <= lower && lower < order && ids.size() == fresh.size() + order + 1, "orders, and a chunk as long as its marks");
+        require(2 <= lower && lower < order && order < kNothingNew && ids.size() == fresh.size() + order + 1, "orders, and a chunk as long as its marks");
         const Streams<T> streams = views(values);
         std::vector<std::vector<T>> routed;
         {
@@ -57,17 +57,17 @@ void bind_partition(nb::module_& m) {
             require(2 <= order && order <= self.order(), "order");
             return self.rows(order);
         })
-        .def("take", [](PartitionCounter& self, std::size_t order, MutableArray<std::uint32_t> parents,
+        .def("take", checked([](PartitionCounter& self, std::size_t order, MutableArray<std::uint32_t> parents,
                         MutableArray<std::uint32_t> words, MutableArray<std::uint32_t> counts) {
             require(2 <= order && order <= self.order(), "order");
             const std::size_t n = self.rows(order);
             require(parents.size() == n && words.size() == n && counts.size() == n, "shapes");
             nb::gil_scoped_release release;
             self.take(order, view(parents), view(words), view(counts));
-        });
-    m.def("route_requests", [](Array<std::uint32_t> ids, std::size_t order, const std::vector<Array<std::uint8_t>>& fresh,
+        }));
+    def(m, "route_requests", [](Array<std::uint32_t> ids, std::size_t order, const std::vector<Array<std::uint8_t>>& fresh,
                                const std::vector<Array<std::uint32_t>>& rows) {
-        require(2 <= order && fresh.size() == rows.size(), "streams");
+        require(2 <= order && order < kNothingNew && fresh.size() == rows.size(), "streams");
         const Streams<std::uint8_t> news = views(fresh);
         const Streams<std::uint32_t> suffixes = views(rows);
         Requests requests;
@@ -82,7 +82,7 @@ void bind_partition(nb::module_& m) {
     bind_route<std::uint8_t>(m);
     bind_route<std::uint32_t>(m);
     bind_route<std::uint64_t>(m);
-    m.def("count_rows", [](Array<std::uint32_t> rows, MutableArray<std::uint32_t> counts) {
+    def(m, "count_rows", [](Array<std::uint32_t> rows, MutableArray<std::uint32_t> counts) {
         nb::gil_scoped_release release;
         for (const std::uint32_t row : view(rows)) require(row < counts.size(), "a row out of range");
         count_rows(view(rows), view(counts));

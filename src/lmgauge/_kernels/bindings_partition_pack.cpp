@@ -35,12 +35,14 @@ void stage_rows_into(const PartitionRows& rows, Bounds bounds, const PartsArrays
     require(sizes.size() > 0 && sizes.size() <= kMostBuckets && staged.shape(0) % sizes.size() == 0, "parts");
     const PartsOf<Record> view_of{{reinterpret_cast<Record*>(staged.data()), staged.shape(0)}, view(sizes)};
     const auto [parents, words] = bounds;
+    const Scatter scatter = scatter_of(parents, words);
     nb::gil_scoped_release release;
-    stage_rows(rows, Scatter(parents, words), parents, words, view_of, buckets);
+    stage_rows(rows, scatter, parents, words, view_of, buckets);
 }
 
 MutableView<Line> lines_of(const Bucket& bucket, const MutableLines& lines) {
-    require(lines.shape(0) == bucket.lines() && reinterpret_cast<std::uintptr_t>(lines.data()) % 16 == 0, "lines of the bucket");
+    require(lines.shape(0) == bucket.lines(), "lines of the bucket");
+    check_aligned(lines.data());
     return {reinterpret_cast<Line*>(lines.data()), lines.shape(0)};
 }
 
@@ -50,12 +52,12 @@ void check_homes(const Bucket& bucket, std::size_t counts, std::size_t cursors) 
 
 void bind_rows(nb::module_& m) {
     m.attr("MOST_BUCKETS") = kMostBuckets;
-    m.def("mark_longer", [](Array<std::uint32_t> parents, Array<std::uint8_t> dropped, MutableArray<std::uint8_t> longer) {
+    def(m, "mark_longer", [](Array<std::uint32_t> parents, Array<std::uint8_t> dropped, MutableArray<std::uint8_t> longer) {
         require(dropped.size() == 0 || dropped.size() == parents.size(), "dropped");
         nb::gil_scoped_release release;
         mark_longer(view(parents), view(dropped), view(longer));
     });
-    m.def("stage_rows", [](const Columns& columns, const Marks& marks, Bounds bounds, const PartsArrays& parts,
+    def(m, "stage_rows", [](const Columns& columns, const Marks& marks, Bounds bounds, const PartsArrays& parts,
                            MutableArray<std::uint8_t> buckets) {
         const PartitionRows rows{view(std::get<0>(columns)), view(std::get<1>(columns)), view(std::get<2>(columns)),
                                  view(std::get<3>(columns)), view(std::get<0>(marks)), view(std::get<1>(marks)),
@@ -68,7 +70,7 @@ void bind_rows(nb::module_& m) {
         require(buckets.size() == 0 || buckets.size() == n, "buckets");
         (last ? stage_rows_into<LastNgram> : stage_rows_into<MiddleNgram>)(rows, bounds, parts, view(buckets));
     });
-    m.def("replay_slots", [](Array<std::uint8_t> buckets, const std::vector<Array<std::uint32_t>>& streams,
+    def(m, "replay_slots", [](Array<std::uint8_t> buckets, const std::vector<Array<std::uint32_t>>& streams,
                              MutableArray<std::uint32_t> slots) {
         require(slots.size() == buckets.size(), "slots");
         std::vector<View<std::uint32_t>> views;
@@ -82,27 +84,27 @@ void bind_rows(nb::module_& m) {
 
 void bind_partition_pack(nb::module_& m) {
     bind_rows(m);
-    m.def("count_homes", [](const BucketArrays& arrays, const RecordsArray& ngrams, MutableArray<std::uint8_t> counts) {
+    def(m, "count_homes", [](const BucketArrays& arrays, const RecordsArray& ngrams, MutableArray<std::uint8_t> counts) {
         const Bucket bucket = bucket_view(arrays);
         check_homes(bucket, counts.size(), bucket.homes);
         nb::gil_scoped_release release;
         bucket.table.last ? count_homes(bucket, records<LastNgram>(ngrams), view(counts))
                           : count_homes(bucket, records<MiddleNgram>(ngrams), view(counts));
     });
-    m.def("measure_homes", [](const BucketArrays& arrays, Array<std::uint8_t> counts) {
+    def(m, "measure_homes", [](const BucketArrays& arrays, Array<std::uint8_t> counts) {
         const Bucket bucket = bucket_view(arrays);
         check_homes(bucket, counts.size(), bucket.homes);
         const Measured r = measure_homes(bucket, view(counts));
         return std::make_tuple(r.free, r.limit);
     });
-    m.def("open_homes", [](const BucketArrays& arrays, Array<std::uint8_t> counts, std::uint64_t start,
+    def(m, "open_homes", [](const BucketArrays& arrays, Array<std::uint8_t> counts, std::uint64_t start,
                            MutableArray<std::uint32_t> cursors) {
         const Bucket bucket = bucket_view(arrays);
         check_homes(bucket, counts.size(), cursors.size());
         nb::gil_scoped_release release;
         open_homes(bucket, view(counts), start, view(cursors));
     });
-    m.def("write_ngrams", [](const BucketArrays& arrays, const RecordsArray& ngrams, MutableArray<std::uint32_t> cursors,
+    def(m, "write_ngrams", [](const BucketArrays& arrays, const RecordsArray& ngrams, MutableArray<std::uint32_t> cursors,
                              const MutableLines& lines) {
         const Bucket bucket = bucket_view(arrays);
         check_homes(bucket, bucket.homes, cursors.size());
@@ -111,7 +113,7 @@ void bind_partition_pack(nb::module_& m) {
         bucket.table.last ? write_ngrams(bucket, records<LastNgram>(ngrams), view(cursors), all)
                           : write_ngrams(bucket, records<MiddleNgram>(ngrams), view(cursors), all);
     });
-    m.def("sort_homes", [](const BucketArrays& arrays, Array<std::uint8_t> counts, MutableArray<std::uint32_t> cursors,
+    def(m, "sort_homes", [](const BucketArrays& arrays, Array<std::uint8_t> counts, MutableArray<std::uint32_t> cursors,
                            const MutableLines& lines, MutableArray<std::int8_t> shifts) {
         const Bucket bucket = bucket_view(arrays);
         check_homes(bucket, counts.size(), cursors.size());
@@ -121,7 +123,7 @@ void bind_partition_pack(nb::module_& m) {
         const Sorted r = sort_homes(bucket, view(counts), view(cursors), all, view(shifts));
         return std::make_tuple(r.twice, r.blanks);
     });
-    m.def("list_slots", [](const BucketArrays& arrays, const RecordsArray& ngrams, MutableArray<std::uint32_t> cursors,
+    def(m, "list_slots", [](const BucketArrays& arrays, const RecordsArray& ngrams, MutableArray<std::uint32_t> cursors,
                            Array<std::int8_t> shifts, MutableArray<std::uint32_t> slots) {
         const Bucket bucket = bucket_view(arrays);
         check_homes(bucket, bucket.homes, cursors.size());
@@ -129,7 +131,8 @@ void bind_partition_pack(nb::module_& m) {
         nb::gil_scoped_release release;
         list_slots(bucket, records<MiddleNgram>(ngrams), view(cursors), view(shifts), view(slots));
     });
-    m.def("digest_lines", [](const LinesArray& lines, std::uint64_t row) {
+    def(m, "digest_lines", [](const LinesArray& lines, std::uint64_t row) {
+        check_aligned(lines.data());
         nb::gil_scoped_release release;
         return digest_lines({reinterpret_cast<const Line*>(lines.data()), lines.shape(0)}, row);
     });

@@ -248,6 +248,10 @@ nb::object BoundReader::score_lines(nb::list texts) const {
             EncodeState encoding;
             clean = encode(segments, words_, options, encoding, ids, {}, {}) == EncodeStatus::done;
             const auto tokens = static_cast<std::size_t>(encoding.written);
+            // A vocabulary in which a word has the id of <s> would make more sentences of these than there are.
+            const auto begun = static_cast<std::size_t>(std::count(ids.begin(), ids.begin() + encoding.written, kBos));
+            clean = clean && begun == n;
+            if (!clean) break;
             logprob.resize(written + tokens);
             const MutableView<double> rows = MutableView<double>(logprob).subspan(written);
             logprob.resize(written + reader_->score(View<std::uint32_t>(ids).first(tokens), {rows, matched, events, kind, {}}));
@@ -341,7 +345,11 @@ using MutableCells = nb::ndarray<std::uint64_t, nb::ndim<2>, nb::c_contig, nb::d
 
 const Cell* cells_of(const Cells& c) { return reinterpret_cast<const Cell*>(c.data()); }
 
-bool is_true(nb::handle value) { return PyObject_IsTrue(value.ptr()) == 1; }
+bool is_true(nb::handle value) {
+    const int truth = PyObject_IsTrue(value.ptr());
+    if (truth < 0) throw nb::python_error();
+    return truth == 1;
+}
 
 struct KenlmCalls {
     nb::object owner;    // the reader lives in it
@@ -399,22 +407,22 @@ void bind_reader(nb::module_& m) {
             }
             return to_numpy(std::move(cells));
         })
-        .def("unpack", [](const BoundReader& r, Cells cells, std::size_t i) {
+        .def("unpack", checked([](const BoundReader& r, Cells cells, std::size_t i) {
             require(cells.shape(1) == r.reader().order() && i < cells.shape(0), "cells");
             const Cell* const one = cells_of(cells) + i * cells.shape(1);
             require(r.reader().sound(one), "states that no step leads to");
             State state(r.owner(), cells.shape(1));
             std::copy_n(one, cells.shape(1), state.cells());
             return state;
-        })
-        .def("step_batch", [](const BoundReader& r, Cells from, Array<std::uint32_t> words, MutableCells to,
+        }))
+        .def("step_batch", checked([](const BoundReader& r, Cells from, Array<std::uint32_t> words, MutableCells to,
                               MutableArray<double> logprob) {
             const std::size_t n = words.size(), order = r.reader().order();
             require(from.shape(0) == n && to.shape(0) == n && logprob.size() == n && from.shape(1) == order && to.shape(1) == order,
                     "shapes");
             nb::gil_scoped_release release;
             r.step_all({cells_of(from), n * order}, view(words), {reinterpret_cast<Cell*>(to.data()), n * order}, view(logprob));
-        })
+        }))
         .def("score_lines", &BoundReader::score_lines)
         .def("score_line", &BoundReader::score_line);
     // KenLM's calls on a reader: `lmgauge.compat.kenlm` derives from it, so that a call does not cost a second one.
@@ -439,13 +447,16 @@ void bind_reader(nb::module_& m) {
         });
     using Options = std::tuple<int, int, bool, nb::object>;
     const auto options_of = [](const Options& o) {
+        // What was cut elsewhere (`given`) comes as words, one by one.
+        require(std::get<0>(o) >= -1 && std::get<0>(o) < static_cast<int>(TokenMode::given), "how text is cut");
+        check_policy(std::get<1>(o));
         return ReaderOptions{std::get<0>(o), static_cast<ReservedPolicy>(std::get<1>(o)), std::get<2>(o), std::get<3>(o)};
     };
-    m.def("read_tables", [=](const ModelArrays& model, ReadVocabulary vocabulary, const Options& options) {
+    def(m, "read_tables", [=](const ModelArrays& model, ReadVocabulary vocabulary, const Options& options) {
         return BoundReader(read_tables(model_view(model)), std::make_shared<const ModelArrays>(model), std::move(vocabulary),
                            options_of(options));
     });
-    m.def("read_kenlm", [=](Array<std::uint8_t> data, ReadVocabulary vocabulary, const Options& options) {
+    def(m, "read_kenlm", [=](Array<std::uint8_t> data, ReadVocabulary vocabulary, const Options& options) {
         return BoundReader(read_kenlm(open_kenlm(view(data))), std::make_shared<const Array<std::uint8_t>>(data),
                            std::move(vocabulary), options_of(options));
     });

@@ -9,6 +9,9 @@
 
 using ReadVocabulary = std::tuple<Array<std::uint64_t>, Array<std::int64_t>, Array<std::uint8_t>>;
 VocabularyView vocabulary_view(const ReadVocabulary& v);
+inline void check_policy(int reserved) {
+    require(reserved >= 0 && reserved <= static_cast<int>(ReservedPolicy::ordinary), "what reserved words mean");
+}
 
 // Of one model. Most have few orders, so that most states need no memory of their own.
 class State {

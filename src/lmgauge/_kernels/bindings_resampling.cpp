@@ -2,13 +2,13 @@
 
 void bind_resampling(nb::module_& m) {
     using MutableCounts = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-    m.def("sign_flip_sums", [](Array<double> values, std::uint64_t seed, std::uint64_t first, MutableArray<double> sums) {
+    def(m, "sign_flip_sums", [](Array<double> values, std::uint64_t seed, std::uint64_t first, MutableArray<double> sums) {
         nb::gil_scoped_release release;
         sign_flip_sums(view(values), seed, first, view(sums));
     });
     using Rows = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
     using MutableRows = nb::ndarray<std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-    m.def("coin_sums", [](Array<std::uint64_t> bits, std::uint64_t first, Rows values, MutableRows sums) {
+    def(m, "coin_sums", [](Array<std::uint64_t> bits, std::uint64_t first, Rows values, MutableRows sums) {
         const std::size_t rows = values.shape(0), width = values.shape(1), trials = sums.shape(0);
         require(rows > 0 && width > 0 && sums.shape(1) == width, "columns");
         // The last group of eight coins may reach into the word behind the last bit.
@@ -17,9 +17,10 @@ void bind_resampling(nb::module_& m) {
         nb::gil_scoped_release release;
         coin_sums(view(bits), first, {values.data(), values.size()}, width, {sums.data(), sums.size()});
     });
-    m.def("draw_counts", [](MutableArray<std::uint64_t> state, MutableCounts counts) {
+    def(m, "draw_counts", [](MutableArray<std::uint64_t> state, MutableCounts counts) {
         const std::size_t n = counts.shape(1);
-        require(state.size() == 6, "the state of a generator is six numbers");
+        // With an even increment the generator may give one number for ever.
+        require(state.size() == 6 && state.data()[3] % 2 == 1, "the state of a generator is six numbers, the increment odd");
         require(n > 0 && n <= 0xFFFFFFFFu, "between 1 and 2^32 - 1 things to draw");
         nb::gil_scoped_release release;
         std::uint64_t* s = state.data();

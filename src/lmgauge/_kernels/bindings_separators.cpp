@@ -45,7 +45,7 @@ nb::tuple as_tuple(SeparatorsFound&& listed) {
 }  // namespace
 
 void bind_separators(nb::module_& m) {
-    m.def("score_separators", [](const RowsArrays& rows, const RulesArrays& rules, Array<std::int32_t> row_of_context,
+    def(m, "score_separators", [](const RowsArrays& rows, const RulesArrays& rules, Array<std::int32_t> row_of_context,
                                  Array<double> table, MutableArray<double> logprob) {
         const SeparatorRules r = rules_view(rules);
         const std::size_t columns = r.offsets.size();
@@ -61,7 +61,7 @@ void bind_separators(nb::module_& m) {
         }
         return as_tuple(std::move(listed));
     });
-    m.def("find_separators", [](const RowsArrays& rows, const RulesArrays& rules, MutableArray<std::int32_t> context,
+    def(m, "find_separators", [](const RowsArrays& rows, const RulesArrays& rules, MutableArray<std::int32_t> context,
                                 MutableArray<std::int32_t> which) {
         const SeparatorRules r = rules_view(rules);
         SeparatorsFound listed;
@@ -73,7 +73,7 @@ void bind_separators(nb::module_& m) {
         }
         return as_tuple(std::move(listed));
     });
-    m.def("place_separators", [](const RowsArrays& rows, const RulesArrays& rules, MutableArray<std::int64_t> context,
+    def(m, "place_separators", [](const RowsArrays& rows, const RulesArrays& rules, MutableArray<std::int64_t> context,
                                  MutableArray<std::int64_t> begins, MutableArray<std::int64_t> lengths, MutableArray<std::uint8_t> scored) {
         const SeparatorRules r = rules_view(rules);
         nb::gil_scoped_release release;

@@ -18,9 +18,10 @@ Parts parts_view(const PartsArrays& parts) {
 }
 
 Below below_view(const std::vector<MutableLines>& below, std::uint64_t parents) {
-    if (below.empty()) return {nullptr};
+    if (below.empty()) return {nullptr, 0};
     require(below[0].shape(0) * MiddleLine::kWidth == parents, "the table below");
-    return {reinterpret_cast<Line*>(below[0].data())};
+    check_aligned(below[0].data());
+    return {reinterpret_cast<Line*>(below[0].data()), parents};
 }
 
 void check_parts(const Parts& parts, std::size_t first, std::size_t last) {
@@ -33,7 +34,7 @@ void check_parts(const Parts& parts, std::size_t first, std::size_t last) {
 void bind_tables(nb::module_& m) {
     m.attr("SPARE_LINES") = kSpareLines;
     m.attr("LEAST_HOME_BITS") = kLeastHomeBits;
-    m.def("stage_table", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped,
+    def(m, "stage_table", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped,
                             Array<std::uint32_t> parent_slots, Bounds bounds, const std::vector<MutableLines>& below,
                             const PartsArrays& parts) {
         check_range(begin, end, table.shape(0));
@@ -41,10 +42,11 @@ void bind_tables(nb::module_& m) {
         const auto& [parents, words] = bounds;
         const Below lower = below_view(below, parents);
         const auto entries = view(table);
+        const Scatter scatter = scatter_of(parents, words);
         nb::gil_scoped_release release;
-        stage_table(entries, begin, end, view(dropped), view(parent_slots), Scatter(parents, words), lower, parts_view(parts));
+        stage_table(entries, begin, end, view(dropped), view(parent_slots), scatter, lower, parts_view(parts));
     });
-    m.def("stage_columns", [](const Columns& ngrams, std::size_t begin, std::size_t end, Bounds bounds,
+    def(m, "stage_columns", [](const Columns& ngrams, std::size_t begin, std::size_t end, Bounds bounds,
                               const std::vector<MutableLines>& below, const PartsArrays& parts) {
         const NgramColumns columns{view(std::get<0>(ngrams)), view(std::get<1>(ngrams)), view(std::get<2>(ngrams)),
                                    view(std::get<3>(ngrams))};
@@ -53,13 +55,14 @@ void bind_tables(nb::module_& m) {
         require(columns.words.size() == n && columns.probabilities.size() == n && columns.weights.size() == n, "columns");
         const auto& [parents, words] = bounds;
         const Below lower = below_view(below, parents);
+        const Scatter scatter = scatter_of(parents, words);
         nb::gil_scoped_release release;
         for (std::size_t i = begin; i < end; ++i) {
             require(columns.parents[i] < parents && columns.words[i] < words, "a parent or a word out of range");
         }
-        stage_columns(columns, begin, end, Scatter(parents, words), lower, parts_view(parts));
+        stage_columns(columns, begin, end, scatter, lower, parts_view(parts));
     });
-    m.def("sort_parts", [](const PackedTable& table, const PartsArrays& parts, std::size_t first, std::size_t last,
+    def(m, "sort_parts", [](const PackedTable& table, const PartsArrays& parts, std::size_t first, std::size_t last,
                            MutableArray<std::uint64_t> frees) {
         const Parts p = parts_view(parts);
         require(frees.size() == p.sizes.size(), "frees");
@@ -67,7 +70,7 @@ void bind_tables(nb::module_& m) {
         nb::gil_scoped_release release;
         sort_parts(view(table), p, first, last, view(frees));
     });
-    m.def("place_parts", [](const MutableLines& lines, Bounds bounds, bool highest, const PartsArrays& parts, std::size_t first,
+    def(m, "place_parts", [](const MutableLines& lines, Bounds bounds, bool highest, const PartsArrays& parts, std::size_t first,
                             std::size_t last, Array<std::uint64_t> starts, bool marked, MutableArray<std::uint32_t> slots) {
         const Parts p = parts_view(parts);
         check_parts(p, first, last);
@@ -83,14 +86,14 @@ void bind_tables(nb::module_& m) {
         const Placed r = place_parts(table, all, p, first, last, view(starts), marked, view(slots));
         return std::make_tuple(r.twice, r.far);
     });
-    m.def("count_entries", [](const PackedTable& table, std::size_t begin, std::size_t end) {
+    def(m, "count_entries", [](const PackedTable& table, std::size_t begin, std::size_t end) {
         const TableView packed = view(table);
         check_range(begin, end, packed.rows());
         nb::gil_scoped_release release;
         const EntryCounts r = count_entries(packed, begin, end);
         return std::make_tuple(r.entries, r.blanks);
     });
-    m.def("list_entries", [](const PackedTable& table, std::size_t begin, std::size_t end, const MutableColumns& out) {
+    def(m, "list_entries", [](const PackedTable& table, std::size_t begin, std::size_t end, const MutableColumns& out) {
         const TableView packed = view(table);
         check_range(begin, end, packed.rows());
         const EntryColumns columns{view(std::get<0>(out)), view(std::get<1>(out)), view(std::get<2>(out)), view(std::get<3>(out)),
@@ -101,21 +104,21 @@ void bind_tables(nb::module_& m) {
                     columns.probabilities.size() == n && columns.weights.size() == n, "columns");
         list_entries(packed, begin, end, columns);
     });
-    m.def("check_lines", [](const PackedTable& table, std::size_t begin, std::size_t end) {
+    def(m, "check_lines", [](const PackedTable& table, std::size_t begin, std::size_t end) {
         const TableView packed = view(table);
         check_range(begin, end, packed.rows());
         nb::gil_scoped_release release;
         const TableCheck r = check_lines(packed, begin, end, std::get<1>(table), std::get<2>(table));
         return std::make_tuple(r.checksum, r.bad);
     });
-    m.def("find_ngrams", [](const PackedTable& table, Array<std::uint32_t> parents, Array<std::uint32_t> words,
+    def(m, "find_ngrams", [](const PackedTable& table, Array<std::uint32_t> parents, Array<std::uint32_t> words,
                             MutableArray<std::uint32_t> slots) {
         require(parents.size() == slots.size() && words.size() == slots.size(), "shapes");
         const TableView packed = view(table);
         nb::gil_scoped_release release;
         find_ngrams(packed, view(parents), view(words), view(slots));
     });
-    m.def("entry_values", [](const PackedTable& table, Array<std::uint32_t> slots, MutableArray<float> probabilities,
+    def(m, "entry_values", [](const PackedTable& table, Array<std::uint32_t> slots, MutableArray<float> probabilities,
                              MutableArray<float> weights) {
         require(probabilities.size() == slots.size() && weights.size() == slots.size(), "shapes");
         const TableView packed = view(table);

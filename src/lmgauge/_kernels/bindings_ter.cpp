@@ -3,7 +3,7 @@
 
 void bind_ter(nb::module_& m) {
     using Statistics = nb::ndarray<std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-    m.def("ter_statistics", [](const TextsArrays& hypotheses, const TextsArrays& references, Array<std::int64_t> offsets,
+    def(m, "ter_statistics", [](const TextsArrays& hypotheses, const TextsArrays& references, Array<std::int64_t> offsets,
                                std::size_t begin, std::size_t end, Statistics out) {
         const TextsView texts = view(hypotheses);
         const ReferencesView all = view(references, offsets);

@@ -118,10 +118,12 @@ std::uint64_t count_spilled(View<std::uint32_t> ids, View<std::uint32_t> previou
     std::uint64_t added = 0;
     for (const std::uint64_t position : positions) {
         const auto i = static_cast<std::size_t>(position);
+        require(i > 0 && i < ids.size(), "a position outside the text");
         const std::uint64_t key = make_key(previous[i - 1], ids[i]);
         const std::size_t home = home_slot(key, table.size() / kLine);
         const std::size_t slot = seek_around(table.data(), key, home, table.size());
         Entry& entry = table[slot];
+        require(entry.key == 0 || plain(entry.key) == key, "a table without room");
         if (entry.key == 0) {
             mark_passed(table.data(), home, slot, table.size());
             entry.key = key;
@@ -164,16 +166,18 @@ void add_continuations(View<Entry> table, std::size_t begin, std::size_t end, Mu
     for (std::size_t slot = begin; slot < end; ++slot) {
         if (slot + kAhead < end) {
             const Entry& coming = table[slot + kAhead];
-            if (coming.key != 0) prefetch_for_write(&counts[coming.second]);
+            if (coming.key != 0) prefetch_for_write(address_of(counts, coming.second));
         }
-        if (table[slot].key != 0) atomic_add(&counts[table[slot].second], 1u);
+        if (table[slot].key == 0) continue;
+        require(table[slot].second < counts.size(), "a suffix outside its table");
+        atomic_add(&counts[table[slot].second], 1u);
     }
 }
 
 std::vector<std::uint64_t> adjust_counts(MutableView<Entry> table, std::size_t begin, std::size_t end,
                                          View<std::uint32_t> continuations, std::uint32_t cutoff,
                                          MutableView<std::uint8_t> dropped, std::uint32_t histogram_size) {
-    std::vector<std::uint64_t> histogram(histogram_size + 1, 0);
+    std::vector<std::uint64_t> histogram(histogram_size + std::size_t{1}, 0);
     for (std::size_t slot = begin; slot < end; ++slot) {
         Entry& entry = table[slot];
         if (entry.key == 0) continue;

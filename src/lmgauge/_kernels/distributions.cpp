@@ -130,7 +130,7 @@ class Parts {
             for (const Child& child : children_.of(chain, level)) {
                 double p = std::fabs(child.probability);
                 for (std::size_t k = level; k < levels; ++k) p *= weights_[k];
-                probability_[child.word] = source_.possible(child.word) ? p : 0;
+                probability_[source_.word_of(child)] = source_.possible(child.word) ? p : 0;
             }
         }
         // What was seen after a longer context was seen after the last word.
@@ -309,6 +309,7 @@ class Sums {
             memo_.sums[memo_.used] = sums;
             number = static_cast<std::uint32_t>(++memo_.used);
         }
+        require(number <= memo_.used, "a number of sums that are not known");
         return memo_.sums[number - 1];
     }
     double largest() const { return rows_.largest(); }
@@ -354,7 +355,7 @@ class Sums {
         terms_.clear();
         for (std::size_t i = 0; i < children.size(); ++i) {
             if (i + kAhead < children.size()) chain.prefetch_lower(level - 1, children[i + kAhead].word);
-            const std::uint32_t word = children[i].word;
+            const std::uint32_t word = chain.source().word_of(children[i]);
             if (!chain.source().possible(word)) continue;
             const double p = std::fabs(children[i].probability), lower = chain.lower_value(level - 1, word);
             terms_.push_back({p, logarithm(p), lower, logarithm(lower)});
@@ -460,14 +461,14 @@ class Pairs {
         };
         if (shorten_a) {
             for (const Child& child : children_a_.of(a, i)) {
-                if (!either(a, b, child.word)) continue;
+                if (!either(a, b, a.source().word_of(child))) continue;
                 const double p_b = b.value(j, child.word);
                 change(seen(a, child), lower(a, i, child.word), p_b, shorten_b ? b.value(lower_j, child.word) : p_b);
             }
         }
         if (shorten_b) {
             for (const Child& child : children_b_.of(b, j)) {
-                if (!either(a, b, child.word)) continue;
+                if (!either(a, b, b.source().word_of(child))) continue;
                 if (shorten_a && !a.unseen() && a.table(i).find(a.slot(i), child.word) != kNone) continue;
                 const double p_a = a.value(i, child.word);
                 change(p_a, shorten_a ? a.value(lower_i, child.word) : p_a, seen(b, child), lower(b, j, child.word));
@@ -541,6 +542,7 @@ void index_children(const TableView& table, MutableView<std::uint32_t> offsets, 
         };
         table.for_each(0, table.rows(), [&](std::uint32_t slot, const Line& line, std::uint32_t i) {
             const Ngram ngram = table.ngram(slot / table.width, line.words[i]);
+            require(ngram.parent + std::size_t{1} < offsets.size(), "a parent outside the table below");
             prefetch_for_write(&offsets[ngram.parent + std::size_t{1}]);
             parents[n] = ngram.parent;
             held[n++] = {ngram.word, as_float(line.words[table.width + 1 + i])};

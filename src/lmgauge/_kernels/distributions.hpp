@@ -19,7 +19,11 @@ static_assert(sizeof(Child) == 8);
 struct ChildrenView {
     View<std::uint32_t> offsets;
     View<Child> children;
-    View<Child> of(std::uint32_t slot) const { return children.subspan(offsets[slot], offsets[slot + 1] - offsets[slot]); }
+    View<Child> of(std::uint32_t slot) const {
+        const std::size_t begin = offsets[slot], end = offsets[slot + std::size_t{1}];
+        require(begin <= end && end <= children.size(), "children out of order");
+        return children.subspan(begin, end - begin);
+    }
 };
 // `offsets` has one element more than there are slots of contexts, `children` one for each entry of the table.
 void index_children(const TableView& table, MutableView<std::uint32_t> offsets, MutableView<Child> children);
@@ -33,6 +37,11 @@ struct DistributionSource {
     View<std::uint32_t> value_of;
     bool eos;    // whether </s> is an event
     std::size_t width() const { return model.tables.size(); }
+    // The word of a child, which came from outside.
+    std::uint32_t word_of(const Child& child) const {
+        require(child.word < model.words(), "a child that is no word of the model");
+        return child.word;
+    }
     bool possible(std::uint32_t word) const {
         return word > kEos || (word == kEos && eos) || (word == kUnk && model.unigrams[2 * kUnk] > 0);
     }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<bool, 256> make_spaces() {
     std::array<bool, 256> table{};
-    for (unsigned char c : {' ', '\t', '\n', '\v', '\f', '\r'}) table[c] = true;
+    for (const char c : {' ', '\t', '\n', '\v', '\f', '\r'}) table[static_cast<unsigned char>(c)] = true;
     return table;
 }
 constexpr std::array<bool, 256> kSpace = make_spaces();
@@ -66,6 +66,8 @@ inline bool same_rest(const std::uint8_t* a, const std::uint8_t* b, std::size_t 
     return x == y;
 }
 
+constexpr const char* kUnsound = "a vocabulary that contradicts itself";
+
 struct Token {
     const std::uint8_t* text;
     std::size_t length;
@@ -91,7 +93,7 @@ class Encoder {
     Encoder(const SegmentText& text, VocabularyView vocabulary, const EncodeOptions& options, EncodeState& state,
             MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends, MutableView<std::uint8_t> lossy)
         : text_(text), vocabulary_(vocabulary), options_(options), state_(state), ids_(ids), span_ends_(span_ends),
-          lossy_(lossy) {}
+          lossy_(lossy), known_(vocabulary.offsets.size() - 1) {}
 
     EncodeStatus run() {
         while (state_.segment < static_cast<std::int64_t>(text_.starts.size())) {
@@ -163,8 +165,9 @@ class Encoder {
             const std::uint8_t* const word = p;
             std::uint64_t first8 = load(p, data_end);
             std::uint64_t candidates = below_21(first8);
-            if (candidates != 0 && kSpace[p[std::countr_zero(candidates) / 8]]) {
-                p += std::countr_zero(candidates) / 8;
+            const std::uint8_t* const stop = p + std::countr_zero(candidates) / 8;
+            if (candidates != 0 && (stop >= end || kSpace[*stop])) {    // behind the data `load` gives zeros
+                p = stop;
             } else {
                 p = word_end(p, end, data_end);
             }
@@ -276,6 +279,7 @@ class Encoder {
         std::size_t bytes = 0;
         for (std::size_t j = 0; j < tile_; ++j) bytes += buffer_[j].length + 2;  // + 2: escaping a reserved token
         const auto size = static_cast<std::size_t>(state_.size);
+        require(size <= known_ && static_cast<std::size_t>(vocabulary_.offsets[size]) <= vocabulary_.bytes.size(), kUnsound);
         return (size + tile_) * 2 <= vocabulary_.slots.size() && size + tile_ + 1 <= vocabulary_.offsets.size() &&
                static_cast<std::size_t>(vocabulary_.offsets[size]) + bytes + 8 <= vocabulary_.bytes.size();
     }
@@ -287,17 +291,19 @@ class Encoder {
         for (std::size_t j = 0; j < tile_; ++j) {
             Token& token = buffer_[j];
             if (token.special != 0) continue;
-            std::size_t slot = home(token.hash);
+            const std::size_t first = home(token.hash);
+            std::size_t slot = first;
             std::uint64_t seen = vocabulary_.slots[slot];
             while (seen != 0 && ((seen ^ token.hash) >> 32) != 0) {
-                slot = (slot + 1) & mask;
+                slot = next_slot(slot, mask, first);
                 seen = vocabulary_.slots[slot];
             }
             token.candidate = seen == 0 ? kUnk : static_cast<std::uint32_t>(seen) - 1;
+            require(token.candidate <= known_, kUnsound);
             prefetch(&vocabulary_.offsets[token.candidate]);
         }
         for (std::size_t j = 0; j < tile_; ++j) {
-            prefetch(vocabulary_.bytes.data() + vocabulary_.offsets[buffer_[j].candidate]);
+            prefetch(address_of(vocabulary_.bytes, static_cast<std::uint64_t>(vocabulary_.offsets[buffer_[j].candidate])));
         }
     }
 
@@ -331,7 +337,8 @@ class Encoder {
     std::uint32_t find_or_insert(const std::uint8_t* p, std::size_t length, std::uint64_t hash, std::uint64_t first8) {
         const std::uint64_t tag = hash & 0xFFFFFFFF00000000ull;
         const std::size_t mask = vocabulary_.slots.size() - 1;
-        for (std::size_t slot = home(hash);; slot = (slot + 1) & mask) {
+        const std::size_t first = home(hash);
+        for (std::size_t slot = first;; slot = next_slot(slot, mask, first)) {
             const std::uint64_t seen = vocabulary_.slots[slot];
             if (seen == 0) {
                 return options_.insert ? insert(p, length, tag, slot) : kUnk;
@@ -344,8 +351,10 @@ class Encoder {
     }
 
     bool equals(std::uint32_t id, const std::uint8_t* p, std::size_t length, std::uint64_t first8) const {
-        const std::int64_t start = vocabulary_.offsets[id];
-        if (static_cast<std::size_t>(vocabulary_.offsets[id + 1] - start) != length) return false;
+        require(id < known_, kUnsound);
+        const auto start = static_cast<std::size_t>(vocabulary_.offsets[id]), end = static_cast<std::size_t>(vocabulary_.offsets[id + 1]);
+        if (end - start != length) return false;
+        require(start <= end && end + 8 <= vocabulary_.bytes.size() && end + 8 >= 8, kUnsound);
         const std::uint8_t* const stored = vocabulary_.bytes.data() + start;
         std::uint64_t there;
         std::memcpy(&there, stored, 8);  // the strings have eight spare bytes
@@ -353,6 +362,7 @@ class Encoder {
     }
 
     std::uint32_t insert(const std::uint8_t* p, std::size_t length, std::uint64_t tag, std::size_t slot) {
+        require(static_cast<std::size_t>(state_.size) < known_, kUnsound);
         const auto id = static_cast<std::uint32_t>(state_.size++);
         const std::int64_t start = vocabulary_.offsets[id];
         std::memcpy(vocabulary_.bytes.data() + start, p, length);
@@ -368,6 +378,7 @@ class Encoder {
     MutableView<std::uint32_t> ids_;
     MutableView<std::int64_t> span_ends_;
     MutableView<std::uint8_t> lossy_;
+    std::size_t known_;    // ids that `offsets` has room for
     std::array<Token, kTile> buffer_;
     std::size_t tile_ = 0;
     std::string byte_names_;
@@ -416,14 +427,17 @@ void index_vocabulary(VocabularyView vocabulary, std::int64_t size) {
     for (std::size_t begin = 0, n = static_cast<std::size_t>(size); begin < n; begin += kTile) {
         const std::size_t tile = std::min(kTile, n - begin);
         for (std::size_t j = 0; j < tile; ++j) {
-            const std::int64_t start = vocabulary.offsets[begin + j];
-            const auto length = static_cast<std::size_t>(vocabulary.offsets[begin + j + 1] - start);
+            const auto start = static_cast<std::size_t>(vocabulary.offsets[begin + j]);
+            const auto stop = static_cast<std::size_t>(vocabulary.offsets[begin + j + 1]);
+            require(start <= stop && stop <= vocabulary.bytes.size(), kUnsound);
+            const std::size_t length = stop - start;
             hashes[j] = hash_token(bytes + start, length, end);
             prefetch_for_write(&vocabulary.slots[hashes[j] & mask]);
         }
         for (std::size_t j = 0; j < tile; ++j) {
-            std::size_t slot = static_cast<std::size_t>(hashes[j] & mask);
-            while (vocabulary.slots[slot] != 0) slot = (slot + 1) & mask;
+            const std::size_t first = static_cast<std::size_t>(hashes[j] & mask);
+            std::size_t slot = first;
+            while (vocabulary.slots[slot] != 0) slot = next_slot(slot, mask, first);
             vocabulary.slots[slot] = (hashes[j] & 0xFFFFFFFF00000000ull) | static_cast<std::uint64_t>(begin + j + 1);
         }
     }
@@ -431,15 +445,17 @@ void index_vocabulary(VocabularyView vocabulary, std::int64_t size) {
 
 std::int64_t find_token(VocabularyView vocabulary, View<std::uint8_t> token) {
     const std::uint64_t hash = hash_token(token.data(), token.size(), token.data() + token.size());
-    const std::size_t mask = vocabulary.slots.size() - 1;
-    for (std::size_t slot = static_cast<std::size_t>(hash & mask);; slot = (slot + 1) & mask) {
+    const std::size_t mask = vocabulary.slots.size() - 1, first = static_cast<std::size_t>(hash & mask);
+    for (std::size_t slot = first;; slot = next_slot(slot, mask, first)) {
         const std::uint64_t seen = vocabulary.slots[slot];
         if (seen == 0) return -1;
         if ((seen & 0xFFFFFFFF00000000ull) != (hash & 0xFFFFFFFF00000000ull)) continue;
         const auto id = static_cast<std::size_t>(static_cast<std::uint32_t>(seen)) - 1;
+        require(id + 1 < vocabulary.offsets.size() && id + 1 != 0, kUnsound);
         const auto start = static_cast<std::size_t>(vocabulary.offsets[id]);
-        const auto length = static_cast<std::size_t>(vocabulary.offsets[id + 1]) - start;
-        if (length == token.size() && std::memcmp(vocabulary.bytes.data() + start, token.data(), length) == 0) {
+        const auto end = static_cast<std::size_t>(vocabulary.offsets[id + 1]);
+        require(start <= end && end <= vocabulary.bytes.size(), kUnsound);
+        if (end - start == token.size() && std::memcmp(vocabulary.bytes.data() + start, token.data(), token.size()) == 0) {
             return static_cast<std::int64_t>(id);
         }
     }

@@ -17,6 +17,12 @@ inline std::size_t bucket(std::uint32_t count, std::size_t size) {
 constexpr double kMassUnit = 1.0 / (std::uint64_t{1} << kMassBits);
 constexpr double kLowerUnit = 1.0 / (std::uint64_t{1} << kLowerBits);
 
+// In fixed point with 60 bits below one; a probability is far below where that would not fit.
+inline std::uint64_t in_lower_units(double probability) {
+    require(probability >= 0 && probability < 8, "a probability that is none");
+    return static_cast<std::uint64_t>(probability / kLowerUnit);
+}
+
 inline double mass_of(const ContextSum& sum) { return static_cast<double>(sum.mass) * kMassUnit; }
 inline double total_of(const ContextSum& sum) { return static_cast<double>(sum.total) * kMassUnit; }
 
@@ -50,11 +56,12 @@ void for_each_entry(std::size_t begin, std::size_t end, const Entry* entries, Pr
 }  // namespace
 
 float Lower::operator[](std::uint32_t slot) const {
+    require(slot < (table.empty() ? unigram.size() : table.size()), "a suffix outside its table");
     return table.empty() ? unigram[slot] : std::fabs(as_float(table[slot].first));
 }
 
 const void* Lower::address(std::uint32_t slot) const {
-    return table.empty() ? static_cast<const void*>(&unigram[slot]) : static_cast<const void*>(&table[slot]);
+    return table.empty() ? address_of(unigram, slot) : address_of(table, slot);
 }
 
 void sum_contexts(View<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped,
@@ -100,7 +107,7 @@ void sum_lower(View<Entry> table, std::size_t begin, std::size_t end, View<std::
         [&](std::size_t slot) {
             const std::uint64_t i = index_of(table[slot]);
             if (i >= followers.types.size() || (!dropped.empty() && dropped[slot])) return;
-            atomic_add(&followers.lower_sums[i], static_cast<std::uint64_t>(lower[table[slot].second] / kLowerUnit));
+            atomic_add(&followers.lower_sums[i], in_lower_units(lower[table[slot].second]));
             atomic_add(&followers.types[i], 1u);
             // The same for every word after the context, whoever writes it.
             atomic_store(&followers.lower_contexts[i], lower.table.empty() ? 0 : key_parent(lower.table[table[slot].second].key));
@@ -135,7 +142,7 @@ void estimate_discounted(MutableView<Entry> table, std::size_t begin, std::size_
             const double kept = entry.first - discounting.discount[bucket(entry.first, discounting.discount.size())];
             const auto p = static_cast<float>(std::max(kept, 0.0) / total_of(sum));
             if (dropped.empty() || !dropped[slot]) {
-                atomic_add(&kept_sums[key_parent(entry.key) - window.first], static_cast<std::uint64_t>(p / kLowerUnit));
+                atomic_add(&kept_sums[key_parent(entry.key) - window.first], in_lower_units(p));
             }
             entry.first = as_bits(p);
             entry.second = as_bits(1.0f);

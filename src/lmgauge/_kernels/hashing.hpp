@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 
 #if defined(_MSC_VER)
 #include <intrin.h>
@@ -34,8 +35,16 @@ constexpr std::uint32_t kUnk = 0, kBos = 1, kEos = 2;
 constexpr std::uint32_t kLine = 4;  // entries in a cache line
 constexpr std::uint64_t kOverflow = 1ull << 63;
 
+// Kernels are called with arrays from outside. Shapes are checked in the bindings; what an array holds is checked where it
+// becomes an index, as a look of its own would cost a pass over memory.
+inline void require(bool sound, const char* what) {
+    if (!sound) [[unlikely]] throw std::invalid_argument(what);
+}
+
 inline void prefetch(const void* p) {
-#if defined(_MSC_VER)
+#if defined(_MSC_VER) && (defined(_M_ARM64) || defined(_M_ARM64EC))
+    __prefetch(p);
+#elif defined(_MSC_VER)
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
 #else
     __builtin_prefetch(p, 0, 3);
@@ -43,11 +52,20 @@ inline void prefetch(const void* p) {
 }
 
 inline void prefetch_for_write(const void* p) {
-#if defined(_MSC_VER)
+#if defined(_MSC_VER) && (defined(_M_ARM64) || defined(_M_ARM64EC))
+    __prefetch(p);
+#elif defined(_MSC_VER)
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
 #else
     __builtin_prefetch(p, 1, 3);
 #endif
+}
+
+// The address of an element that may not be there: it is prefetched, never used.
+template <class Items>
+const void* address_of(const Items& items, std::uint64_t i) {
+    return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(items.data()) +
+                                         static_cast<std::uintptr_t>(i) * sizeof(*items.data()));
 }
 
 // Integer sums do not depend on the order of the additions, so results do not depend on the number of threads.
@@ -136,6 +154,13 @@ inline std::uint32_t key_word(std::uint64_t key) { return static_cast<std::uint3
 // First slot of the line where the search for a key begins; `lines` is the number of cache lines of the table.
 inline std::size_t home_slot(std::uint64_t key, std::uint64_t lines) {
     return static_cast<std::size_t>(((mix(key) >> 32) * lines) >> 32) * kLine;
+}
+
+// The slot behind another in a table of mask + 1 slots. A search that comes back to where it began would never end.
+inline std::size_t next_slot(std::size_t slot, std::size_t mask, std::size_t first) {
+    slot = (slot + 1) & mask;
+    require(slot != first, "a hash table without an empty slot");
+    return slot;
 }
 
 inline float as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }

@@ -262,6 +262,7 @@ void list_all(const KenlmFile& file, const Search& search, unsigned order, Mutab
     }
     for (unsigned k = 2; k <= order; ++k) {
         const std::uint64_t n = entries(k);
+        require(n == 0 || !ends.empty(), "its header promises n-grams of an order, and none of the order below: damaged");
         longer.assign(n * k, 0);
         next.clear();
         std::uint64_t parent = 0;

@@ -140,7 +140,8 @@ class TrieSearch {
         std::uint64_t step = width / 2;
         if (p.steps < kGuesses) {
             const double share = static_cast<double>(p.word - p.least) / (static_cast<double>(p.most - p.least) + 1.0);
-            step = std::min(width - 1, static_cast<std::uint64_t>(share * static_cast<double>(width)));
+            // In a file whose words are not sorted the share may be anything.
+            step = share < 1.0 ? std::min(width - 1, static_cast<std::uint64_t>(share * static_cast<double>(width))) : width - 1;
         }
         ++p.steps;
         p.pivot = p.low + step;

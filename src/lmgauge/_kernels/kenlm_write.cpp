@@ -79,9 +79,11 @@ std::vector<std::uint32_t> fill_probing(MutableView<std::uint8_t> table, View<st
         std::uint64_t bucket = homes[i % kAhead];
         if (i + kAhead < keys.size()) look(i + kAhead);
         if (bucket < first || bucket >= last) continue;
+        const std::uint64_t home = bucket;
         while (bucket < last && load_as<std::uint64_t>(table.data() + bucket * size) != 0) {
             ++bucket;
             if (whole && bucket == buckets) bucket = 0;
+            require(bucket != home, "a table without an empty bucket");
         }
         if (bucket == last) {
             left.push_back(static_cast<std::uint32_t>(i));

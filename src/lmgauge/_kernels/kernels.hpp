@@ -203,7 +203,14 @@ struct ExactSum {
     std::uint64_t low = 0;      // multiples of 2^-80
     bool add(double value);     // false where the value is out of range
     void add(const ExactSum& other);
+    // Of numbers that are not positive: false long before the next of them could be out of range.
+    bool fits() const { return high > -(std::int64_t{1} << 60); }
 };
+
+// As the machine adds: what is out of range wraps around, and is for the caller to keep from happening.
+inline std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
 
 inline bool ExactSum::add(double value) {
     constexpr double kLimit = 1099511627776.0;  // 2^40
@@ -219,7 +226,7 @@ inline bool ExactSum::add(double value) {
     constexpr double kPart = 9223372036854775808.0;  // 2^63
     const auto rest = static_cast<std::uint64_t>(static_cast<std::int64_t>(std::min(part * kPart, kPart - 1024))) << 1;
     low += rest;
-    high += whole + (low < rest ? 1 : 0);
+    high = wrapping_add(high, whole + (low < rest ? 1 : 0));
     return true;
 }
 
@@ -239,8 +246,8 @@ class SegmentAdder {
         ends_ += id == kEos;
         if (!(logprob <= 0.0)) {
             most_ = most_ == most_ && !(logprob <= most_) ? logprob : most_;
-        } else if (!sum_.add(logprob)) {
-            ++zeros_;    // -inf: no other logarithm of a double is out of range
+        } else if (!sum_.fits() || !sum_.add(logprob)) {
+            ++zeros_;    // -inf: no other logarithm of a double is out of range, nor is the sum of any text's
         }
     }
     double finish() {

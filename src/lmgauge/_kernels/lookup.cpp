@@ -175,7 +175,7 @@ class Scorer {
         settle(k, i, !found, block_.weight[(k - 1) % 2][i - 1]);
         const bool holds = found & (!kFull | (k == block_.context[i]));
         block_.probability[i] = holds ? static_cast<double>(std::fabs(p)) : block_.probability[i];
-        block_.matched[i] = found & !std::signbit(p) ? static_cast<std::uint8_t>(k) : block_.matched[i];
+        block_.matched[i] = (found & !std::signbit(p)) ? static_cast<std::uint8_t>(k) : block_.matched[i];
         if constexpr (kWidth == MiddleLine::kWidth) {
             block_.id[k % 2][i] = found ? static_cast<std::uint32_t>(row) * kWidth + place : kNone;
             block_.weight[k % 2][i] = std::fabs(as_float(line.words[(LineType::kWeight + place) & 15]));
@@ -203,7 +203,7 @@ class Scorer {
             const std::uint32_t mask = -static_cast<std::uint32_t>(missing);
             block_.probability[i] = p * as_float((as_bits(context_weight) & mask) | (as_bits(1.0f) & ~mask));
         } else {
-            block_.probability[i] = missing & (k == block_.context[i]) ? static_cast<double>(context_weight) : p;
+            block_.probability[i] = (missing & (k == block_.context[i])) ? static_cast<double>(context_weight) : p;
         }
     }
 
@@ -292,9 +292,9 @@ void find_context(const ModelView& model, View<std::uint32_t> context, MutableVi
 }
 
 void find_ngrams(const TableView& table, View<std::uint32_t> parents, View<std::uint32_t> words, MutableView<std::uint32_t> slots) {
-    constexpr std::size_t kAhead = 16;
+    constexpr std::size_t kNgramsAhead = 16;
     for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (i + kAhead < slots.size()) table.fetch(parents[i + kAhead], words[i + kAhead]);
+        if (i + kNgramsAhead < slots.size()) table.fetch(parents[i + kNgramsAhead], words[i + kNgramsAhead]);
         slots[i] = parents[i] == kNone ? kNone : table.find(parents[i], words[i]);
     }
 }

@@ -71,7 +71,7 @@ std::size_t plain_bytes(std::uint64_t bytes) {
     constexpr std::uint64_t kHigh = each_byte(0x80);
     std::uint64_t stops = (bytes - each_byte(0x21)) & ~bytes & kHigh;
     if ((bytes & kHigh) != 0) {
-        for (const std::uint64_t first : {0xC2, 0xE1, 0xE2, 0xE3}) {
+        for (const std::uint64_t first : {0xC2u, 0xE1u, 0xE2u, 0xE3u}) {
             const std::uint64_t zero = bytes ^ each_byte(first);
             stops |= (zero - each_byte(1)) & ~zero & kHigh;
         }

@@ -12,6 +12,7 @@ using Indices = std::vector<std::int32_t>;
 constexpr std::size_t kFan = 64;   // entries under one of the level above, in the minima over the common prefixes
 constexpr std::size_t kTile = 64;  // windows hashed, and their places in the filter fetched, before any is looked up
 constexpr std::uint32_t kBreak = 0;
+constexpr const char* kUnsound = "a suffix array that contradicts itself";
 constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15ull;
 
 // ---- suffixes
@@ -130,11 +131,12 @@ class Minima {
                 i = k - 1;
                 break;
             }
+            require(first > 0 && level + 1 < levels_.size(), kUnsound);
         }
         for (; level > 0; --level) {
             i = i * kFan + kFan - 1;
             i = std::min(i, levels_[level - 1].size() - 1);
-            while (levels_[level - 1][i] >= length) --i;
+            while (levels_[level - 1][i] >= length) require(i-- > 0, kUnsound);
         }
         return i;
     }
@@ -148,10 +150,11 @@ class Minima {
             while (i < end && levels_[level][i] >= length) ++i;
             if (i < end) break;
             if (end == size) return levels_[0].size();
+            require(level + 1 < levels_.size(), kUnsound);
         }
         for (; level > 0; --level) {
             i *= kFan;
-            while (levels_[level - 1][i] >= length) ++i;
+            while (levels_[level - 1][i] >= length) require(++i < levels_[level - 1].size(), kUnsound);
         }
         return i;
     }
@@ -189,14 +192,16 @@ class Windows {
 
     // The place in the suffix array of the first suffix that begins with these n ids, or -1.
     std::int32_t find(std::uint64_t hash, const std::uint32_t* window) const {
-        const std::size_t mask = index_.slots.size() - 1;
-        for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+        const std::size_t mask = index_.slots.size() - 1, first = hash & mask;
+        for (std::size_t slot = first;; slot = next_slot(slot, mask, first)) {
             const std::uint64_t seen = index_.slots[slot];
             if (seen == 0) return -1;
             if (seen >> 32 != hash >> 32) continue;
-            const auto place = static_cast<std::int32_t>((seen & kNone) - 1);
-            const std::uint32_t* const there = &text_.ids[static_cast<std::size_t>(text_.suffixes[static_cast<std::size_t>(place)])];
-            if (std::equal(window, window + index_.n, there)) return place;
+            const std::size_t place = (seen & kNone) - 1, size = text_.ids.size();
+            require(place < size, kUnsound);
+            const auto begin = static_cast<std::size_t>(text_.suffixes[place]);
+            require(begin < size && index_.n <= size - begin, kUnsound);
+            if (std::equal(window, window + index_.n, text_.ids.data() + begin)) return static_cast<std::int32_t>(place);
         }
     }
 
@@ -235,7 +240,7 @@ class Follower {
         }
         // Some later beginning goes on: shorten from the left until one does. At the latest it is the window itself.
         while (--state_.length >= n_) {
-            state_.place = text_.ranks[static_cast<std::size_t>(suffix(state_.place)) + 1];
+            state_.place = rank(static_cast<std::size_t>(suffix(state_.place)) + 1);
             if (extend(id)) return;
         }
         state_.place = place;
@@ -249,6 +254,10 @@ class Follower {
 
   private:
     std::int32_t suffix(std::int64_t place) const { return text_.suffixes[static_cast<std::size_t>(place)]; }
+    std::int32_t rank(std::size_t test) const {
+        require(test < text_.ranks.size() && static_cast<std::size_t>(text_.ranks[test]) < text_.ids.size(), kUnsound);
+        return text_.ranks[test];
+    }
 
     // The id `length` tokens into a suffix; past the end one that no training token has.
     std::uint32_t id_at(std::size_t place, std::int64_t length) const {
@@ -281,7 +290,7 @@ class Follower {
     }
 
     bool repeated(std::size_t test) const {
-        const auto place = static_cast<std::size_t>(text_.ranks[test]);
+        const auto place = static_cast<std::size_t>(rank(test));
         return text_.common[place] >= n_ || (place + 1 < text_.common.size() && text_.common[place + 1] >= n_);
     }
 
@@ -291,6 +300,7 @@ class Follower {
         const std::int64_t length = state_.length;
         if (length < n_) return;
         const auto test = static_cast<std::size_t>(suffix(state_.place));
+        require(test < text_.ids.size() && static_cast<std::size_t>(length) <= text_.ids.size() - test, kUnsound);
         if (runs_.longest[test] >= length) return;
         const std::int64_t begin = state_.position - 1 - length;  // of the run in the training text
         for (std::int64_t k = 0; k <= length - n_; ++k) {
@@ -313,19 +323,25 @@ class Follower {
 
 }  // namespace
 
-std::vector<std::int32_t> sort_suffixes(View<std::uint32_t> ids, std::uint32_t symbols) { return suffix_array(ids, symbols); }
+std::vector<std::int32_t> sort_suffixes(View<std::uint32_t> ids, std::uint32_t symbols) {
+    for (const std::uint32_t id : ids) require(id < symbols, "a token id outside the vocabulary");
+    const std::size_t used = ids.empty() ? 0 : *std::max_element(ids.begin(), ids.end()) + std::size_t{1};
+    return suffix_array(ids, used);
+}
 
 // Kasai et al. (2001), "Linear-time longest-common-prefix computation in suffix arrays".
 void common_prefixes(View<std::uint32_t> ids, View<std::int32_t> suffixes, View<std::int32_t> ranks, MutableView<std::int32_t> common) {
     std::size_t length = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const auto rank = static_cast<std::size_t>(ranks[i]);
+        require(rank < ids.size(), kUnsound);
         if (rank == 0) {
             common[0] = 0;
             length = 0;
             continue;
         }
         const auto other = static_cast<std::size_t>(suffixes[rank - 1]);
+        require(other < ids.size(), kUnsound);
         const std::size_t room = ids.size() - std::max(i, other);
         while (length < room && ids[i + length] == ids[other + length]) ++length;
         common[rank] = static_cast<std::int32_t>(length);
@@ -363,17 +379,19 @@ void index_windows(const SuffixView& text, std::size_t n, std::uint32_t separato
         for (std::size_t k = 0; k < count; ++k) {
             const auto [hash, place] = waiting[k];
             filter[(hash >> 8) & filter_mask] |= 1ull << (hash >> 58);
-            std::size_t slot = hash & mask;
-            while (slots[slot] != 0) slot = (slot + 1) & mask;
+            const std::size_t first = hash & mask;
+            std::size_t slot = first;
+            while (slots[slot] != 0) slot = next_slot(slot, mask, first);
             slots[slot] = (hash & ~std::uint64_t{kNone}) | (place + 1);
         }
         count = 0;
     };
     for (std::size_t place = 0; place < text.suffixes.size(); ++place) {
-        if (place + kTile < text.suffixes.size()) prefetch(&text.ids[static_cast<std::size_t>(text.suffixes[place + kTile])]);
+        if (place + kTile < text.suffixes.size()) prefetch(address_of(text.ids, static_cast<std::size_t>(text.suffixes[place + kTile])));
         if (text.common[place] >= static_cast<std::int64_t>(n)) continue;  // the same window as the suffix before
         const auto begin = static_cast<std::size_t>(text.suffixes[place]);
-        if (begin + n > text.ids.size()) continue;
+        require(begin < text.ids.size(), kUnsound);
+        if (n > text.ids.size() - begin) continue;
         RollingHash rolling(0);
         bool whole = true;
         for (std::size_t i = begin; i < begin + n; ++i) {
@@ -431,6 +449,7 @@ void spread_runs(const SuffixView& text, const Runs& runs, MutableView<std::int3
     const std::size_t size = text.suffixes.size();
     const auto pass = [&](std::size_t from, std::size_t to, std::int32_t common) {
         const auto a = static_cast<std::size_t>(text.suffixes[from]), b = static_cast<std::size_t>(text.suffixes[to]);
+        require(a < size && b < size, kUnsound);
         const std::int32_t length = std::min(runs.longest[a], common);
         if (length > runs.longest[b] && length >= runs.shortest) {
             runs.longest[b] = length;
@@ -440,9 +459,9 @@ void spread_runs(const SuffixView& text, const Runs& runs, MutableView<std::int3
     for (std::size_t k = 1; k < size; ++k) pass(k - 1, k, text.common[k]);
     for (std::size_t k = size; k-- > 1;) pass(k, k - 1, text.common[k]);
     for (std::size_t p = 1; p < size; ++p) {
-        const std::int32_t length = runs.longest[p - 1] - 1;
+        const std::int64_t length = std::int64_t{runs.longest[p - 1]} - 1;
         if (length > runs.longest[p] && length >= runs.shortest) {
-            runs.longest[p] = length;
+            runs.longest[p] = static_cast<std::int32_t>(length);
             origin[p] = -1;
         }
     }
@@ -519,8 +538,12 @@ inline std::size_t home(View<std::uint64_t> keys, std::uint64_t key) {
 
 // The slot of a key, or the empty one where it belongs. The slot is the number of the n-gram.
 inline std::size_t slot_of(View<std::uint64_t> keys, std::uint64_t key) {
-    std::size_t slot = home(keys, key);
-    while (keys[slot] != key && keys[slot] != 0) slot = slot + 1 == keys.size() ? 0 : slot + 1;
+    const std::size_t first = home(keys, key);
+    std::size_t slot = first;
+    while (keys[slot] != key && keys[slot] != 0) {
+        slot = slot + 1 == keys.size() ? 0 : slot + 1;
+        require(slot != first, "a hash table without an empty slot");
+    }
     return slot;
 }
 

@@ -12,6 +12,7 @@ namespace lmgauge {
 
 void Below::has_longer(std::uint32_t slot) const {
     if (lines == nullptr) return;
+    require(slot < slots, "a slot outside the table below");
     constexpr std::uint32_t kWidth = MiddleLine::kWidth;
     std::uint32_t& weight = lines[slot / kWidth].words[MiddleLine::kWeight + slot % kWidth];
     if (atomic_load(&weight) == kMinusOne) atomic_store(&weight, kOne);
@@ -22,12 +23,13 @@ void stage_table(View<Entry> table, std::size_t begin, std::size_t end, View<std
     Stage<Staged> stage(parts);
     for (std::size_t slot = begin; slot < end; ++slot) {
         if (!parent_slots.empty() && slot + kAhead < end && table[slot + kAhead].key != 0) {
-            prefetch(&parent_slots[key_parent(table[slot + kAhead].key)]);
+            prefetch(address_of(parent_slots, key_parent(table[slot + kAhead].key)));
         }
         const Entry& entry = table[slot];
         if (entry.key == 0 || (!dropped.empty() && dropped[slot])) continue;
         std::uint32_t parent = key_parent(entry.key);
         if (!parent_slots.empty()) {
+            require(parent < parent_slots.size(), "a parent without a slot");
             const std::uint32_t packed = parent_slots[parent];
             parent = packed & ~kWeightIsOne;
             if (packed & kWeightIsOne) below.has_longer(parent);
@@ -56,7 +58,11 @@ void sort_parts(const TableView& table, Parts parts, std::size_t first, std::siz
             return static_cast<std::size_t>(multiply_high(s.scattered(), parts.sizes.size() * buckets) - p * buckets);
         };
         ends.assign(static_cast<std::size_t>(buckets) + 1, 0);
-        for (const Staged& s : part) ++ends[bucket_of(s) + 1];
+        for (const Staged& s : part) {
+            const std::size_t bucket = bucket_of(s);
+            require(bucket < buckets, "an n-gram in a part that is not its own");
+            ++ends[bucket + 1];
+        }
         for (std::size_t b = 1; b < ends.size(); ++b) ends[b] += ends[b - 1];
         sorted.resize(part.size());
         for (const Staged& s : part) sorted[ends[bucket_of(s)]++] = s;

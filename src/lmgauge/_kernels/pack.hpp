@@ -59,7 +59,7 @@ class Stage {
         const std::size_t n = counts_[p];
         if (n == 0) return;
         const auto at = static_cast<std::size_t>(atomic_fetch_add(&parts_.sizes[p], n));
-        if (at + n <= parts_.room()) {
+        if (at <= parts_.room() && n <= parts_.room() - at) {
             std::copy_n(held_.get() + p * kTogether, n, parts_.staged.begin() + static_cast<std::ptrdiff_t>(p * parts_.room() + at));
         }
         counts_[p] = 0;
@@ -73,6 +73,7 @@ class Stage {
 // The table of the order below, whose entries learn that something longer begins with them; none for bigrams.
 struct Below {
     Line* lines;
+    std::uint64_t slots;
     void has_longer(std::uint32_t slot) const;    // an entry with the weight -1, which becomes 1
 };
 

@@ -33,7 +33,7 @@
 
 namespace lmgauge {
 
-struct alignas(64) Line {
+struct alignas(16) Line {    // as NumPy's memory is at least; aligned to 64 bytes, a line is one of the cache's
     std::uint32_t words[16];
 };
 static_assert(sizeof(Line) == 64);

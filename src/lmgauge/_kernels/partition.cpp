@@ -31,7 +31,7 @@ class Windows {
 };
 
 std::size_t tokens_of(View<std::uint32_t> ids, std::size_t order) {
-    if (ids.size() < order + 1) throw std::invalid_argument("a chunk shorter than what stands around it");
+    if (ids.size() <= order) throw std::invalid_argument("a chunk shorter than what stands around it");
     return ids.size() - order - 1;
 }
 

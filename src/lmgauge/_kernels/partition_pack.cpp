@@ -84,7 +84,7 @@ template <class Record>
 void count_homes(const Bucket& bucket, View<Record> ngrams, MutableView<std::uint8_t> counts) {
     for (const Record& ngram : ngrams) {
         std::uint8_t& count = counts[bucket.home(ngram.scattered())];
-        count += count != 255;
+        if (count != 255) ++count;
     }
 }
 

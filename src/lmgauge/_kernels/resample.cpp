@@ -117,7 +117,7 @@ void coin_sums(View<std::uint64_t> bits, std::uint64_t first, View<std::int64_t>
                 const std::size_t row = group * kRows + static_cast<std::size_t>(std::countr_zero(set));
                 const std::int64_t* const rest = sets + (set & (set - 1)) * width;
                 for (std::size_t k = 0; k < width; ++k) {
-                    sets[set * width + k] = rest[k] + (row < rows ? values[row * width + k] : 0);
+                    sets[set * width + k] = wrapping_add(rest[k], row < rows ? values[row * width + k] : 0);
                 }
             }
         }
@@ -127,7 +127,7 @@ void coin_sums(View<std::uint64_t> bits, std::uint64_t first, View<std::int64_t>
                 const std::uint64_t at = (first + trial) * rows + group * kRows;
                 const std::uint64_t low = bits[at / 64] >> (at % 64), high = bits[at / 64 + 1] << 1 << (63 - at % 64);
                 const std::int64_t* const set = table.data() + ((group - begin) * kSubsets + ((low | high) & 0xFF)) * width;
-                for (std::size_t k = 0; k < width; ++k) sum[k] += set[k];
+                for (std::size_t k = 0; k < width; ++k) sum[k] = wrapping_add(sum[k], set[k]);
             }
         }
     }

@@ -47,15 +47,14 @@ bool ends_white(const std::uint8_t* begin, const std::uint8_t* p, bool divided) 
 }
 
 // The class of the character that data[at] is part of; with divided tokens all that are not ASCII are of one class.
-std::int64_t class_at(View<std::uint8_t> data, std::int64_t at, const SeparatorRules& rules) {
+std::int64_t class_at(View<std::uint8_t> data, std::size_t at, const SeparatorRules& rules) {
     if (data[at] < 0x80) return rules.classes[data[at]];
     if (rules.divided) return kOther;
     for (int n = 0; n < 3 && at > 0 && (data[at] & 0xC0) == 0x80; ++n) --at;
-    const std::uint8_t first = data[at];
-    const auto left = static_cast<std::int64_t>(data.size()) - at;
-    if (first >= 0xC0 && first < 0xE0 && left >= 2) return rules.classes[(first & 0x1F) << 6 | (data[at + 1] & 0x3F)];
+    const std::size_t first = data[at], left = data.size() - at;
+    if (first >= 0xC0 && first < 0xE0 && left >= 2) return rules.classes[(first & 0x1Fu) << 6 | (data[at + 1] & 0x3Fu)];
     if (first >= 0xE0 && first < 0xF0 && left >= 3) {
-        return rules.classes[(first & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | (data[at + 2] & 0x3F)];
+        return rules.classes[(first & 0x0Fu) << 12 | (data[at + 1] & 0x3Fu) << 6 | (data[at + 2] & 0x3Fu)];
     }
     return rules.classes[kClasses - 1];
 }
@@ -121,11 +120,11 @@ SeparatorsFound walk(const SpanRows& rows, const SeparatorRules& rules, Visit vi
             if (n == 0 && is_given) scored = length > 0 || !ends_white(data + begin - rows.given[j], data + begin, rules.divided);
             if (n == 0 && !rows.crossing.empty()) scored = scored && rows.crossing[j] == 0;
             const int place = is_end ? (behind ? kLast : kEmpty) : (behind ? kInner : kFirst);
-            const std::int64_t left = behind ? class_at(rows.data, begin - 1, rules) : kNoSide;
+            const std::int64_t left = behind ? class_at(rows.data, static_cast<std::size_t>(begin - 1), rules) : kNoSide;
             std::int64_t right = kNoSide;
             if (!rules.divided && !is_end && word < end) {
                 const bool clitic = end - word == 3 && data[word] == 'n' && data[word + 1] == '\'';
-                right = clitic ? kClitic : class_at(rows.data, word, rules);
+                right = clitic ? kClitic : class_at(rows.data, static_cast<std::size_t>(word), rules);
             }
             const std::int32_t which = numbers.of(data + begin, static_cast<std::size_t>(length));
             const auto context = static_cast<std::int32_t>(((place * kSides + left) * kSides + right) * 2 + quoted);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -24,7 +25,16 @@ constexpr std::int64_t kFarthestShift = 50;      // words between the places in 
 constexpr std::int64_t kMostCandidates = 1000;   // of a segment, all rounds together
 constexpr std::int64_t kInfinity = std::numeric_limits<std::int64_t>::max() / 4;
 
-using Ids = std::vector<std::uint32_t>;
+// What stands at positions: they are signed, as differences of them are computed, and none that is looked up is below zero.
+template <class T>
+struct Positions : std::vector<T> {
+    using std::vector<T>::vector;
+    template <std::integral I>
+    T& operator[](I i) { return std::vector<T>::operator[](static_cast<std::size_t>(i)); }
+    template <std::integral I>
+    const T& operator[](I i) const { return std::vector<T>::operator[](static_cast<std::size_t>(i)); }
+};
+using Ids = Positions<std::uint32_t>;
 
 std::uint64_t low_bits(std::int64_t n) { return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ull << n) - 1; }
 
@@ -149,8 +159,8 @@ enum class Edit { right, wrong, extra, missing };
 // Which hypothesis word each reference word stands at, as the cheapest edits have it (the one before, where it has none
 // of its own; -1 before the first), and which words are not right.
 struct Alignment {
-    std::vector<std::int64_t> places;
-    std::vector<std::uint8_t> hypothesis_errors, reference_errors;
+    Positions<std::int64_t> places;
+    Positions<std::uint8_t> hypothesis_errors, reference_errors;
 
     void clear(std::int64_t hypothesis, std::int64_t reference) {
         places.assign(static_cast<std::size_t>(reference), -1);
@@ -358,8 +368,8 @@ class Beam {
     std::int64_t rows_ = 0, columns_ = 0, total_ = 0;
     bool whole_ = false;
     std::uint64_t live_ = 0;
-    std::vector<Row> table_;
-    std::vector<Step> steps_;
+    Positions<Row> table_;
+    Positions<Step> steps_;
 };
 
 // The same for references more than 50 times as long, where the beam is wider: the table itself.
@@ -411,7 +421,7 @@ class WideBeam {
     }
 
   private:
-    using Costs = std::vector<std::int64_t>;
+    using Costs = Positions<std::int64_t>;
 
     std::int64_t cell(const Costs& row, std::int64_t i, std::int64_t j) const {
         return j < bounds_[i].first || j > bounds_[i].last ? kInfinity : row[j - bounds_[i].first];
@@ -427,8 +437,8 @@ class WideBeam {
 
     const Reference& reference_;
     std::int64_t rows_ = 0, columns_ = 0;
-    std::vector<Columns> bounds_;
-    std::vector<Costs> table_;
+    Positions<Columns> bounds_;
+    Positions<Costs> table_;
     Costs row_, below_;
 };
 
@@ -438,8 +448,8 @@ struct Shift {
     std::int64_t start, length, target;
     std::int64_t first, middle, last;
 
-    Shift(std::int64_t start, std::int64_t length, std::int64_t target, std::int64_t words)
-        : start(start), length(length), target(target), first(std::min(start, target)) {
+    Shift(std::int64_t start_, std::int64_t length_, std::int64_t target_, std::int64_t words)
+        : start(start_), length(length_), target(target_), first(std::min(start_, target_)) {
         if (target < start) {
             middle = start;
             last = start + length;
@@ -504,7 +514,7 @@ class Shifts {
 
   private:
     // How many words from each on, itself included, it takes to meet an error; more than kLongestShift where none is near.
-    static void distances_to_error(const std::vector<std::uint8_t>& errors, std::vector<std::int64_t>& distances) {
+    static void distances_to_error(const Positions<std::uint8_t>& errors, Positions<std::int64_t>& distances) {
         distances.resize(errors.size());
         std::int64_t distance = kLongestShift;
         for (std::size_t i = errors.size(); i-- > 0;) distances[i] = distance = errors[i] ? 1 : distance + 1;
@@ -526,8 +536,8 @@ class Shifts {
         return looked_at < kMostCandidates;
     }
 
-    std::array<std::vector<Shift>, kLongestShift + 1> by_length_;
-    std::vector<std::int64_t> hypothesis_error_, reference_error_;
+    Positions<std::vector<Shift>> by_length_{kLongestShift + 1};
+    Positions<std::int64_t> hypothesis_error_, reference_error_;
 };
 
 class Segment {

@@ -130,7 +130,7 @@ def baseline(
         compressed = _compressed(training, scored, threads)
         ladder = ladder_of(measured, compressed, training.report, scored.report, threads=threads)
         if folder is not None:
-            (folder / LADDER_FILE).write_text(to_json(plain(ladder.to_dict())) + "\n", encoding="utf-8")
+            (folder / LADDER_FILE).write_text(to_json(plain(ladder.to_dict())) + "\n", encoding="utf-8", newline="\n")
     return ladder
 
 

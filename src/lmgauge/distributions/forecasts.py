@@ -61,7 +61,7 @@ def _binned(tile: Tile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return counts and sums of all entries, float64 [n, 9, 2] by decades and [n, 10, 2] by tenths."""
     xp, n = tile.xp, len(tile)
     # Not in the array API's standard, but in NumPy and torch: the decade of each entry, and 9 places a row to count in.
-    powers = xp.clip((_ROUNDING - tile.logprob) * (1 / _LN_10), min=0, max=DECADES - 1)
+    powers = xp.clip((_ROUNDING - tile.logprob) * (1 / _LN_10), min=0.0, max=float(DECADES - 1))
     own_places = xp.arange(0, n * DECADES, DECADES, device=array_api_compat.device(powers))
     places = xp.reshape(xp.astype(powers, xp.int64) + own_places[:, None], (-1,))
     p = xp.reshape(xp.astype(tile.p, xp.float64), (-1,))

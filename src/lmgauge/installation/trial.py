@@ -159,7 +159,7 @@ def _devices(torch: Any) -> dict[str, Any]:
 
 
 def _main() -> None:
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     request = json.loads(sys.stdin.buffer.read())
     sys.path[:] = request["path"]
     _try_all(request, answers)

@@ -51,6 +51,7 @@ ENTRY_POINT_GROUP = "lmgauge.models"
 _ADDRESSES = ("http://", "https://")
 _FILE_ENDS = (".gguf", ".arpa", ".gz", ".txt", ".safetensors", *KENLM_ENDINGS, "/")
 _GGUF_MAGIC = b"GGUF"
+_OURS = "lmgauge-"
 _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 _OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
@@ -266,6 +267,8 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
     if not isinstance(model_type, str):
         raise ModelFileError(f"{path}: not a model's folder, as its config.json has no model_type")
     try:
+        if model_type.startswith(_OURS):  # of a later version, or a part of a model: no library need be asked
+            raise UnknownKindError(model_type)
         return _load_network(name, options)
     except UnknownKindError as error:
         known = ", ".join(sorted({NGRAM_MODEL_TYPE, MIXTURE_MODEL_TYPE, CACHE_MODEL_TYPE, CLASS_MODEL_TYPE, *loaders}))

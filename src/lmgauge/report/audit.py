@@ -47,7 +47,7 @@ def ladder(audit: Audit) -> doc.Ladder:
         verdict = audit.verdict(level)
         checks = [check for check in audit.checks if check.level == level]
         reasons = [check.evidence for check in checks if check.verdict == verdict and check.evidence]
-        text = reasons[0] if verdict != PASS or len(checks) == 1 else _passed(audit, level)
+        text = next(iter(reasons), "") if verdict != PASS or len(checks) == 1 else _passed(audit, level)
         steps.append(doc.Rung(level, doc.Mark(verdict, _LEVELS[verdict]), text))
     return doc.Ladder(tuple(steps))
 

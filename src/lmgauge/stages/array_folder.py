@@ -1,4 +1,8 @@
-"""Arrays as files of a folder, each under its name once it is whole: `.npy` as NumPy writes it, without pickle."""
+"""Arrays as files of a folder, each under its name once it is whole: `.npy` as NumPy writes it, without pickle.
+
+Behind each stands the CRC-32 of its name and bytes: kernels trust the arrays of earlier stages, and a disk may fail between
+two runs.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import io
 import math
 import os
 import re
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +27,16 @@ _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
     rb"\{'descr': '([<>|][biufc]\d\d?)', 'fortran_order': False, 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
 )
+_SUM_BYTES = 4
 _LARGEST_PIECE = 1 << 30  # systems write and read at most 2 GB at a time
+
+
+class MissingArrayError(InputError, KeyError):
+    """Raised when there is no array of a name, as where files of an earlier run were lost."""
+
+    def __str__(self) -> str:
+        """Return the message; a KeyError alone would set it in quotation marks."""
+        return str(self.args[0])
 
 
 class DiskFullError(OutputError):
@@ -59,7 +73,7 @@ class ArrayFolder:
         ...     arrays = ArrayFolder(Path(folder))
         ...     grown = arrays.write("counts/2/0", np.array([3, 1], dtype=np.uint32))
         ...     [path.name for path in Path(folder).rglob("*.npy")], grown, arrays.read("counts/2/0").tolist()
-        (['0.npy'], 136, [3, 1])
+        (['0.npy'], 140, [3, 1])
     """
 
     def __init__(self, folder: Path) -> None:
@@ -85,33 +99,37 @@ class ArrayFolder:
             raise ValueError(f"array {name} is of {array.dtype}, not of numbers")
         path, earlier = self._path(name), self.size(name)
         unfinished = path.with_suffix(_UNFINISHED)
-        header = io.BytesIO()
-        np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+        opening = io.BytesIO()
+        np.lib.format.write_array_header_1_0(opening, np.lib.format.header_data_from_array_1_0(array))
+        header, data = opening.getvalue(), array.reshape(-1).view(np.uint8).data
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(unfinished, "wb", buffering=0) as file:
-                _write_all(file, memoryview(header.getvalue()))
-                _write_all(file, array.reshape(-1).view(np.uint8).data)
+                _write_all(file, memoryview(header))
+                _write_all(file, data)
+                _write_all(file, memoryview(_sum_of(name, header, data)))
             os.replace(unfinished, path)
         except OSError as error:
             with suppress(OSError):
                 unfinished.unlink()
             raise unwritten(path, error) from error
-        return len(header.getvalue()) + array.nbytes - earlier
+        return len(header) + array.nbytes + _SUM_BYTES - earlier
 
     def read(self, name: str) -> Array:
         """Return an array, read into memory.
 
         Raises:
-            KeyError: there is none of this name.
+            MissingArrayError: there is none of this name.
             InputError: its file is damaged, or has more or fewer bytes than its array, or cannot be read.
         """
         path = self._path(name)
         try:
             with open(path, "rb", buffering=0) as file:
-                return _read_array(file, path)
+                return _read_array(file, path, name)
         except FileNotFoundError as error:
-            raise KeyError(f"there is no array {name}") from error
+            raise MissingArrayError(
+                f"there is no array {name}: {path} is missing; remove the folder and start again without --resume"
+            ) from error
         except OSError as error:
             if isinstance(error, InputError):
                 raise
@@ -149,20 +167,26 @@ def _write_all(file: io.FileIO, data: memoryview) -> None:
         data = data[file.write(data[:_LARGEST_PIECE]) :]
 
 
-def _read_array(file: io.FileIO, path: Path) -> Array:
-    """Return the array of an open file, once its header and its size fit together.
+def _sum_of(name: str, header: bytes, data: memoryview) -> bytes:
+    return zlib.crc32(data, zlib.crc32(name.encode() + header)).to_bytes(_SUM_BYTES, "little")
+
+
+def _read_array(file: io.FileIO, path: Path, name: str) -> Array:
+    """Return the array of an open file, once its header, its size and its sum fit together.
 
     Raises:
         InputError: they do not.
     """
     try:
-        array = _announced(file)
-        data = array.reshape(-1).view(np.uint8).data
-        while data.nbytes:
-            count = file.readinto(data[:_LARGEST_PIECE])
+        array, header = _announced(file)
+        rest = data = array.reshape(-1).view(np.uint8).data
+        while rest.nbytes:
+            count = file.readinto(rest[:_LARGEST_PIECE])
             if not count:
                 raise ValueError("it ends early")
-            data = data[count:]
+            rest = rest[count:]
+        if _read_exactly(file, _SUM_BYTES) != _sum_of(name, header, data):
+            raise ValueError("its bytes are not those that were written")
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: damaged: {error}; remove the folder and start again without --resume") from error
     return array
@@ -176,8 +200,8 @@ def _read_exactly(file: io.FileIO, size: int) -> bytes:
     return data
 
 
-def _announced(file: io.FileIO) -> Array:
-    """Return an empty array such as the header says, of the size that the rest of the file has.
+def _announced(file: io.FileIO) -> tuple[Array, bytes]:
+    """Return an empty array such as the header says, of the size that the rest of the file has, and the header's bytes.
 
     NumPy's own reader of headers reads them as Python, with every error and warning that this can give.
 
@@ -190,6 +214,6 @@ def _announced(file: io.FileIO) -> Array:
     if match is None or not start.startswith(_MAGIC):
         raise ValueError("it is not an array as lmgauge writes them")
     dtype, shape = np.dtype(match[1].decode()), tuple(int(rows) for rows in match[2].replace(b" ", b"").split(b",") if rows)
-    if file.tell() + math.prod(shape) * dtype.itemsize != os.fstat(file.fileno()).st_size:
+    if file.tell() + math.prod(shape) * dtype.itemsize + _SUM_BYTES != os.fstat(file.fileno()).st_size:
         raise ValueError("its size is not that of its array")
-    return np.empty(shape, dtype)
+    return np.empty(shape, dtype), start + header

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ from lmgauge.text.tokens import TOKENIZER_FILE, FileTokenizer, TokenizerBase, To
 
 if TYPE_CHECKING:
     import tokenizers
+
+_MOST_GAPS = 1 << 20  # ids without a token
 
 
 class IcuWordTokenizer(TokenizerBase):
@@ -117,12 +121,15 @@ class HuggingFaceTokenizer(FileTokenizer):
             import tokenizers
         super().__init__(content, source)
         with self._library_errors():
+            value = json.loads(content)
+            _check_maps(value)
             self._tokenizer = tokenizers.Tokenizer.from_str(content.decode())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
-        self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
-        self._pieces = _spelled(self._strings, self._bounds, _marks(content), byte_level=b'"ByteLevel"' in content)
+        with self._library_errors():
+            self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
+        self._pieces = _spelled(self._strings, self._bounds, _marks(value), byte_level=b'"ByteLevel"' in content)
 
     @contextmanager
     def _library_errors(self) -> Iterator[None]:
@@ -205,8 +212,16 @@ class HuggingFaceTokenizer(FileTokenizer):
 
 def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return the strings of all ids in one array, and where each begins (one more entry than there are ids)."""
-    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-    strings = [b""] * (max(vocabulary.values(), default=-1) + 1)
+    own = tokenizer.get_vocab(with_added_tokens=False)
+    # Where an added token has the id of another, it takes its place, as in the library.
+    vocabulary = own | {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
+    size = max(vocabulary.values(), default=-1) + 1
+    if size > _MOST_GAPS + 2 * len(vocabulary):
+        raise ValueError(f"its {len(vocabulary):,} tokens have ids up to {size - 1:,}, and there is a place for each id")
+    if len(set(own.values())) < len(own):
+        number, times = Counter(own.values()).most_common(1)[0]
+        raise ValueError(f"{times} tokens of its vocabulary have the id {number}, and which one counts is chance")
+    strings = [b""] * size
     for token, number in vocabulary.items():
         strings[number] = token.encode()
     bounds = np.zeros(len(strings) + 1, dtype=np.int64)
@@ -214,9 +229,27 @@ def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uin
     return np.frombuffer(b"".join(strings), dtype=np.uint8), bounds
 
 
-def _marks(json_text: bytes) -> tuple[str, str]:
+def _check_maps(value: Any) -> None:
+    """Refuse a normalizer's map that says it is longer than it is: the library would end the program for want of memory.
+
+    Raises:
+        ValueError: there is one.
+    """
+    if isinstance(value, dict):
+        stored = value.get("precompiled_charsmap")
+        content = base64.b64decode(stored) if isinstance(stored, str) else b""
+        if content and int.from_bytes(content[:4], "little") > len(content):
+            raise ValueError("the precompiled_charsmap of its normalizer is damaged")
+        for part in (value.get("normalizer"), value.get("normalizers")):
+            _check_maps(part)
+    elif isinstance(value, list):
+        for part in value:
+            _check_maps(part)
+
+
+def _marks(value: dict[str, Any]) -> tuple[str, str]:
     """Return what a tokenizer.json sets before a piece within a word ("##"), and behind the last one ("</w>"); often ""."""
-    model = json.loads(json_text).get("model") or {}
+    model = value.get("model") or {}
     return model.get("continuing_subword_prefix") or "", model.get("end_of_word_suffix") or ""
 
 

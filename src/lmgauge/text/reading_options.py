@@ -10,6 +10,7 @@ from lmgauge.errors import UsageError
 
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
 """What decides which text is read: it is written into run folders, in this order."""
+_NAMES = ("group", "document", "id", "given", "join")
 _STORED_IF_CHOSEN = ("lists", "given", "boundary", "join")
 
 
@@ -55,8 +56,8 @@ class ReadingOptions:
         """Refuse what is unknown or out of range.
 
         Raises:
-            UsageError: an unknown unit, boundary or way to treat invalid text, a boundary without given text, or fewer than
-                1 byte at a time.
+            UsageError: an unknown unit, boundary or way to treat invalid text, a name that is not a string, a boundary
+                without given text, or fewer than 1 byte at a time.
         """
         choices = (
             ("unit", self.unit, UNITS),
@@ -66,6 +67,10 @@ class ReadingOptions:
         for name, value, known in choices:
             if value not in known:
                 raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
+        strings = {"field": self.field} | {name: getattr(self, name) for name in _NAMES if getattr(self, name) is not None}
+        for name, value in strings.items():
+            if not isinstance(value, str):
+                raise UsageError(f"{name} must be a string; got {type(value).__name__}")
         if self.given is None and self.boundary != "joint":
             raise UsageError("boundary says how given text is cut from its target, and no text is given: name it with given")
         if self.block_bytes < 1:

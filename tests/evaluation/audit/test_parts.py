@@ -20,7 +20,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.contamination import NothingToCompareError, check_contamination
 from lmgauge.evaluation.audit.coverage import recount
 from lmgauge.evaluation.audit.normalization import log_sum_exp
-from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Check
+from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, Check
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
 from lmgauge.evaluation.audit.sample import Portion, sampled_events
 from lmgauge.evaluation.audit.spelling import Spelling, read_metaspace
@@ -314,3 +314,13 @@ def test_results_print_and_turn_into_json() -> None:
     assert content["passed"] is False
     assert content["levels"]["normalization"] == "FAIL"
     assert {check["level"] for check in content["checks"]} == set(LEVELS)
+
+
+def test_an_audit_from_a_file_is_checked_and_shown() -> None:
+    written = audit(Sound(LINES), Corpus.from_strings(LINES), levels=["coverage"]).to_dict()
+    with pytest.raises(InputError, match="perplexity is not a number"):
+        Audit.from_dict(written | {"perplexity": "nan"})
+    bare = Audit.from_dict(written | {"checks": []})
+    assert str(bare)
+    silent = Audit.from_dict(written | {"checks": [check | {"evidence": ""} for check in written["checks"]]})
+    assert str(silent)

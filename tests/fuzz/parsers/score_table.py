@@ -67,12 +67,18 @@ def prepare(folder: Path) -> Attempt:
 def check_evaluation(result: Any) -> None:
     """Hold the numbers of a result against what holds for all: no NaN, a perplexity of 1 or more; it can be shown."""
     values = result.to_dict()
-    assert "NaN" not in to_json(values)
+    json.loads(to_json(values), parse_constant=refuse_nan)
     perplexity = values.get("perplexity")
     assert perplexity is None or math.isinf(perplexity) or perplexity >= 1, perplexity
     with CliRunner().isolation():
         shown = str(result)
     assert not any(ord(character) < 32 and character != "\n" for character in shown), shown
+
+
+def refuse_nan(name: str) -> str:
+    """Refuse NaN, as a reader of JSON."""
+    assert name != "NaN", "NaN in JSON"
+    return name
 
 
 def _rows(chance: random.Random) -> list[dict[str, Any]]:

@@ -218,3 +218,18 @@ def test_given_weights_are_measured(parts: list[NgramModel], held_out: list[str]
 def test_held_out_text_without_events(parts: list[NgramModel]) -> None:
     with pytest.raises(InputError, match="no events"):
         estimate_weights(parts, Corpus.from_strings([]))
+
+
+def test_the_last_bit_of_a_probability_moves_no_digit_of_the_weights() -> None:
+    """Another processor's logarithms differ by as much; where the likelihood is flat, EM alone stops at another step."""
+    random = np.random.default_rng(0)
+    logprob = np.log(random.dirichlet(np.full(50, 0.3), size=(3000, 2))[:, :, 0].T + 1e-9)
+    nearby = logprob * (1 + random.choice([0.0, 2**-52, -(2**-52)], size=logprob.shape))
+    assert fit_weights(nearby).weights == pytest.approx(fit_weights(logprob).weights, rel=1e-13)
+
+
+def test_alike_components_share_their_weight() -> None:
+    logprob = np.log([[0.8, 0.1, 0.8], [0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])
+    first, second, third = fit_weights(logprob).weights
+    assert first == pytest.approx(second)
+    assert third == pytest.approx(fit_weights(logprob[1:]).weights[1], abs=1e-9)

@@ -219,6 +219,8 @@ class Audit(Shown):
             numbers = {part.name: plain[part.name] for part in fields(Headline)}
             for name in ("perplexity", "bits_per_byte"):
                 numbers[name] = None if numbers[name] is None else float(numbers[name])
+                if numbers[name] is not None and math.isnan(numbers[name]):
+                    raise ValueError(f"{name} is not a number")
             audit = cls(str(plain["model"]), checks, dict(plain["settings"]), Headline(**numbers))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"this is not what `lmgauge audit --json` writes ({error!r})") from error
