@@ -1,8 +1,7 @@
 """How long an installation from source takes, where the time goes, and that an extra on top of it compiles nothing anew.
 
 The sources are copied without earlier builds, and installed into a new virtual environment by the command of README.md;
-then once more with an extra. What pip downloads it takes from its cache where it has it: run twice for figures without the
-network.
+then once more with an extra. pip takes from its cache what it has there: run twice for figures without the network.
 
     python benchmarks/install_time.py --extra zstd
 """

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def configured(build: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """CMake's first step on the sources, in the folder `build`."""
-    cmake = shutil.which("cmake")
+    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if cmake is None:
         pytest.skip("cmake is not installed")
     if not shutil.which("make") and not shutil.which("ninja"):

@@ -21,12 +21,15 @@ OTHER_PROGRAMS = {
     "--gres",
     "--job-name",
     "--kl-divergence",
+    "--name-only",
     "--nproc-per-node",
+    "--output-dir",
     "--paired-ar",
     "--paired-bs",
     "--parsable",
     "--tasks",
     "--time",
+    "--upgrade",
     "--wrap",
 }
 OF_BENCHMARKS = {"--copies", "--line-words", "--train-words"}

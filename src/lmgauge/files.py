@@ -17,6 +17,7 @@ from lmgauge.remote.stores import store_of
 from lmgauge.temporaries import HeldError, exchange, hold_lock, temporary_beside
 
 STANDARD_STREAM = "-"
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _ADDRESS = re.compile(r"^(s3a?|gc?s|hf|https?|az|abfss?|adl|memory|file):/+(?=.)")
 
 
@@ -34,7 +35,8 @@ class OutputError(LmgaugeError, OSError):
 def _explained(path: Path | str, temporaries: list[Path]) -> Iterator[None]:
     """Turn errors of the operating system into one that names `path`, and never one of the temporaries it is made in."""
     try:
-        yield
+        with _numbered():
+            yield
     except OSError as error:
         elsewhere = isinstance(error, OutputError) and not any(
             error.path is not None and error.path.is_relative_to(temporary) for temporary in temporaries
@@ -49,6 +51,18 @@ def _explained(path: Path | str, temporaries: list[Path]) -> Iterator[None]:
         explained = OutputError(text)
         explained.path = path if isinstance(path, Path) else None
         raise explained from cause
+
+
+@contextmanager
+def _numbered() -> Iterator[None]:
+    """Turn what Rust's libraries raise into the error of the operating system whose number they say."""
+    try:
+        yield
+    except Exception as error:
+        number = None if isinstance(error, OSError | LmgaugeError) else _OS_ERROR.search(str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def refuse_replacing(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str | os.PathLike[str]]) -> None:
@@ -191,10 +205,13 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
             temporaries.append(temporary)
             yield temporary
             os.chmod(temporary, 0o777 & ~_umask())
-            if target.exists():
-                exchange(temporary, target)
-            else:
+            try:
                 os.replace(temporary, target)
+            except OSError:
+                if not target.exists():
+                    raise
+                refuse_other_folder(named, is_ours=is_ours)  # what came there meanwhile
+                exchange(temporary, target)
 
 
 def refuse_other_folder(path: str | os.PathLike[str], *, is_ours: Callable[[Path], bool]) -> None:

@@ -12,6 +12,7 @@ from tests.cli.commands import ok, refused
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.json_text import to_json
+from lmgauge.report.info import blocks
 
 TEXT = "".join(f"line {i} of the text\n" for i in range(40))
 
@@ -89,3 +90,10 @@ def test_documents_stay_together(folder: Path, tmp_path: Path, given: list[str])
     assert "one group only" in refused("split", folder / "poems.txt", "--by", "group", "-o", tmp_path / "other")
     with pytest.raises(lmgauge.UsageError, match="choose group or document"):
         lmgauge.split(folder / "poems.txt", tmp_path / "other", by="page")  # type: ignore[arg-type]
+
+
+def test_values_that_lmgauge_does_not_write_are_shown_as_they_stand() -> None:
+    content = {"interval": {"low": None, "high": [], "level": 1}, "notes": 5, "bound_reasons": 1.5, "oov_rate": [0.5]}
+    (lines, *_) = blocks(content)
+    shown = dict(lines.pairs)  # type: ignore[union-attr]
+    assert shown == {"interval": "level 1", "notes": "5", "bound reasons": "1.5000", "oov rate": "0.5000"}

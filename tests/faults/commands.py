@@ -87,7 +87,7 @@ COMMANDS: Final = (
         f"{_NET} --resume --checkpoint-every 2",
         ("out/net",),
         needs=_TORCH,
-        resumes=("out/net.checkpoints",),
+        resumes=("out/net.training",),
         slow=True,
     ),
     Command(

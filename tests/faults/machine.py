@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -75,6 +76,8 @@ class Machine:
         for name in ("in", "out", *SHELF):
             (self.root / name).mkdir(parents=True)
         self.log = self._own / "log"
+        self._runs = 0
+        self._streams: list[str] = []
         path = self._own / "orders"
         self._orders = orders_in(path)
         self._orders.folder = os.fsencode(self.root)
@@ -115,17 +118,18 @@ class Machine:
             orders.counts[number] = 0
         self.log.unlink(missing_ok=True)
         environment = {"TMPDIR": str(self.root / "tmp"), "XDG_CACHE_HOME": str(self.root / "cache"), "COLUMNS": "80"}
-        streams = {name: str(self._own / name) for name in ("stdout", "stderr")}
+        self._runs += 1
+        streams = {name: str(self._own / f"{name}-{self._runs % 4}") for name in ("stdout", "stderr")}
         job = {"arguments": list(arguments), "folder": str(self.root / folder), "environment": environment, **streams}
         code = self._ask(job)
         counts = dict(zip(CLASSES, orders.counts, strict=True))
-        printed = [Path(path).read_text(encoding="utf-8", errors="replace") for path in streams.values()]
-        return Outcome(code, counts, os.fsdecode(orders.hit), *printed)
+        self._streams = list(streams.values()) if code == -signal.SIGSTOP else self._streams
+        return Outcome(code, counts, os.fsdecode(orders.hit), *map(_read, streams.values()))
 
-    def go_on(self) -> int:
-        """Let the command that was stopped go on, and return its exit code."""
+    def go_on(self) -> Outcome:
+        """Let the command that was stopped go on to its end."""
         self._orders.mode = MODES.index("count")
-        return self._ask({"go_on": True})
+        return Outcome(self._ask({"go_on": True}), {}, "", *map(_read, self._streams))
 
     def _ask(self, job: dict[str, object]) -> int:
         assert self._server.stdin is not None
@@ -147,6 +151,10 @@ class Machine:
                 shutil.copytree(older, self.root / name, symlinks=True)
             else:
                 (self.root / name).mkdir()
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8", errors="replace")
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:

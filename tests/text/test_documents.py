@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text import readers
 from lmgauge.text.documents import Corpus, Segments
@@ -488,6 +489,21 @@ def test_a_parquet_column_whose_name_is_no_utf8(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace("für".encode(), b"f\xff\xfer"))
     with pytest.raises(InputError, match=r"a\.parquet: not a readable Parquet file: a name in it is not valid UTF-8"):
         list(Corpus.from_files(path))
+
+
+def test_parquet_whose_columns_are_not_as_its_groups_say(tmp_path: Path) -> None:
+    """Arrow ends the process when it is asked for the metadata of such a column."""
+    path = parquet(tmp_path / "a.parquet", text=["a", "b"])
+    optional, required = b"\x25\x02\x18\x04text", b"\x25\x00\x18\x04text"
+    content = path.read_bytes()
+    assert content.count(optional) == 1
+    path.write_bytes(content.replace(optional, required))
+    with pytest.raises(InputError, match=r"a\.parquet: "):
+        list(Corpus.from_files(path))
+    with pytest.raises(InputError, match=r"a\.parquet: "):
+        lmgauge.score_documents(
+            lmgauge.train("laplace", Corpus.from_strings(["a"]), order=1), path, tmp_path / "out.parquet"
+        )
 
 
 def test_parquet_views_of_strings_with_nulls(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from lmgauge.figures import FIGURES
@@ -45,7 +46,9 @@ def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:
 
 def _shown(name: str, value: Any) -> Shown:
     if name in _SHOWN and not isinstance(value, str):
-        return _SHOWN[name](value)
+        # A file can hold anything under a name: what is not as lmgauge writes it is shown as it stands.
+        with suppress(TypeError, ValueError, LookupError, AttributeError):
+            return _SHOWN[name](value)
     if isinstance(value, dict):
         said = {key: _shortened(part) for key, part in value.items() if part not in (None, "", [], {})}
         shown = {key: f"({_shown('', part)})" if isinstance(part, dict) else _shown("", part) for key, part in said.items()}

@@ -230,7 +230,7 @@ class Accumulator:
         whole = cls(metric, keep_segments=saved["statistics"] is not None, threads=threads)
         columns = len(metric.columns)
         try:
-            whole.references, whole.blanks = saved["references"], Blanks(**saved["blanks"])
+            whole.references, whole.blanks = saved["references"], _checked(Blanks(**saved["blanks"]))
             whole._sums = np.array(saved["sums"], dtype=np.int64).reshape(columns)
             if whole._parts is not None:
                 whole._parts.append(np.array(saved["statistics"], dtype=np.int64).reshape(-1, columns))
@@ -250,6 +250,14 @@ class Accumulator:
 
 
 _KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "statistics", "documents"}
+
+
+def _checked(blanks: Blanks) -> Blanks:
+    """Return counts that were stored; raise ValueError where one is no number of things."""
+    for name, value in asdict(blanks).items():
+        if not (type(value) is int and value >= 0) and not (value is None and name.startswith("first_")):
+            raise ValueError(f"{name} of the blank segments is {str(value)[:100]!r}")
+    return blanks
 
 
 def _identity(metric: TaskMetric) -> dict[str, Any]:

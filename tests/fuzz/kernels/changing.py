@@ -122,7 +122,8 @@ def _values(array: NDArray[Any], chance: random.Random) -> NDArray[Any]:
 def _number(flat: NDArray[Any], chance: random.Random) -> Any:
     kind = flat.dtype
     if kind.kind == "f":
-        return np.array(chance.choice(FLOATS), np.float64).astype(kind)
+        with np.errstate(over="ignore"):
+            return np.array(chance.choice(FLOATS), np.float64).astype(kind)
     limits = np.iinfo(kind)
     near = int(flat[chance.randrange(flat.size)])
     number = chance.choice([near, near + 1, near - 1, flat.size, flat.size - 1, int(limits.max), int(limits.min)])

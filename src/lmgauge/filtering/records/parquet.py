@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
@@ -58,7 +59,9 @@ class ParquetReader:
                 what = "no column" if name not in columns else "several columns"
                 raise InputError(f"{self.source.name}: {what} {name!r}; the columns are {there}: name one of them")
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        packed = sum(group.column(i).total_compressed_size for group in groups for i in range(group.num_columns))
+        # Not the sum over columns: of a damaged file, asking for one of them ends the process (see text/parquet.py).
+        state = self.source.state
+        packed = os.path.getsize(self.source.path) if state is None else state.size or 0
         size, rows, first = sum(group.total_byte_size for group in groups), max(file.metadata.num_rows, 1), 1
         at_a_time = max(1, min(_MOST_ROWS, BLOCK_BYTES * rows // max(size, 1)))
         for batch in file.iter_batches(at_a_time):

@@ -121,7 +121,7 @@ def write_model(
     with writing_directory(path, is_ours=is_ngram_folder) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
-        with (folder / "model.safetensors").open("wb", buffering=0) as file:
+        with (folder / "model.safetensors").open("wb") as file:
             _write_arrays(file, arrays)
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8", newline="\n")
 
