@@ -28,7 +28,8 @@ ONLY_SOME_HAVE = {
 """What of the standard library Windows, or macOS, does not have."""
 ONLY_MODULES = {"fcntl", "grp", "msvcrt", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty", "winreg", "_winapi"}
 USED_BY_SKIPPED_TESTS = {
-    "tests/evaluation/divergence/fuzz_base_file.py": "a program to run by hand on Linux",
+    "tests/faults/laws.py": "stops commands of tests that need a shim of Linux",
+    "tests/faults/machine.py": "runs commands of the same tests",
     "tests/faults/server.py": "starts commands of tests that need signals",
     "tests/models/network/test_parallel.py": "an engine that ends its own process",
     "tests/models/ngram/test_larger_than_memory.py": "drops a file from memory, on Linux",

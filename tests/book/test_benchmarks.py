@@ -88,6 +88,7 @@ def test_the_page_on_reliability_shows_what_was_recorded() -> None:
     assert sorted(kinds) == sorted({row[0] for row in stored["rows"]})
     assert sum(len(measurements.bad_inputs(kind).rows) for kind in kinds) == len(stored["rows"])
     assert len(measurements.recorded("fuzzed-peers").rows) > 2
+    assert all(row[-1] == 0 for row in measurements.recorded("faults").rows)
     counts = measurements.fuzz_counts()
     assert counts.rows[-1][1] == sum(row[1] for row in counts.rows[:-1]) > 0
     assert all(row[3] == 0 for row in measurements.load_figures().rows)  # wrong answers
