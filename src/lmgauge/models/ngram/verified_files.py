@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lmgauge.files import writing
+from lmgauge.temporaries import temporary_beside
 from lmgauge.version import __version__
 
 _REMEMBERS = hasattr(os, "geteuid")  # Windows has no ctime, and no number of a user
@@ -107,8 +107,10 @@ class FileState:
         if len(records) >= _MOST_RECORDS:
             for old in sorted(records, key=lambda path: path.lstat().st_mtime)[: len(records) // 2]:
                 old.unlink()
-        with writing(self._record) as file:
-            file.write(json.dumps(asdict(self)).encode())
+        # Not `files.writing`, which writes through a link or into a pipe: whatever stands there is replaced.
+        with temporary_beside(self._record, folder=False) as temporary:
+            temporary.write_bytes(json.dumps(asdict(self)).encode())
+            os.replace(temporary, self._record)
 
 
 def records_folder() -> Path:
