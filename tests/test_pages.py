@@ -33,6 +33,7 @@ OTHER_PROGRAMS = {
     "--wrap",
 }
 OF_BENCHMARKS = {"--copies", "--line-words", "--train-words"}
+OF_FUZZING = {"--index", "--minutes", "--record"}
 PYTHON_ONLY = {"filter-in-a-pipeline.md", "read-a-chart.md", "use-a-notebook.md", "write-your-own-metric.md"}
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 _COMMAND = re.compile(rf"\blmgauge ({'|'.join(COMMANDS)})\b((?:[^\n`|;&#]|\\\n)*)")
@@ -60,7 +61,7 @@ def test_commands_on_the_pages_have_these_options(page: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "coming-from"], ids=name_of)
 def test_options_on_the_pages_exist(page: Path) -> None:
     """Except on pages about other tools, which have options of their own."""
-    known = {"--version", *OTHER_PROGRAMS, *OF_BENCHMARKS}.union(*OPTIONS.values())
+    known = {"--version", *OTHER_PROGRAMS, *OF_BENCHMARKS, *OF_FUZZING}.union(*OPTIONS.values())
     assert set(_OPTION.findall(page.read_text(encoding="utf-8"))) - known == set()
 
 

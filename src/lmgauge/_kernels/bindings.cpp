@@ -182,8 +182,8 @@ NB_MODULE(_native, m) {
     def(m, "adjust_counts", [](MutableTable table, std::size_t begin, std::size_t end, Array<std::uint32_t> continuations,
                               std::uint32_t cutoff, MutableArray<std::uint8_t> dropped, std::uint32_t histogram_size) {
         check_range(begin, end, table.shape(0));
-        check_marks(continuations.size(), table.shape(0));
-        check_marks(dropped.size(), table.shape(0));
+        check_marks(continuations.size(), end);
+        check_marks(dropped.size(), end);
         require(histogram_size < std::uint32_t{1} << 20, "histogram");
         std::vector<std::uint64_t> histogram;
         {
@@ -197,7 +197,7 @@ NB_MODULE(_native, m) {
     def(m, "sum_contexts", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped, Discounts discounts,
                              std::uint64_t first, MutableSums sums) {
         check_range(begin, end, table.shape(0));
-        check_marks(dropped.size(), table.shape(0));
+        check_marks(dropped.size(), end);
         const Discounting d = discounting(discounts);
         nb::gil_scoped_release release;
         sum_contexts(view(table), begin, end, view(dropped), d, window(first, sums));
@@ -213,7 +213,7 @@ NB_MODULE(_native, m) {
                           const std::vector<Table>& lower, std::uint64_t first, MutableArray<std::uint64_t> lower_sums,
                           MutableArray<std::uint32_t> types, MutableArray<std::uint32_t> lower_contexts) {
         check_range(begin, end, table.shape(0));
-        check_marks(dropped.size(), table.shape(0));
+        check_marks(dropped.size(), end);
         require(lower_sums.size() == types.size() && types.size() == lower_contexts.size(), "shapes");
         nb::gil_scoped_release release;
         sum_lower(view(table), begin, end, view(dropped), lower_view(unigram, lower),
@@ -228,7 +228,7 @@ NB_MODULE(_native, m) {
                                     std::uint64_t first, MutableSums sums, Discounts discounts,
                                     MutableArray<std::uint64_t> kept_sums) {
         check_range(begin, end, table.shape(0));
-        check_marks(dropped.size(), table.shape(0));
+        check_marks(dropped.size(), end);
         require(kept_sums.size() == sums.shape(0), "shapes");
         const Discounting d = discounting(discounts);
         nb::gil_scoped_release release;

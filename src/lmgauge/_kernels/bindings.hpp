@@ -47,8 +47,8 @@ inline MutableView<Entry> view(const MutableTable& t) {
     require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
     return {reinterpret_cast<Entry*>(t.data()), t.shape(0)};
 }
-// A number for each slot of a table, or none at all.
-inline void check_marks(std::size_t marks, std::size_t slots) { require(marks == 0 || marks == slots, "a mark for each slot"); }
+// A number for each slot before `end` (those behind it may be padding), or none at all.
+inline void check_marks(std::size_t marks, std::size_t end) { require(marks == 0 || marks >= end, "a mark for each slot"); }
 
 inline void check_range(std::size_t begin, std::size_t end, std::size_t size) { require(begin <= end && end <= size, "range"); }
 

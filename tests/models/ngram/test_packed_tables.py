@@ -187,7 +187,7 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     slots = np.zeros(1, np.uint32)
     for wrong in ((lines[:15].copy(), parents, words, last), (lines, 2**31, 2**31, last), (lines, 2**32, 9, last)):
         with pytest.raises(ValueError, match="a table too small"):
-            _native.find_ngrams(wrong, slots, slots, slots)
+            _native.find_ngrams(wrong, slots, slots, slots.copy())
     with pytest.raises(ValueError, match="shapes"):
         _native.find_ngrams(table.kernel, slots, slots, np.zeros(2, np.uint32))
     with pytest.raises(ValueError, match="slot outside"):
