@@ -162,6 +162,7 @@ def test_nothing_is_no_score() -> None:
         ({"blanks": {"segments": 2, "hypotheses": None}}, InputError, "are damaged: hypotheses of the blank segments"),
         ({"blanks": {"segments": 2, "first_reference": -1}}, InputError, "are damaged: first_reference of the blank"),
         ({"sums": ["x", 1]}, InputError, "are damaged"),
+        ({"sums": [-1, 4], "statistics": None}, InputError, "below zero"),
         ({"sums": [1]}, InputError, "are damaged"),
         ({"sums": [1 << 64, 1]}, InputError, "are damaged"),
         ({"statistics": [[1], [2, 3]]}, InputError, "are damaged"),

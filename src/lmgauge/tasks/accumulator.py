@@ -244,6 +244,8 @@ class Accumulator:
             raise InputError("these statistics are damaged: there is not one name of a document for each segment")
         whole._documents = None if names is None else [str(name) for name in names]
         rows = None if whole._parts is None else whole._parts[0]
+        if (whole._sums < 0).any() or (rows is not None and (rows < 0).any()):
+            raise InputError("these statistics are damaged: some of their counts are below zero")
         if rows is not None and (len(rows) != whole.segments or rows.sum(axis=0).tolist() != whole._sums.tolist()):
             raise InputError("these statistics are damaged: their rows do not add up to their sums")
         return whole

@@ -87,7 +87,8 @@ def assert_same(one: object, other: object, name: str, other_name: str) -> None:
     """Hold two outcomes against each other: the same text and counts, or a refusal of the same words."""
     if isinstance(one, InputError) and isinstance(other, InputError):
         words, others = str(one).replace(name, "X"), str(other).replace(other_name, "X")
-        assert words == others, (words, others)
+        # A long message is cut by its length, to which the name belongs.
+        assert words == others or (words[:1000] == others[:1000] and "..." in words), (words, others)
         return
     assert type(one) is type(other), (one, other)
     if isinstance(one, tuple) and isinstance(other, tuple):
