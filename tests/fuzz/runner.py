@@ -121,7 +121,8 @@ def work(parser: Parser, seed: int, indices: range, seconds: float, state: Path)
     with tempfile.TemporaryDirectory(dir=state.parent) as folder, open(state, "r+b") as file:
         place = mmap.mmap(file.fileno(), 16)
         attempt = parser.prepare(Path(folder))
-        _limit_memory()
+        if parser.bounded:
+            _limit_memory()
         end, early = time.monotonic() + seconds, 0.0
         for index in indices:
             place[:16] = struct.pack("<qd", index, time.monotonic())

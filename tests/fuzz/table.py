@@ -26,6 +26,7 @@ class Parser:
         reads: What the parser reads, for people.
         budget: How many inputs the suite tries.
         needs: Packages without which it is left out.
+        bounded: Whether long runs limit its memory; False where a library reserves far more addresses than it uses.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Parser:
     reads: str
     budget: int = 200
     needs: tuple[str, ...] = ()
+    bounded: bool = True
 
     def missing(self) -> list[str]:
         """Return the packages it needs that are not installed."""
@@ -73,12 +75,18 @@ PARSERS = [
         "requests to the explorer",
         budget=100,
         needs=("starlette", "uvicorn", "jinja2"),
+        bounded=False,  # V8, in which charts are drawn
     ),
     Parser("accumulators", "tests.fuzz.parsers.accumulators", "statistics of task metrics"),
     Parser("command files", "tests.fuzz.parsers.command_files", "the other files that commands read", 100, ("jinja2",)),
     Parser("command lines", "tests.fuzz.parsers.command_lines", "options and arguments of all commands", 40, ("jinja2",)),
     Parser(
-        "run folders", "tests.fuzz.parsers.run_folders", "run folders, through every command", 40, ("starlette", "jinja2")
+        "run folders",
+        "tests.fuzz.parsers.run_folders",
+        "run folders, through every command",
+        budget=40,
+        needs=("starlette", "jinja2"),
+        bounded=False,  # pages draw charts
     ),
 ]
 

@@ -181,3 +181,10 @@ def test_what_tokenizers_do_leaves_nothing_out(pieces: list[str], text: str) -> 
 def test_what_is_left_out(pieces: list[str], text: str, words: str) -> None:
     assert place(pieces, text.encode()) is None
     assert left_out(pieces, text.encode()) == words
+
+
+@pytest.mark.parametrize("piece", ["\u2581a\ud800", "bytes: \\xe2\ud800", "\ud800"])
+def test_half_a_surrogate_pair_is_no_text(piece: str) -> None:
+    """JSON can hold it, and so can the reply of a server."""
+    assert left_out([piece], b"the cat")
+    assert place([piece], b"the cat") is None

@@ -276,7 +276,7 @@ def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
         if i:
             parts.append(None)
         if shown:
-            parts.append((shown.encode(),))
+            parts.append((_encoded(shown),))
     return parts
 
 
@@ -292,17 +292,22 @@ def spellings_of(piece: Piece) -> tuple[bytes, ...]:
     """
     if isinstance(piece, bytes):
         return (piece,)
-    spellings = [piece.encode("utf-8", "replace")]
+    spellings = [_encoded(piece)]
     if piece.startswith(_ESCAPES_FOLLOW) and _ESCAPED.search(piece):
         shown = re.split(_ESCAPED, piece.removeprefix(_ESCAPES_FOLLOW))  # text and hexadecimal digits by turns
-        spellings.append(b"".join(bytes.fromhex(part) if i % 2 else part.encode() for i, part in enumerate(shown)))
+        spellings.append(b"".join(bytes.fromhex(part) if i % 2 else _encoded(part) for i, part in enumerate(shown)))
     byte = _BYTE_TOKEN.fullmatch(piece)
     if byte:
         spellings.append(bytes.fromhex(byte[1]))
     if _SENTENCEPIECE_SPACE in piece:
-        spellings.append(piece.replace(_SENTENCEPIECE_SPACE, " ").encode())
+        spellings.append(_encoded(piece.replace(_SENTENCEPIECE_SPACE, " ")))
     named = _byte_level(piece)
     return tuple(dict.fromkeys(spellings if named is None else [*spellings, named]))
+
+
+def _encoded(shown: str) -> bytes:
+    """Return UTF-8, with a question mark for half a surrogate pair, which JSON can hold and UTF-8 cannot."""
+    return shown.encode("utf-8", "replace")
 
 
 @lru_cache(maxsize=1 << 16)
