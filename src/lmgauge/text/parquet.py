@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import find_problem
 from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, ID, Names
-from lmgauge.text.parquet_files import open_parquet
+from lmgauge.text.parquet_files import open_parquet, refuse_missing_rows
 from lmgauge.text.readers import MAX_LINE_BYTES, ReadingPass, gaps, read_records
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source, file_errors
@@ -59,6 +59,7 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: ReadingPass) -> It
         labels = {label: _strings(batch.column(field), field, source, label) for label, field in fields}
         if len(texts):
             yield from _segments(texts, labels, numbers, source, reading)
+    refuse_missing_rows(file, row - 1, source.name)
 
 
 def _without_nulls(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lmgauge.errors import InputError
 from lmgauge.places import is_remote
 from lmgauge.remote.reading import open_in_parts
 
@@ -46,6 +47,21 @@ def open_parquet(
             parts.check_unchanged()
     except UnicodeDecodeError as error:  # of a column's name
         raise pa.ArrowInvalid(f"a name in it is not valid UTF-8: {error}") from error
+
+
+def refuse_missing_rows(file: pq.ParquetFile, rows: int, name: str) -> None:
+    """Refuse a file of which fewer rows were read than it says it has: of a damaged one Arrow can leave some out in silence.
+
+    Args:
+        file: the Parquet file.
+        rows: how many were read.
+        name: what to call the file.
+
+    Raises:
+        InputError: rows are missing.
+    """
+    if rows != file.metadata.num_rows:
+        raise InputError(f"{name}: damaged: it says that it has {file.metadata.num_rows:,} rows, and {rows:,} can be read")
 
 
 def _parts_of(metadata: pq.FileMetaData, columns: Sequence[str] | None) -> Iterator[tuple[int, int]]:

@@ -15,7 +15,7 @@ from lmgauge.files import naming, writing_or_printing
 from lmgauge.filtering.document_scores import name_taken
 from lmgauge.filtering.documents import Documents, labels_of
 from lmgauge.filtering.records.records import BLOCK_BYTES, RawBlock, RecordFields, Records, ScoredRecords
-from lmgauge.text.parquet_files import open_parquet
+from lmgauge.text.parquet_files import open_parquet, refuse_missing_rows
 from lmgauge.text.streams import Source, file_errors
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class ParquetReader:
             table = pa.Table.from_batches([batch], file.schema_arrow)
             yield RawBlock(table, first, len(table) * packed // rows)
             first += len(table)
+        refuse_missing_rows(file, first - 1, self.source.name)
         if first == 1:  # the columns of a file without rows are written, too
             yield RawBlock(file.schema_arrow.empty_table(), first, 0)
 
