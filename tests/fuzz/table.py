@@ -78,8 +78,10 @@ PARSERS = [
         bounded=False,  # V8, in which charts are drawn
     ),
     Parser("accumulators", "tests.fuzz.parsers.accumulators", "statistics of task metrics"),
-    Parser("command files", "tests.fuzz.parsers.command_files", "the other files that commands read", 100, ("jinja2",)),
-    Parser("command lines", "tests.fuzz.parsers.command_lines", "options and arguments of all commands", 40, ("jinja2",)),
+    Parser(
+        "command files", "tests.fuzz.parsers.command_files", "the other files that commands read", 100, ("jinja2",), False
+    ),
+    Parser("command lines", "tests.fuzz.parsers.command_lines", "options of all commands", 40, ("jinja2",), False),
     Parser(
         "run folders",
         "tests.fuzz.parsers.run_folders",
