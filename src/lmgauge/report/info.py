@@ -48,7 +48,8 @@ def _shown(name: str, value: Any) -> Shown:
     if name in _SHOWN and not isinstance(value, str):
         # A file can hold anything under a name: what is not as lmgauge writes it is shown as it stands.
         with suppress(TypeError, ValueError, LookupError, AttributeError):
-            return _SHOWN[name](value)
+            parts = _SHOWN[name](value)
+            return parts if isinstance(parts, str) else tuple(map(str, parts))
     if isinstance(value, dict):
         said = {key: _shortened(part) for key, part in value.items() if part not in (None, "", [], {})}
         shown = {key: f"({_shown('', part)})" if isinstance(part, dict) else _shown("", part) for key, part in said.items()}
