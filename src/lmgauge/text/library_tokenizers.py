@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -211,14 +211,30 @@ class HuggingFaceTokenizer(FileTokenizer):
         return [token.encode() if number is None else self._pieces[number] for token, number in pairs]
 
 
+def check_largest_id(vocabulary: Mapping[str, int]) -> None:
+    """Refuse ids far beyond the number of tokens: the library, where it writes a tokenizer, and we make a place for each id.
+
+    Raises:
+        InputError: they are.
+
+    Example:
+        >>> check_largest_id({"a": 0, "b": 2**31})
+        Traceback (most recent call last):
+            ...
+        lmgauge.errors.InputError: its 2 tokens have ids up to 2,147,483,648, and there is a place for each id
+    """
+    largest = max(vocabulary.values(), default=0)
+    if largest >= _MOST_GAPS + 2 * len(vocabulary):
+        raise InputError(f"its {len(vocabulary):,} tokens have ids up to {largest:,}, and there is a place for each id")
+
+
 def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return the strings of all ids in one array, and where each begins (one more entry than there are ids)."""
     own = tokenizer.get_vocab(with_added_tokens=False)
     # Where an added token has the id of another, it takes its place, as in the library.
     vocabulary = own | {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
+    check_largest_id(vocabulary)
     size = max(vocabulary.values(), default=-1) + 1
-    if size > _MOST_GAPS + 2 * len(vocabulary):
-        raise ValueError(f"its {len(vocabulary):,} tokens have ids up to {size - 1:,}, and there is a place for each id")
     if len(set(own.values())) < len(own):
         number, times = Counter(own.values()).most_common(1)[0]
         raise ValueError(f"{times} tokens of its vocabulary have the id {number}, and which one counts is chance")

@@ -15,7 +15,7 @@ from lmgauge.choices import FirstToken
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.protocol import read_config
 from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
-from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
+from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, check_largest_id
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens, token_bytes
@@ -246,8 +246,9 @@ def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
             f"can be checked; convert it and save {TOKENIZER_FILE} beside the model"
         )
     try:
-        ours = HuggingFaceTokenizer(backend.to_str().encode(), name)
         by_string: dict[str, int] = {token: int(number) for token, number in backend.get_vocab(True).items() if token}
+        check_largest_id(by_string)
+        ours = HuggingFaceTokenizer(backend.to_str().encode(), name)
         special = (tokenizer.unk_token, tokenizer.bos_token, tokenizer.eos_token)
         ids = [NO_ID if token is None else by_string.get(str(token), NO_ID) for token in special]
         if ids[UNK] in (ids[BOS], ids[EOS]):
