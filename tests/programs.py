@@ -39,20 +39,27 @@ def running(command: Sequence[object], **options: Any) -> Iterator[subprocess.Po
 
 @contextmanager
 def skipped_after_minutes(minutes: int, program: str) -> Iterator[None]:
-    """Skip the test in the block where a program that it needs is not served in time by the machine.
+    """Skip the test in the block, or that this decorates, where the machine does not serve a program that it needs in time.
 
     Args:
         minutes: how long the block may take.
         program: that is waited for.
     """
+    expired = False
 
-    def _skip(*frame: object) -> None:
-        pytest.skip(f"{program} did not answer within {minutes} minutes")
+    def interrupt(*frame: object) -> None:
+        nonlocal expired
+        expired = True
+        raise KeyboardInterrupt  # Ray swallows every other error that is raised while it waits
 
-    before = signal.signal(signal.SIGALRM, _skip)
+    before = signal.signal(signal.SIGALRM, interrupt)
     signal.alarm(60 * minutes)
     try:
         yield
+    except KeyboardInterrupt:
+        if not expired:
+            raise
+        pytest.skip(f"{program} did not answer within {minutes} minutes")
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)

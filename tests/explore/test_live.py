@@ -52,7 +52,7 @@ def test_lines_that_are_not_whole_wait_and_rubbish_is_passed_over(tmp_path: Path
     follower = Follower(path)
     assert follower.answer()["curves"] == {"loss": {"x": [1], "y": [5]}}
     with path.open("ab") as file:
-        file.write(b'ss": 4, "bad": NaN, "text": "x", "flag": true}\n')
+        file.write(b'ss": 4, "bad": NaN, "huge": 1' + b"0" * 400 + b', "text": "x", "flag": true}\n')
     assert follower.answer()["curves"] == {"loss": {"x": [1, 2], "y": [5, 4]}}
 
 

@@ -189,7 +189,7 @@ def changed_value(value: Any, chance: random.Random, most: int = 3) -> Any:
     """Return a copy of a value of JSON with up to `most` places changed: numbers, types, keys gone or renamed."""
     value = copy.deepcopy(value)
     for _ in range(chance.randint(1, most)):
-        places = list(_places(value))
+        places = list(places_of(value))
         if not places:
             return _other(value, chance)
         holder, key = chance.choice(places)
@@ -210,12 +210,12 @@ def changed_value(value: Any, chance: random.Random, most: int = 3) -> Any:
     return value
 
 
-def _places(value: Any) -> Any:
+def places_of(value: Any) -> Any:
     """Yield (holder, key) of every value inside."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in list(pairs):
         yield value, key
-        yield from _places(inner)
+        yield from places_of(inner)
 
 
 def _other(value: Any, chance: random.Random) -> Any:

@@ -59,6 +59,10 @@ PARSERS = [
     Parser("sentencepiece", "tests.fuzz.parsers.sentencepiece_model", "SentencePiece models", needs=("sentencepiece",)),
     Parser("word lists", "tests.fuzz.parsers.word_lists", "lists of words, and vocabularies made of them"),
     Parser("networks", "tests.fuzz.parsers.networks", "folders of networks", 8, ("torch", "transformers", "safetensors")),
+    Parser("classes", "tests.fuzz.parsers.classes", "files of classes, and models with them"),
+    Parser(
+        "checkpoints", "tests.fuzz.parsers.checkpoints", "trainings of networks that were stopped, resumed", 4, ("torch",)
+    ),
     Parser("work folders", "tests.fuzz.parsers.work_folders", "work of trainings that were stopped, resumed", budget=12),
     Parser("states", "tests.fuzz.parsers.states", "what runs leave for later ones: statistics, records of checked files"),
     Parser("text", "tests.fuzz.parsers.text_lines", "texts of lines, plain, packed and from a stream", needs=("zstandard",)),
@@ -68,6 +72,8 @@ PARSERS = [
     Parser("documents", "tests.fuzz.parsers.documents", "documents to filter, JSONL and Parquet", 150),
     Parser("score table", "tests.fuzz.parsers.score_table", "score tables of other programs, JSON lines and Parquet"),
     Parser("logs", "tests.fuzz.parsers.logs", "logs of other programs"),
+    Parser("web", "tests.fuzz.parsers.web", "replies of web servers that have a text"),
+    Parser("progress", "tests.fuzz.parsers.training_progress", "figures of a training that the explorer follows"),
     Parser("replies", "tests.fuzz.parsers.replies", "replies of completions servers"),
     Parser(
         "explorer",

@@ -29,14 +29,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),  # of its own settings
     pytest.mark.filterwarnings("ignore:The minimum number of concurrent actors"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def limited() -> Iterator[None]:
-    """Where the machine does not serve Ray's own processes in time, nothing is learned of the steps."""
-
-    with skipped_after_minutes(3, "Ray"):
-        yield
+patient = skipped_after_minutes(3, "Ray")
+"""Where the machine does not serve Ray's own processes in time, nothing is learned of the steps."""
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +64,14 @@ def actors(data: Any, count: int, *arguments: Any, **options: Any) -> dict[str, 
     }
 
 
+@patient
 def test_columns_are_those_of_the_scorer(data: Any, model_path: str) -> None:
     expected = lmgauge.Scorer(model_path).score_batch(make_table()).to_pylist()
     scored = many(data).map_batches(ray_data.Scorer, batch_size=64, **actors(data, 2, model_path))
     assert scored.take_all() == expected
 
 
+@patient
 def test_rows_that_stay_are_those_of_the_command(
     data: Any, model_path: str, percentiles_path: str, decisions: dict[str, Any]
 ) -> None:
@@ -86,16 +82,19 @@ def test_rows_that_stay_are_those_of_the_command(
     assert {row["score_problem"] for row in rows} == {None}
 
 
+@patient
 def test_empty_blocks(data: Any, model_path: str) -> None:
     nothing = many(data).map_batches(lambda table: table.slice(0, 0), batch_format="pyarrow", batch_size=None)
     assert nothing.map_batches(ray_data.Scorer, batch_size=None, **actors(data, 1, model_path)).count() == 0
 
 
+@patient
 def test_errors_arrive_in_words(data: Any, model_path: str) -> None:
     with pytest.raises(Exception, match="give map_batches the argument batch_format='pyarrow'"):
         many(data).map_batches(ray_data.Scorer, **actors(data, 1, model_path) | {"batch_format": "numpy"}).take_all()
 
 
+@patient
 def test_wrong_models_are_refused_where_they_are(model_path: str) -> None:
     with pytest.raises(UsageError, match="give its path"):
         ray_data.Scorer(lmgauge.load_model(model_path))
@@ -106,6 +105,7 @@ def test_wrong_models_are_refused_where_they_are(model_path: str) -> None:
         ray_data.Filter(model_path)({"text": ["a"]})
 
 
+@patient
 def test_all_that_can_be_scored_stays_without_rules(model_path: str) -> None:
     table = pa.table({"text": ["a", None, "", "a\0"]})
     assert ray_data.Filter(model_path)(table)["text"].to_pylist() == ["a", ""]

@@ -72,3 +72,14 @@ def test_replies_of_any_kind(replies: tuple[str, list[bytes]]) -> None:
             assert text.isprintable(), text
             outcomes.add(text.partition("/a.txt: ")[2])
     assert len(outcomes) > 4
+
+
+def test_a_size_that_is_said_late_still_counts(replies: tuple[str, list[bytes]]) -> None:
+    """A part without the size of the whole, then a whole file that breaks off: it is asked for again, not taken as shorter."""
+    address, coming = replies
+    version = b'ETag: "v1"\r\n'
+    whole = b"HTTP/1.1 200 OK\r\n" + version + b"Content-Length: 12\r\n\r\nthe cat sat\n"
+    coming[:] = [b"HTTP/1.1 206 Partial Content\r\n" + version + b"Content-Length: 1\r\n\r\nt", whole[:-5], whole]
+    with places.open_reading(address) as file:
+        assert file.read() == b"the cat sat\n"
+    assert coming == []

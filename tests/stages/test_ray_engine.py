@@ -37,15 +37,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 STORE = 100_000_000
+patient = skipped_after_minutes(3, "Ray")
+"""Where the machine does not serve Ray's own processes in time, nothing is learned of the engine."""
 TEXT = Path(__file__).resolve().parent.parent / "data" / "pud.en.txt"
-
-
-@pytest.fixture(autouse=True)
-def limited() -> Iterator[None]:
-    """Where the machine does not serve Ray's own processes in time, nothing is learned of the engine."""
-
-    with skipped_after_minutes(3, "Ray"):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +67,7 @@ def node(cluster: Any) -> Iterator[Any]:
 PLAN: Plan = [(3, 2, False), (4, 3, True), (0, 2, False), (2, 0, True), (2, 1, True)]
 
 
+@patient
 def test_arrays_are_the_same_as_in_memory(cluster: Any) -> None:
     with RayEngine(cluster.address) as engine:
         assert engine.workers == 1
@@ -93,6 +88,7 @@ def totals(engine: Engine, log: Path) -> list[int]:
     return [int(engine.read("total")[0]), *(int(engine.read(f"gather/{part}")[-1]) for part in range(6))]
 
 
+@patient
 @pytest.mark.parametrize("moment", ["gather, 2 of 6", "total, 0 of 1"])
 def test_a_killed_process_and_a_lost_machine_change_nothing(
     cluster: Any, node: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], moment: str
@@ -118,6 +114,7 @@ def test_a_killed_process_and_a_lost_machine_change_nothing(
     assert len(runs) > 7 or len(again) > 6  # of 6 tasks: more than the one that was killed ran again
 
 
+@patient
 @pytest.mark.parametrize(
     ("how", "kind", "message"),
     [
@@ -138,6 +135,7 @@ def test_errors_come_back_in_words(
         assert not engine.is_finished("fail")
 
 
+@patient
 def test_a_training_is_the_same_where_a_machine_is_lost(cluster: Any, node: Any, tmp_path: Path) -> None:
     settings = NgramTrainingSettings("modified-kneser-ney", order=4, prune=1e-7)
     lines: list[str] = []
@@ -155,6 +153,7 @@ def test_a_training_is_the_same_where_a_machine_is_lost(cluster: Any, node: Any,
     assert model.fingerprint == expected.fingerprint
 
 
+@patient
 def test_a_training_with_ray_on_this_machine(tmp_path: Path) -> None:
     corpus = Corpus.from_files(TEXT)
     model = lmgauge.train("witten-bell", corpus, order=2, output=tmp_path / "model", memory="2G", workers=1, ray="local")

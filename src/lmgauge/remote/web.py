@@ -240,13 +240,15 @@ class WebTransfer:
         return part
 
     def _check(self, reply: http.client.HTTPResponse, start: int) -> None:
-        """Refuse a reply of another version of the file, or of another part of it."""
+        """Refuse a reply of another version of the file, or of another part of it; learn the size if it was not known."""
         state = _state_of(reply)
         other_size = None not in (state.size, self.state.size) and state.size != self.state.size
         if state.version != self.state.version or other_size:
             raise rewritten(self._store.name)
         if reply.status == 206 and _range_of(reply.headers)[0] != start:
             raise InputError(f"{self._store.name}: the server sends another part of the file than it was asked for")
+        if self.state.size is None:
+            self.state = state
 
     def check_unchanged(self) -> None:
         """Do nothing: every reply was checked when it came."""

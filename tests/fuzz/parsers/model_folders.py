@@ -145,6 +145,9 @@ def changed_tensors(content: bytes, chance: random.Random) -> bytes:
 
 def changed_array(array: NDArray[Any], chance: random.Random) -> NDArray[Any]:
     """Return an array with a value changed, rows exchanged or left out, all of it alike, or another shape or type."""
+    if array.ndim == 0:
+        other = changed_array(array.reshape(1), chance)
+        return other.reshape(()) if other.size == 1 else other
     draw = chance.random()
     if array.size == 0 or draw < 0.03:
         return array.reshape(-1) if chance.random() < 0.5 else np.concatenate([array, array])

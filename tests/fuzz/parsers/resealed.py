@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import lmgauge
 from lmgauge import ClassModel
 from lmgauge.models.cache.counts import CacheSettings
@@ -25,7 +27,7 @@ from lmgauge.models.registry import open_unspelled
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.vocabulary import Vocabulary, hash_slots
-from tests.fuzz.mutations import changed
+from tests.fuzz.mutations import changed, places_of
 from tests.fuzz.parsers.checked import check_model
 from tests.fuzz.parsers.model_folders import (
     Files,
@@ -35,7 +37,9 @@ from tests.fuzz.parsers.model_folders import (
     configs,
     of_another_kind,
     put,
+    tensors,
     whole_models,
+    with_tensors,
 )
 from tests.fuzz.table import Attempt
 
@@ -64,7 +68,9 @@ def _changed(files: Files, chance: random.Random) -> Files:
     for _ in range(chance.choice([1, 1, 2])):
         name = chance.choice([*files])
         with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):  # it is damaged already
-            if name.endswith("config.json"):
+            if chance.random() < 0.5 and name.endswith((".json", ".safetensors")):
+                files[name] = _nudged(files[name], chance)
+            elif name.endswith("config.json"):
                 files[name] = as_json(changed_config(json.loads(files[name]), chance))
             elif name.endswith(".safetensors"):
                 files[name] = changed_tensors(files[name], chance)
@@ -73,6 +79,24 @@ def _changed(files: Files, chance: random.Random) -> Files:
             else:
                 files[name] = changed(files[name], chance, 2)
     return files
+
+
+def _nudged(content: bytes, chance: random.Random) -> bytes:
+    """Return a file of which one number that can be any between its limits is a little smaller: a model like others."""
+    if content[:1] == b"{":
+        value = json.loads(content)
+        places = [(holder, key) for holder, key in places_of(value) if isinstance(holder[key], float)]
+        if places:
+            holder, key = chance.choice(places)
+            holder[key] *= chance.uniform(0.9, 1)
+        return as_json(value)
+    arrays = tensors(content)[1]
+    numbers = [array for array in arrays.values() if array.dtype in (np.float32, np.uint32) and array.size]
+    flat = chance.choice(numbers).reshape(-1).view("<f4")
+    at = [*np.flatnonzero((flat < -1e-6) & (flat > -50) | (flat > 1e-6) & (flat <= 1))]  # a count or an id is none of these
+    if at:
+        flat[chance.choice(at)] *= chance.uniform(0.9, 1)
+    return with_tensors(arrays)
 
 
 def seal(folder: Path) -> None:

@@ -68,12 +68,30 @@ def test_damaged_files_are_told(file: str, content: bytes, tmp_path: Path) -> No
         folder.load(tmp_path / "step-9")
 
 
+def test_a_flipped_bit_is_told(tmp_path: Path) -> None:
+    """Numbers that are others are still numbers: only a checksum knows."""
+    folder = CheckpointFolder(tmp_path)
+    folder.save_best(nn.Linear(3, 2))
+    folder.save(9, checkpoint(), {})
+    for file in (tmp_path / "step-9" / "tensors.safetensors", tmp_path / "best.safetensors"):
+        content = file.read_bytes()
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ModelFileError, match=r"tensors\.safetensors is damaged: its numbers are not those of its checksum"):
+        folder.load(tmp_path / "step-9")
+    with pytest.raises(ModelFileError, match=r"best\.safetensors is damaged: its numbers are not those of its checksum"):
+        folder.load_best(nn.Linear(3, 2))
+    note = tmp_path / "step-9" / "checkpoint.json"
+    note.write_text(note.read_text(encoding="utf-8").replace('"epoch": 3', '"epoch": 2'), encoding="utf-8")
+    with pytest.raises(ModelFileError, match=r"checkpoint\.json is damaged"):
+        folder.load(tmp_path / "step-9")
+
+
 def test_other_versions_are_told(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     folder.save(9, checkpoint(), {})
     note = tmp_path / "step-9" / "checkpoint.json"
     note.write_text(
-        note.read_text(encoding="utf-8").replace('"format_version": 1', '"format_version": 99'), encoding="utf-8"
+        note.read_text(encoding="utf-8").replace('"format_version": 2', '"format_version": 99'), encoding="utf-8"
     )
     with pytest.raises(ModelFileError, match="another version"):
         folder.load(tmp_path / "step-9")

@@ -18,6 +18,7 @@ from lmgauge import train_neural
 from lmgauge.api.evaluate import evaluate
 from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.torch import precision
+from lmgauge.models.protocol import digest_of
 from lmgauge.models.registry import load_model
 from lmgauge.models.training import run
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError
@@ -238,7 +239,8 @@ def test_a_checkpoint_changed_by_hand_is_told(damage: dict[str, Any], tmp_path: 
         train(tmp_path, watch=stop_at(25), checkpoint_every=10, epochs=9)
     file = tmp_path / "model.training" / "step-20" / "checkpoint.json"
     note = json.loads(file.read_text(encoding="utf-8")) | damage
-    file.write_text(json.dumps({name: value for name, value in note.items() if value is not ...}), encoding="utf-8")
+    note = {name: value for name, value in note.items() if value is not ...}
+    file.write_text(json.dumps(note | {"sha256": digest_of(note)}), encoding="utf-8")
     with pytest.raises(ModelFileError, match="delete the folder to start anew"):
         train(tmp_path, epochs=9, resume=True)
 

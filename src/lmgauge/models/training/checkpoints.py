@@ -8,6 +8,7 @@ lowest validation perplexity. A checkpoint appears under its name when it is who
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -16,18 +17,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from lmgauge.errors import InputError, ModelFileError
 from lmgauge.files import writing, writing_directory
+from lmgauge.models.protocol import digest_of
 
 _BEST = "best.safetensors"
 _NOTE = "checkpoint.json"
 _TENSORS = "tensors.safetensors"
 _PREFIX = "step-"
-_FORMAT_VERSION = 1
+_CHECKSUM = "sha256"
+_FORMAT_VERSION = 2
 
 
 @dataclass
@@ -98,10 +101,11 @@ class CheckpointFolder:
         if name in older:
             return  # nothing has happened since
         with writing_directory(self.path / name, is_ours=lambda path: False) as folder:
-            (folder / _TENSORS).write_bytes(save(_plain(checkpoint.tensors)))
+            (folder / _TENSORS).write_bytes(_sealed(checkpoint.tensors))
             for rank, own in {0: checkpoint.own, **others}.items():
-                (folder / _own_name(rank)).write_bytes(save(_plain(own)))
+                (folder / _own_name(rank)).write_bytes(_sealed(own))
             note = {**checkpoint.note, "format_version": _FORMAT_VERSION}
+            note[_CHECKSUM] = digest_of(note)
             (folder / _NOTE).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8", newline="\n")
         for other in older:
             shutil.rmtree(self.path / other, ignore_errors=True)
@@ -120,8 +124,10 @@ class CheckpointFolder:
             note = json.loads((path / _NOTE).read_bytes())
             if note["format_version"] != _FORMAT_VERSION:
                 raise ModelFileError(f"{path}: was written by another version of lmgauge, which must finish it")
-            return Checkpoint(note, load_file(path / _TENSORS), load_file(path / _own_name(rank)))
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            if note[_CHECKSUM] != digest_of(note):
+                raise ValueError(f"{_NOTE} is damaged: what it says is not what its checksum is of")
+            return Checkpoint(note, _opened(path / _TENSORS), _opened(path / _own_name(rank)))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
             if isinstance(error, ModelFileError):
                 raise
             raise ModelFileError(f"{path}: cannot be resumed from: {error}; delete {self.path} to start anew") from error
@@ -161,7 +167,7 @@ class CheckpointFolder:
         Raises:
             OutputError: they cannot be written.
         """
-        self.keep(_BEST, save(_plain(parameters_of(model))))
+        self.keep(_BEST, _sealed(parameters_of(model)))
 
     def load_best(self, model: nn.Module) -> None:
         """Give a model the best parameters so far.
@@ -173,8 +179,8 @@ class CheckpointFolder:
             ModelFileError: they are not there, damaged, or another model's.
         """
         try:
-            tensors = load_file(self.path / _BEST)
-        except (OSError, SafetensorError) as error:
+            tensors = _opened(self.path / _BEST)
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise ModelFileError(
                 f"{self.path / _BEST}: the best parameters cannot be read: {error}; delete {self.path} to start anew"
             ) from error
@@ -189,8 +195,27 @@ def _own_name(rank: int) -> str:
     return f"process-{rank}.safetensors"
 
 
-def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+def _sealed(tensors: dict[str, Tensor]) -> bytes:
+    """Return a safetensors file with a checksum of what it holds: a flipped bit must not become another model."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    return save(plain, metadata={_CHECKSUM: _checksum(plain)})
+
+
+def _opened(file: Path) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = load_file(file)
+    with safe_open(file, "pt") as header:
+        stored = (header.metadata() or {}).get(_CHECKSUM)
+    if stored != _checksum(tensors):
+        raise ValueError(f"{file.name} is damaged: its numbers are not those of its checksum")
+    return tensors
+
+
+def _checksum(tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {[*tensor.shape]}\n".encode("utf-8", "surrogatepass"))
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:
