@@ -75,7 +75,7 @@ def test_replies_of_any_kind(replies: tuple[str, list[bytes]]) -> None:
 
 
 def test_a_size_that_is_said_late_still_counts(replies: tuple[str, list[bytes]]) -> None:
-    """A part without the size of the whole, then a whole file that breaks off: it is asked for again, not taken as shorter."""
+    """A part without the size of the whole, then a whole file that breaks off: it is asked for again, not taken as it is."""
     address, coming = replies
     version = b'ETag: "v1"\r\n'
     whole = b"HTTP/1.1 200 OK\r\n" + version + b"Content-Length: 12\r\n\r\nthe cat sat\n"
