@@ -671,3 +671,17 @@ def test_counts_of_lines_and_of_scattered_records() -> None:
 def test_words_of_touching_records_stay_apart() -> None:
     (part,) = Corpus.from_strings(["ab", "cd", "", "ef g"])
     assert count_text(part.data, part.starts, part.ends, part.terminator)[0] == 4
+
+
+def test_another_text_in_a_second_pass_is_refused(tmp_path: Path) -> None:
+    """What is made in two passes must not be made of two texts: n-grams and the speller, weights and the test of them."""
+    file = tmp_path / "a.txt"
+    file.write_text("the cat\nsat\n", encoding="utf-8")
+    corpus = Corpus.from_files(file)
+    next(iter(corpus))  # a pass that is left early says nothing
+    assert [len(block) for block in corpus] == [2]
+    assert [len(block) for block in corpus.in_blocks(1)] == [1, 1]
+    file.write_text("the dog\nsat\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.txt: changed while it was used, as it was read more than once; begin again"):
+        list(corpus)
+    assert [len(block) for block in Corpus.from_files(file)] == [2]

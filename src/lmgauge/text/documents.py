@@ -86,7 +86,7 @@ class Corpus:
         self._documents = documents
         self._file_labels = file_labels
         self._one_shot = one_shot
-        self._used = False
+        self._used, self._sha256 = False, ""
         self._chosen: NDArray[np.bool_] | None = None
 
     @classmethod
@@ -287,7 +287,7 @@ class Corpus:
         if self.is_joined or self.boundary is not None or self._one_shot is not None or self._chosen is not None:
             raise UsageError("of a text that is joined, has given text or can be read only once no segments can be chosen")
         other = self.in_blocks(self.block_bytes)
-        other._chosen = segments
+        other._chosen, other._sha256 = segments, ""
         return other
 
     @property
@@ -328,20 +328,16 @@ class Corpus:
 
         Raises (also while iterating):
             UsageError: a second pass over what can be read only once.
-            InputError: text that cannot be used, with file, line and byte.
+            InputError: text that cannot be used, with file, line and byte; another text than in the pass before.
         """
         if self._used and self._one_shot is not None:
             raise UsageError(f"{self._one_shot} can be read only once, and has been: save the text in a file first")
         self._used = True
-        self.report = TextReport()
+        self.report, self.document_names = TextReport(), []
         if self._file_labels is None:
             self.group_names = []
-        self.document_names = []
-        return self._pass(self.report, self.group_names, self.document_names)
-
-    def _pass(self, report: TextReport, group_names: list[str], document_names: list[str]) -> Iterator[Segments]:
-        parts = self._segments(report, group_names, document_names)
-        return parts if self._options.join is None else _joined(parts, self._options.join.encode(), report)
+        parts = self._segments(self.report, self.group_names, self.document_names)
+        return parts if self._options.join is None else _joined(parts, self._options.join.encode(), self.report)
 
     def _segments(self, report: TextReport, group_names: list[str], document_names: list[str]) -> Iterator[Segments]:
         groups, documents = Names(group_names), Names(document_names)
@@ -375,6 +371,10 @@ class Corpus:
         if report.unusable and not report.segments:
             raise InputError(f"no record of the text can be used; the first: {report.first_unusable}")
         report.sha256 = digest.hexdigest()
+        if self._sha256 not in ("", report.sha256):
+            where = self.sources[0].name if len(self.sources) == 1 else "the text"
+            raise InputError(f"{where}: changed while it was used, as it was read more than once; begin again")
+        self._sha256 = report.sha256
 
 
 _PLURALS = {GROUP: "groups", DOCUMENT: "documents", GIVEN: "given texts"}
