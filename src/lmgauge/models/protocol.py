@@ -159,6 +159,19 @@ def read_config(path: Path) -> dict[str, object]:
     return config
 
 
+def write_config(path: Path, config: Mapping[str, object]) -> None:
+    """Write the config.json of a model folder.
+
+    Args:
+        path: the folder, not yet under its name.
+        config: the content, of plain values.
+
+    Raises:
+        ValueError: a number is NaN or infinite.
+    """
+    (path / "config.json").write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
+
+
 def digest_of(config: Mapping[str, object]) -> str:
     """Return the SHA-256 of a config.json without it, as config.json has it.
 

@@ -22,7 +22,15 @@ from lmgauge.models.cache.counts import CacheCounts, CacheSettings
 from lmgauge.models.custom import score_segments
 from lmgauge.models.given import alone
 from lmgauge.models.mixture.agreement import reserved_policy
-from lmgauge.models.protocol import CACHE_MODEL_TYPE, LanguageModel, check_context, check_format, is_folder_of, read_config
+from lmgauge.models.protocol import (
+    CACHE_MODEL_TYPE,
+    LanguageModel,
+    check_context,
+    check_format,
+    is_folder_of,
+    read_config,
+    write_config,
+)
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy
@@ -234,9 +242,7 @@ class CacheModel(ScoresStrings):
             for name, content in self.tokenizer.files().items():
                 (folder / name).write_bytes(content)
             (folder / _VOCABULARY).write_text(json.dumps(tokens, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
-            (folder / _CONFIG).write_text(
-                json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8", newline="\n"
-            )
+            write_config(folder, config)
 
     def __repr__(self) -> str:
         return f"CacheModel({self.label}, {len(self.vocabulary):,} tokens)"

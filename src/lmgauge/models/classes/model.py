@@ -29,7 +29,7 @@ from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
 from lmgauge.models.custom import rows_of_block
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.states import NgramStates
-from lmgauge.models.protocol import CLASS_MODEL_TYPE, check_context, check_format, is_folder_of, read_config
+from lmgauge.models.protocol import CLASS_MODEL_TYPE, check_context, check_format, is_folder_of, read_config, write_config
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
@@ -247,9 +247,7 @@ class ClassModel(ScoresStrings):
         with writing_directory(path, is_ours=self.may_replace) as folder:
             self.ngram.listed().save(folder / _NGRAM)
             (folder / _CLASSES).write_text(self.classes.to_text(), encoding="utf-8", newline="\n")
-            (folder / _CONFIG).write_text(
-                json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8", newline="\n"
-            )
+            write_config(folder, config)
 
     def __repr__(self) -> str:
         return f"ClassModel({self.label}, {len(self.vocabulary):,} words)"

@@ -38,6 +38,7 @@ from lmgauge.models.protocol import (
     digest_of,
     is_folder_of,
     read_config,
+    write_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.models.spelling.byte_view import byte_views
@@ -309,9 +310,7 @@ class MixtureModel(Shown, ScoresStrings):
         with writing_directory(path, is_ours=self.may_replace) as folder:
             for part, component in zip(config["components"], self.components, strict=True):
                 component.save(folder / part["folder"])  # type: ignore[attr-defined]  # looked at above
-            (folder / _CONFIG).write_text(
-                json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8", newline="\n"
-            )
+            write_config(folder, config)
 
     def _in_brief(self) -> str:
         return self.label

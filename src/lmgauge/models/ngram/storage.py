@@ -28,7 +28,7 @@ from lmgauge.models.ngram.config import check_config
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_format, digest_of, is_folder_of, read_config
+from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_format, digest_of, is_folder_of, read_config, write_config
 from lmgauge.progress import say_progress
 from lmgauge.text.tokens import TOKENIZER_FILES
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
@@ -123,7 +123,7 @@ def write_model(
             (folder / name).write_bytes(content)
         with (folder / "model.safetensors").open("wb") as file:
             _write_arrays(file, arrays)
-        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8", newline="\n")
+        write_config(folder, config)
 
 
 def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any] | ArrayInPieces]) -> None:

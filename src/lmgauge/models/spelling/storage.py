@@ -5,7 +5,6 @@ The rest of the folder is the model as it was: other programs read it as before.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.errors import UsageError
 from lmgauge.files import writing_directory
-from lmgauge.models.protocol import SPELLING_FOLDER, digest_of
+from lmgauge.models.protocol import SPELLING_FOLDER, digest_of, write_config
 from lmgauge.models.spelling.separators import SeparatorModel
 from lmgauge.models.spelling.speller import Spelling
 from lmgauge.text.tokens import Tokenizer
@@ -156,4 +155,4 @@ def write_spelling(
     with writing_directory(Path(folder) / SPELLING_FOLDER, is_ours=is_spelling_folder) as inside:
         if spelling is not None:
             spelling.speller.characters.save(inside / CHARACTERS)
-        (inside / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8", newline="\n")
+        write_config(inside, config)
