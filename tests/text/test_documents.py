@@ -509,7 +509,10 @@ def test_parquet_whose_columns_are_not_as_its_groups_say(tmp_path: Path) -> None
 def test_parquet_views_of_strings_with_nulls(tmp_path: Path) -> None:
     import pyarrow as pa
 
-    path = parquet(tmp_path / "a.parquet", text=pa.array(["a", None, "b"], pa.string_view()))
+    try:
+        path = parquet(tmp_path / "a.parquet", text=pa.array(["a", None, "b"], pa.string_view()))
+    except pa.ArrowNotImplementedError as error:
+        pytest.skip(f"this pyarrow writes no such files: {error}")
     assert [block.text(i) for block in Corpus.from_files(path, errors="skip") for i in range(len(block))] == [b"a", b"b"]
 
 

@@ -17,7 +17,7 @@ from lmgauge.models.network.options import ScoringOptions
 ALL = "all"
 
 
-class SampleSize(click.ParamType[int | str]):
+class SampleSize(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """A number of documents, or all of them."""
 
     name = "N|all"

@@ -24,7 +24,7 @@ from lmgauge.filtering.selection_settings import CUTS, SelectionSettings
 from lmgauge.text.reading_options import ReadingOptions
 
 
-class Share(click.ParamType[float]):
+class Share(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """A share of the pool: 0.25, 1/4 or 25%."""
 
     name = "SHARE"
@@ -49,7 +49,7 @@ class Share(click.ParamType[float]):
         return share
 
 
-class Shares(click.ParamType[tuple[float, ...]]):
+class Shares(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """Shares of the pool with commas between them."""
 
     name = "SHARE[,SHARE...]"
