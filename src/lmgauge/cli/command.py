@@ -58,7 +58,7 @@ def under(heading: str, *options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
     """Values with commas between them; the command gets a tuple of them.
 
     Args:

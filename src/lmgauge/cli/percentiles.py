@@ -17,7 +17,7 @@ from lmgauge.models.network.options import ScoringOptions
 ALL = "all"
 
 
-class SampleSize(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+class SampleSize(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
     """A number of documents, or all of them."""
 
     name = "N|all"

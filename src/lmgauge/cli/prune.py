@@ -15,7 +15,7 @@ from lmgauge.text.reading_options import ReadingOptions
 _FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
-class NgramCount(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+class NgramCount(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
     """A number of n-grams: 250000, 500k or 1.5M."""
 
     name = "N"

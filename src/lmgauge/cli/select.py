@@ -24,7 +24,7 @@ from lmgauge.filtering.selection_settings import CUTS, SelectionSettings
 from lmgauge.text.reading_options import ReadingOptions
 
 
-class Share(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+class Share(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
     """A share of the pool: 0.25, 1/4 or 25%."""
 
     name = "SHARE"
@@ -49,7 +49,7 @@ class Share(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
         return share
 
 
-class Shares(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+class Shares(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
     """Shares of the pool with commas between them."""
 
     name = "SHARE[,SHARE...]"
