@@ -297,7 +297,7 @@ TABLES: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
     "empty": (lambda t: t.slice(0, 0), "no rows"),
     "no log-probabilities": (lambda t: t.drop_columns(["logprob"]), "no column 'logprob'"),
     "null": (lambda t: with_column(t, "end", lambda e: np.where(e == 3, np.nan, e)), "without a value|wrong type|end"),
-    "text for numbers": (lambda t: with_column(t, "logprob", lambda p: p.astype(str) + "x"), "wrong type"),
+    "text for numbers": (lambda t: with_column(t, "logprob", lambda p: np.char.add(p.astype(str), "x")), "wrong type"),
     "a kind unknown": (lambda t: t.set_column(5, "kind", pa.array(["word"] * t.num_rows)), "wrong type"),
 }  # fmt: skip
 
