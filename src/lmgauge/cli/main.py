@@ -261,6 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted."""
     _prepare_process()
     _prepare_streams()
+    output = sys.stdout
     try:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="lmgauge", standalone_mode=False)
         sys.stdout.flush()
@@ -277,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _output_failed(error)
     except SystemExit as error:
         # click meets a closed pipe (`| head`) with exit code 1 and a wrapped standard output; to us that is not an error.
-        if type(sys.stdout).__name__ != "_PacifyFlushWrapper":
+        if sys.stdout is output:
             _leave_threads(error.code)
             raise
         code = 0 if error.code == 1 else error.code
