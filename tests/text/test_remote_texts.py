@@ -49,7 +49,7 @@ def fingerprint(corpus: Corpus) -> tuple[str, int, int, list[Any]]:
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".bz2", ".xz", ".zst"])
-@pytest.mark.parametrize(("name", "content"), [("a.txt", TEXT), ("a.jsonl", RECORDS)])
+@pytest.mark.parametrize(("name", "content"), [("a.txt", TEXT), ("a.jsonl", RECORDS)], ids=["text", "jsonl"])
 def test_the_same_text_from_anywhere(
     web: WebFiles, bucket: Any, tmp_path: Path, name: str, content: bytes, ending: str
 ) -> None:
