@@ -114,6 +114,13 @@ def test_weights_of_another_size(copy: Copy, capsys: pytest.CaptureFixture[str])
     assert "report above" not in text.lower().replace("above report", "report above"), "nothing stands above"
 
 
+def test_more_layers_than_weights_are_not_built(copy: Copy, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would take for ever, and all memory."""
+    folder = copy()
+    edit(folder, n_layer=2**31 - 1)
+    assert_refused(folder, r"config\.json asks for 2,147,483,647 layers, and there are \d+ weights", capsys)
+
+
 @pytest.mark.parametrize("context", ["stream", "sentence"])
 def test_weights_that_are_no_numbers(context: str, tmp_path: Path) -> None:
     """A state that runs through the text carries NaN along as easily as a batch does."""

@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import torch
+from safetensors import safe_open
 
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.tokens import TokenMap, foreign_tokens, read_settings, trained_tokens
 from lmgauge.models.network.torch.precision import FLOAT32_INSTEAD, in_bfloat16
-from lmgauge.models.protocol import UnknownKindError
+from lmgauge.models.protocol import UnknownKindError, read_config
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -34,6 +35,7 @@ _TOKENIZER_FILES = (
     *("tekken.json", "tokenizer_config.json"),
 )
 _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length")
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _NO_LIMIT = 1 << 24  # some configurations write a huge number where they mean none
 
 
@@ -79,6 +81,8 @@ def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
         raise ModelFileError(f"{source}: has a config.json but no weights (model.safetensors); copy the whole folder")
     device = choose_device(options.device)
     with telling(source, folder), quiet():
+        if folder is not None:
+            _check_layers(folder)
         network, notes = _in_dtype(source, options, device, only_local=only_local)
         tokens = _tokens(source, folder, options, only_local=only_local)
     return Checkpoint(network, tokens, folder, notes)
@@ -148,6 +152,22 @@ def _hub_answers() -> bool:
             return True
     except (OSError, ValueError):
         return False
+
+
+def _check_layers(folder: Path) -> None:
+    """Refuse a config.json that asks for more layers than there are weights: the library would build them all first."""
+    stored = 0
+    for file in folder.glob("*.safetensors"):
+        with safe_open(file, "pt") as weights:
+            stored += len(weights.keys())
+    config = read_config(folder)
+    parts = [config, *(part for part in config.values() if isinstance(part, dict))]
+    asked = [value for part in parts for name in _LAYERS if isinstance(value := part.get(name), int)]
+    if max(asked, default=0) > stored:
+        raise ModelFileError(
+            f"{folder}: config.json asks for {max(asked):,} layers, and there are {stored:,} weights; they do not belong "
+            "together"
+        )
 
 
 def _in_dtype(
