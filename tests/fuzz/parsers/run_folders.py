@@ -17,7 +17,7 @@ from lmgauge import Corpus
 from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, content_fingerprint, file_sha256
 from tests.fuzz.mutations import changed, changed_value, drawn_number
 from tests.fuzz.parsers.command_line import check_command, some
-from tests.fuzz.parsers.parquet import OTHERS, array_of
+from tests.fuzz.parsers.parquet import OTHERS, VIEW, array_of
 from tests.fuzz.table import Attempt
 
 TEXTS = ["the cat sat", "", "a dog sees für 東京", "the dog and the zebra", "then it runs", "the cat hears it"]
@@ -85,7 +85,7 @@ def _changed_table(table: pa.Table, chance: random.Random) -> bytes:
             case 1:
                 table = table.remove_column(at)
             case 2:
-                kind = chance.choice([pa.int32(), pa.float32(), pa.string(), pa.large_string(), pa.string_view(), *OTHERS])
+                kind = chance.choice([pa.int32(), pa.float32(), pa.string(), pa.large_string(), VIEW, *OTHERS])
                 table = table.set_column(at, name, array_of(kind, [str(value) for value in table[name].to_pylist()]))
             case 3:
                 metadata = json.loads((table.schema.metadata or {}).get(b"lmgauge", b"{}"))

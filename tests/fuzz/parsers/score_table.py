@@ -15,7 +15,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.json_text import to_json
 from tests.fuzz.mutations import PIECES, changed, changed_lines, changed_value, drawn_number
-from tests.fuzz.parsers.parquet import OTHERS, array_of, written
+from tests.fuzz.parsers.parquet import OTHERS, VIEW, array_of, written
 from tests.fuzz.table import Attempt
 
 TEXTS = ["the cat sat", "", "on für 東京", "the mat"]
@@ -137,7 +137,7 @@ def _table(rows: list[dict[str, Any]], chance: random.Random) -> pa.Table:
             pa.float64(),
             pa.string(),
             pa.large_string(),
-            pa.string_view(),
+            VIEW,
             *OTHERS,
         ]
         kinds += [pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int32(), pa.int64())]
