@@ -220,7 +220,7 @@ inline bool ExactSum::add(double value) {
     double part = scaled - static_cast<double>(whole);
     whole -= part < 0;
     part += part < 0 ? 1.0 : 0.0;
-    // The part is in [0, 1]. Values between -2^-17 and 0 are rounded by at most 2^-70 as 1 is added; what is below 2^-79 is
+    // The part is in [0, 1]. Values between -2^-17 and 0 are rounded by at most 2^-69 as 1 is added; what is below 2^-79 is
     // cut off: the same for every grouping. Signed conversions, as those to unsigned numbers branch on the top bit, which
     // nobody can predict.
     constexpr double kPart = 9223372036854775808.0;  // 2^63
