@@ -58,8 +58,6 @@ def check_distribution(model: LanguageModel, chance: random.Random) -> None:
 def span_of(chance: random.Random, size: int, limits: Sequence[int]) -> tuple[int, int]:
     """Return where one of the parts of a file begins and ends, from where each begins."""
     edges = sorted({0, size, *(limit for limit in limits if 0 < limit < size)})
-    if not size:
-        return 0, 0
     return chance.choice(list(pairwise(edges)))
 
 

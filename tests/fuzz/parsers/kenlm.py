@@ -62,7 +62,7 @@ def _edges(content: bytes) -> list[int]:
 
 def _changed(content: bytes, edges: list[int], chance: random.Random) -> bytes:
     draw = chance.random()
-    if draw < 0.2:
+    if draw < 0.2 or not content:
         return changed(content, chance, 1)
     begin, end = span_of(chance, len(content), edges)
     if draw < 0.35:

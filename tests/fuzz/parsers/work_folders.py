@@ -6,7 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -84,7 +84,8 @@ def _changed(files: Files, chance: random.Random) -> Files:
         elif name.endswith(".npy"):
             files[name] = _changed_array(content, chance)
         elif name.endswith("work.json") and content.startswith(b"{"):
-            files[name] = as_json(changed_value(json.loads(content), chance, 1))
+            with suppress(ValueError):  # it is damaged already
+                files[name] = as_json(changed_value(json.loads(content), chance, 1))
     return files
 
 
