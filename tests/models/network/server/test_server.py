@@ -112,6 +112,9 @@ def test_models() -> None:
         with pytest.raises(UsageError, match="serves 0 models"):
             connect(toy)
         assert connect(toy, "#any").model == "any"
+        toy.models = ["\ud800"]
+        with pytest.raises(ServerError, match="the name of a model in /models has half a surrogate pair"):
+            connect(toy)
         toy.models = None
         with pytest.raises(ServerError, match=r"has no list of models .*is /v1 missing"):
             connect(toy)

@@ -283,6 +283,8 @@ def _choose_model(endpoint: Endpoint) -> tuple[str, Mapping[str, Any]]:
         raise
     entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
     by_name = {str(entry["id"]): entry for entry in entries if entry.get("id")}
+    if any("\ud800" <= character <= "\udfff" for name in by_name for character in name):
+        raise ServerError(f"{endpoint.url}: the name of a model in /models has half a surrogate pair, which is not text")
     names = ", ".join(_cut(name) for name in sorted(by_name)[:_MOST_NAMES]) or "none"
     if len(by_name) > _MOST_NAMES:
         names += f" and {len(by_name) - _MOST_NAMES:,} more"
