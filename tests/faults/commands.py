@@ -81,7 +81,15 @@ COMMANDS: Final = (
         ("out/kn",),
         resumes=("tmp/kn.parts",),
     ),
-    Command("train a network", _NET, ("out/net",), needs=_TORCH, slow=True),
+    Command(
+        "train a network",
+        _NET,
+        ("out/net",),
+        again="--resume",
+        needs=_TORCH,
+        resumes=("out/net.training",),
+        slow=True,
+    ),
     Command(
         "train a network --resume",
         f"{_NET} --resume --checkpoint-every 2",
