@@ -20,7 +20,7 @@ def test_no_input_ends_in_a_fault(parser: Parser, tmp_path: Path) -> None:
         f"python -m tests.fuzz {parser.name} --index {one['index']}\n{one['fault']}" for one in outcome.faults[:3]
     )
     # A fuzzer whose inputs are all refused, or all read, tries less than it seems to.
-    assert len(outcome.ends) > 1, outcome.ends
+    assert 0 < outcome.ends["refused"] < outcome.inputs
 
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)

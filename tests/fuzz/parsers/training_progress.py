@@ -35,7 +35,7 @@ def prepare(folder: Path) -> Attempt:
         with path.open("r+b") as file:
             file.write(content)
         assert growing.answer() == answer, "a file that grows is another than the whole one"
-        return "read" if answer["curves"] else "nothing in it"
+        return "read" if answer["curves"] else "refused"  # lines that say nothing are passed over
 
     return attempt
 

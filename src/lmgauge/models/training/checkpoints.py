@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from lmgauge.errors import InputError, ModelFileError
@@ -202,9 +202,9 @@ def _sealed(tensors: dict[str, Tensor]) -> bytes:
 
 
 def _opened(file: Path) -> dict[str, Tensor]:
-    tensors: dict[str, Tensor] = load_file(file)
-    with safe_open(file, "pt") as header:
-        stored = (header.metadata() or {}).get(_CHECKSUM)
+    with safe_open(file, "pt") as opened:
+        tensors: dict[str, Tensor] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        stored = (opened.metadata() or {}).get(_CHECKSUM)
     if stored != _checksum(tensors):
         raise ValueError(f"{file.name} is damaged: its numbers are not those of its checksum")
     return tensors
