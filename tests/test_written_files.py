@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from lmgauge.errors import InputError
+from lmgauge import files
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import RunFolders
-from lmgauge.files import OutputError, writing, writing_directory
+from lmgauge.files import OutputError, locking, writing, writing_directory
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="links, locks and pipes are different on Windows")
 KILLED = """
@@ -179,3 +180,34 @@ def test_many_writers_of_one_folder_leave_one_whole_result(tmp_path: Path) -> No
     assert failed == []
     assert names(tmp_path) == ["file"]
     assert (tmp_path / "file").read_bytes() == b"whole"
+
+
+@POSIX
+def test_a_lock_is_of_the_file_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run that held the lock removes its folder just when this one has opened the file."""
+    lock, hold_lock, times = tmp_path / "run" / "lock", files.hold_lock, []
+
+    def late(path: Path, *, wait: bool) -> int | None:
+        times.append(path)
+        before, after = [(1, 0), (0, 1)][len(times) % 2] if len(times) < 5 else (0, 0)
+        if before:
+            path.unlink()
+        descriptor = hold_lock(path, wait=wait)
+        if after:
+            path.unlink()
+            path.parent.rmdir()
+        return descriptor
+
+    monkeypatch.setattr(files, "hold_lock", late)
+    with locking(lock, "in use"):
+        assert len(times) == 5
+        with pytest.raises(UsageError, match="in use"), locking(lock, "in use"):
+            pass
+    with locking(lock, "in use"):
+        pass
+
+
+def test_a_lock_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run").write_bytes(b"")
+    with pytest.raises(OutputError, match="run"), locking(tmp_path / "run" / "lock", "in use"):
+        pass

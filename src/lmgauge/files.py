@@ -279,15 +279,16 @@ def locking(path: Path, refusal: str) -> Iterator[None]:
     """Hold the lock of a file in the block; a run that was killed holds none. Where there are no locks, hold nothing.
 
     Args:
-        path: the file; it is made if it is not there, and stays.
+        path: the file; it and its folder are made if they are not there, and stay.
         refusal: what to say if another run holds the lock.
 
     Raises:
         UsageError: another run holds it.
+        OutputError: the file cannot be made.
     """
-    path.touch()
     try:
-        lock = hold_lock(path, wait=False)
+        with _explained(path.parent, []):
+            lock = _lock_of(path)
     except HeldError as error:
         raise UsageError(refusal) from error
     try:
@@ -295,6 +296,28 @@ def locking(path: Path, refusal: str) -> Iterator[None]:
     finally:
         if lock is not None:
             os.close(lock)
+
+
+def _lock_of(path: Path) -> int | None:
+    """Return a descriptor that holds the lock of the file under this name, which a run that ends may remove meanwhile."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            path.touch()
+            lock = hold_lock(path, wait=False)
+            if _is_under(path, lock):
+                return lock
+            if lock is not None:
+                os.close(lock)
+
+
+def _is_under(path: Path, descriptor: int | None) -> bool:
+    """Return True if a file is there, and is the one of a descriptor, if any."""
+    try:
+        now = path.stat()
+    except FileNotFoundError:
+        return False
+    return descriptor is None or os.path.samestat(os.fstat(descriptor), now)
 
 
 def _umask() -> int:

@@ -242,7 +242,6 @@ class RunFolders:
         Raises:
             UsageError: another run writes there.
         """
-        self._unfinished.mkdir(parents=True, exist_ok=True)
         refusal = f"{self._targets[0]}: another run is writing there; wait, or name another folder"
         self._stack.enter_context(locking(self._unfinished / "lock", refusal))
 

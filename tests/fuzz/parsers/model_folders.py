@@ -99,6 +99,8 @@ def tensors(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header of a safetensors file, and its arrays."""
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
+    if not isinstance(header, dict):
+        raise TypeError("the header was damaged before")
     arrays = {}
     for name, entry in header.items():
         if name != "__metadata__":

@@ -314,6 +314,27 @@ def test_a_stopped_run_is_not_thrown_away_or_mixed_up(tmp_path: Path) -> None:
         train(tmp_path, epochs=9, resume=True)
 
 
+def test_a_second_run_to_the_same_name_is_refused(tmp_path: Path) -> None:
+    """One would go on from the checkpoints of the other, or remove them."""
+    refused = []
+
+    def again(event: TrainingEvent) -> None:
+        for resume in (False, True):
+            with pytest.raises(UsageError, match=r"model\.training: another run is training this model; wait") as error:
+                train(tmp_path, resume=resume)
+            refused.append(error)
+
+    train(tmp_path, watch=again)
+    assert refused
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_run_that_had_nothing_to_resume_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        train(tmp_path, texts=[])
+    assert not list(tmp_path.iterdir())
+
+
 def test_divergence_is_told_and_leaves_the_last_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(TrainingFailedError, match=r"diverged; use a lower --learning-rate"):
         train(tmp_path, learning_rate=1e30, clip_norm=0.0, checkpoint_every=5)
@@ -339,7 +360,7 @@ def test_parameters_that_are_no_numbers_are_not_written(tmp_path: Path, monkeypa
     monkeypatch.setattr(Loop, "_step", breaking)
     with pytest.raises(TrainingFailedError, match="diverged"):
         train(tmp_path, kind="lstm", checkpoint_every=10)
-    assert sorted(path.name for path in (tmp_path / "model.training").iterdir()) == ["progress.jsonl", "step-10"]
+    assert sorted(path.name for path in (tmp_path / "model.training").iterdir()) == ["lock", "progress.jsonl", "step-10"]
     assert not (tmp_path / "model").exists()
 
 

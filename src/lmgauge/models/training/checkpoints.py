@@ -12,6 +12,8 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,13 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from lmgauge.errors import InputError, ModelFileError
-from lmgauge.files import writing, writing_directory
+from lmgauge.files import locking, writing, writing_directory
 from lmgauge.models.protocol import digest_of
+from lmgauge.models.training.progress_file import PROGRESS_FILE
+from lmgauge.temporaries import temporary_beside
 
 _BEST = "best.safetensors"
+_LOCK = "lock"
 _NOTE = "checkpoint.json"
 _TENSORS = "tensors.safetensors"
 _PREFIX = "step-"
@@ -70,6 +75,32 @@ class CheckpointFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    @contextmanager
+    def held(self, rank: int = 0) -> Iterator[None]:
+        """Hold the folder in the block: a second run to the same name is refused. Failing with nothing to resume removes it.
+
+        Args:
+            rank: of the process; of several that train one model the first holds it for all.
+
+        Raises:
+            InputError: a file is in the way.
+            OutputError: the folder cannot be made.
+            UsageError: another run holds it.
+        """
+        if rank:
+            yield
+            return
+        self._names()
+        refusal = f"{self.path}: another run is training this model; wait, or choose another output"
+        with locking(self.path / _LOCK, refusal):
+            try:
+                yield
+            except BaseException:
+                with suppress(OSError):
+                    if {*os.listdir(self.path)} <= {_LOCK, PROGRESS_FILE}:
+                        self.remove()
+                raise
 
     def newest(self) -> Path | None:
         """Return the checkpoint to resume from; None if there is none yet."""
@@ -187,8 +218,9 @@ class CheckpointFolder:
         load_parameters(model, tensors)
 
     def remove(self) -> None:
-        """Remove the folder, when the model it led to is written."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove the folder, when the model it led to is written; in one step, as a part of it cannot be resumed."""
+        with suppress(OSError), temporary_beside(self.path, folder=True) as aside:
+            os.rename(self.path, aside / "old")
 
 
 def _own_name(rank: int) -> str:

@@ -15,7 +15,6 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 PROGRESS_FILE = "progress.jsonl"
 _logger = logging.getLogger(__name__)
@@ -60,19 +59,8 @@ class ProgressFile:
         self.open(resumed=self._resumed)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
-        if error is not None and self._is_alone():  # stopped before there was anything to resume
-            self._path.unlink(missing_ok=True)
-            self._path.parent.rmdir()
-
-    def _is_alone(self) -> bool:
-        try:
-            return os.listdir(self._path.parent) == [PROGRESS_FILE]
-        except OSError:
-            return False
 
     def write(self, step: int, figures: Mapping[str, float | None]) -> None:
         """Add a line, in one piece; figures that are not finite are left out.

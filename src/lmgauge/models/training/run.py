@@ -139,9 +139,10 @@ def run_training(
     processes = Processes.from_environment()
     processes.check(settings.batch_size)
     folder = CheckpointFolder(training_folder(output))
-    _check_output(Path(output), folder, run.resume)
+    _check_output(Path(output))
     place = _device(run.device, processes)
-    with _afterwards_as_before(place, _threads(run.threads, settings), processes):
+    with folder.held(processes.rank), _afterwards_as_before(place, _threads(run.threads, settings), processes):
+        _check_resumed(Path(output), folder, run.resume)
         register_architectures()
         asked, settings = settings, computable(settings, place)
         progress("reading the text")
@@ -214,11 +215,14 @@ def _begin(
     return Loop(model, source, ids, settings, folder, note, processes)
 
 
-def _check_output(output: Path, folder: CheckpointFolder, resume: bool) -> None:
+def _check_output(output: Path) -> None:
     """Refuse before hours are spent what could not be written after them."""
     if output.exists() and not (output.is_dir() and (not any(output.iterdir()) or is_trained_here(output))):
         raise InputError(f"{output}: exists and is not a neural model written by lmgauge; choose another name")
     _try_to_write(output)
+
+
+def _check_resumed(output: Path, folder: CheckpointFolder, resume: bool) -> None:
     stopped = folder.newest() is not None
     if stopped and not resume:
         raise UsageError(
