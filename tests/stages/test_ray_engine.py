@@ -26,7 +26,7 @@ from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.progress import listening
 from lmgauge.stages import ray_engine
 from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.ray_connection import library
+from lmgauge.stages.ray_connection import library, ray_at
 from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Engine, Stage
 
@@ -58,10 +58,12 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def node(cluster: Any) -> Iterator[Any]:
-    node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
-    yield node
-    if node in cluster.worker_nodes:
-        cluster.remove_node(node, allow_graceful=False)
+    with ray_at(cluster.address):  # before there is a second machine at this address: old versions of Ray would join either
+        node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
+        yield node
+        if node in cluster.worker_nodes:
+            cluster.remove_node(node, allow_graceful=False)
+        cluster.wait_for_nodes()  # until the cluster knows that it is gone: what joins next is not sent there
 
 
 PLAN: Plan = [(3, 2, False), (4, 3, True), (0, 2, False), (2, 0, True), (2, 1, True)]

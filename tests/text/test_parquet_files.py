@@ -21,6 +21,13 @@ def test_rows_that_arrow_leaves_out_are_missed(tmp_path: Path) -> None:
             refuse_missing_rows(file, 2, "rows.parquet")
 
 
+def test_a_file_without_row_groups_is_a_text_without_segments(tmp_path: Path) -> None:
+    pq.ParquetWriter(tmp_path / "none.parquet", pa.schema([("text", pa.string())])).close()
+    pq.write_table(pa.table({"text": ["a"]}), tmp_path / "one.parquet")
+    assert list(Corpus.from_files(tmp_path / "none.parquet")) == []
+    assert sum(map(len, Corpus.from_files([tmp_path / "none.parquet", tmp_path / "one.parquet"]))) == 1
+
+
 def test_a_footer_that_promises_more_rows_is_refused(tmp_path: Path) -> None:
     """Whatever number is changed in the footer: the text as it was, or a refusal; never a part of it."""
     path = tmp_path / "rows.parquet"

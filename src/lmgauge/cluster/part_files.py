@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.files import writing
+from lmgauge.text.parquet_files import batches_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,7 +115,7 @@ def read_parts(path: Path) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
     last = -1
     try:
         with pq.ParquetFile(path) as file:
-            for rows in file.iter_batches(batch_size=1) if file.num_row_groups else ():  # Arrow 18 wants a group
+            for rows in batches_of(file, 1):
                 number, arrays = _arrays(rows)
                 if number <= last:
                     raise ValueError(f"part {number} stands behind part {last}")

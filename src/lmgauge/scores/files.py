@@ -261,7 +261,9 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
         if is_json_lines(path):
             yield from _read_json_lines(path)
         else:
-            yield from pq.ParquetFile(path).iter_batches(batch_size=1 << 18)
+            file = pq.ParquetFile(path)
+            if file.num_row_groups:  # Arrow before 20 fails where there is none
+                yield from file.iter_batches(batch_size=1 << 18)
     except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error

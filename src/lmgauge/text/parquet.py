@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import find_problem
 from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, ID, Names
-from lmgauge.text.parquet_files import open_parquet, refuse_missing_rows
+from lmgauge.text.parquet_files import batches_of, open_parquet, refuse_missing_rows
 from lmgauge.text.readers import MAX_LINE_BYTES, ReadingPass, gaps, read_records
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source, file_errors
@@ -50,7 +50,7 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: ReadingPass) -> It
         if file.schema_arrow.names.count(column) > 1:
             raise InputError(f"{source.name}: several columns are called {column!r}: give each a name of its own")
     row = 1
-    for batch in file.iter_batches(_rows_per_batch(file, reading), columns=sorted(set(columns))):
+    for batch in batches_of(file, _rows_per_batch(file, reading), sorted(set(columns))):
         numbers = np.arange(row, row + len(batch), dtype=np.int64)
         row += len(batch)
         batch, numbers = _without_nulls(batch, columns, numbers, source, reading)

@@ -12,6 +12,7 @@ from lmgauge.places import is_remote
 from lmgauge.remote.reading import open_in_parts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 _BUFFER = 1 << 20
@@ -47,6 +48,21 @@ def open_parquet(
             parts.check_unchanged()
     except UnicodeDecodeError as error:  # of a column's name
         raise pa.ArrowInvalid(f"a name in it is not valid UTF-8: {error}") from error
+
+
+def batches_of(file: pq.ParquetFile, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet file, some at a time.
+
+    Args:
+        file: the Parquet file; it may have no rows.
+        rows: how many at a time, at most.
+        columns: those to read; None for all.
+
+    Raises:
+        pyarrow.ArrowException: the file is damaged.
+    """
+    if file.num_row_groups:  # Arrow before 20 fails where there is none
+        yield from file.iter_batches(rows, columns=columns)
 
 
 def refuse_missing_rows(file: pq.ParquetFile, rows: int, name: str) -> None:

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lmgauge.text.reading_options import ReadingOptions
+from tests.arrow import WRITES_VIEWS
 from tests.fuzz.mutations import changed, hostile_text
 from tests.fuzz.parsers.jsonl import drawn_options
 from tests.fuzz.parsers.reading import check_reading
 from tests.fuzz.table import Attempt
 
-VIEW = pa.string_view() if int(pa.__version__.partition(".")[0]) >= 21 else pa.large_string()
+VIEW = pa.string_view() if WRITES_VIEWS else pa.large_string()
 """Older versions of Arrow write no views of strings."""
 STRINGS = [pa.string(), pa.string(), pa.large_string(), VIEW, pa.dictionary(pa.int32(), pa.string())]
 OTHERS = [

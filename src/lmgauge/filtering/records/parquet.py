@@ -15,7 +15,7 @@ from lmgauge.files import naming, writing_or_printing
 from lmgauge.filtering.document_scores import name_taken
 from lmgauge.filtering.documents import Documents, labels_of
 from lmgauge.filtering.records.records import BLOCK_BYTES, RawBlock, RecordFields, Records, ScoredRecords
-from lmgauge.text.parquet_files import open_parquet, refuse_missing_rows
+from lmgauge.text.parquet_files import batches_of, open_parquet, refuse_missing_rows
 from lmgauge.text.streams import Source, file_errors
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ParquetReader:
         packed = os.path.getsize(self.source.path) if state is None else state.size or 0
         size, rows, first = sum(group.total_byte_size for group in groups), max(file.metadata.num_rows, 1), 1
         at_a_time = max(1, min(_MOST_ROWS, BLOCK_BYTES * rows // max(size, 1)))
-        for batch in file.iter_batches(at_a_time):
+        for batch in batches_of(file, at_a_time):
             table = pa.Table.from_batches([batch], file.schema_arrow)
             yield RawBlock(table, first, len(table) * packed // rows)
             first += len(table)
