@@ -97,7 +97,7 @@ def meets(machine: Machine, plain: Undisturbed, fault: Fault) -> Iterator[str]:
     else:
         yield from _failure(plain, outcome, left)
     again = machine.run(plain.command.next_arguments)
-    if again.code == 2 and _FINISHED in again.stderr and not _difference(plain.after, left):
+    if again.code == 2 and _FINISHED in again.stderr and not _difference(plain.after, tree(machine.root)):
         return  # it had come to its end
     if again.code != 0:
         yield f"the next run fails: {again.stderr}"

@@ -219,8 +219,11 @@ class CheckpointFolder:
 
     def remove(self) -> None:
         """Remove the folder, when the model it led to is written; in one step, as a part of it cannot be resumed."""
-        with suppress(OSError), temporary_beside(self.path, folder=True) as aside:
-            os.rename(self.path, aside / "old")
+        try:
+            with temporary_beside(self.path, folder=True) as aside:
+                os.rename(self.path, aside / "old")
+        except OSError:  # a full disk has no room for another folder
+            shutil.rmtree(self.path, ignore_errors=True)
 
 
 def _own_name(rank: int) -> str:
