@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -79,7 +80,12 @@ def first_few(names: Sequence[str], most: int = 5) -> str:
 
 def for_output(text: str) -> str:
     """Return rows for standard output: as they are for programs, with signs for control characters in a terminal."""
-    return visible(text, keep="\n\t") if sys.stdout.isatty() else text
+    try:
+        # Not its isatty: while rich shows progress, its stand-in for standard output denies it in older versions.
+        is_terminal = os.isatty(sys.stdout.fileno())
+    except (AttributeError, OSError, ValueError):  # of a stream in memory, or a closed one
+        is_terminal = False
+    return visible(text, keep="\n\t") if is_terminal else text
 
 
 def _can_show(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lmgauge.numerics.detection import Group, Separation
@@ -39,6 +39,7 @@ def test_only_the_order_counts(members: list[int], others: list[int], rate: floa
 
 
 @given(SCORES, SCORES, st.sampled_from([0.01, 0.1, 0.5]))
+@example([2], [0, 0, 0, 2, 2, 2, 2], 0.5)
 def test_intervals_hold_the_figure_and_stay_inside(members: list[int], others: list[int], rate: float) -> None:
     both = separation(members, others)
     ends = both.auroc_interval()

@@ -148,7 +148,8 @@ class Separation:
             low = self.members.share_interval(at_least, each)[0]
         above = self._above(self._descending[last]) if last < len(self.others) else 1.0
         high = self.members.share_interval(above, each)[1]
-        return self._interval(low, high, level, ORDER_STATISTICS)
+        figure = self.hits(false_alarms)  # with equal scores it may lie outside
+        return self._interval(min(low, figure), max(high, figure), level, ORDER_STATISTICS)
 
     def curve(self) -> tuple[Floats, Floats]:
         """Return the ROC curve: shares of the others and of the members at or above each threshold, float64 [k] each."""

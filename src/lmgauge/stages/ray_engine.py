@@ -137,6 +137,8 @@ class RayEngine:
         # Two at least: Ray takes an iterator as the one value of a task that returns one.
         count = max(2, len(task.makes) + 1)
         options = {"num_cpus": 1, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
+        # What a task itself raises is a TaskError; this is Ray's own, of a process that outlives its machine by a moment.
+        options["retry_exceptions"] = [OSError]
         remote = self._ray.remote(**options)(_do)
         # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
         # a lost array kept the core from the task that makes it again.
