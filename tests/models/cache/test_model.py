@@ -118,6 +118,7 @@ def test_a_folder_gives_the_same_model(base: lmgauge.NgramModel, tmp_path: Path)
         {"tokenizer": None},
         {"fingerprint": "0"},
         {"decay": 0.5},
+        {"reserved": None},
     ],
 )
 def test_a_damaged_folder_is_refused(base: lmgauge.NgramModel, tmp_path: Path, damage: dict[str, object]) -> None:

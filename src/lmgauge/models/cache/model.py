@@ -33,7 +33,7 @@ from lmgauge.models.protocol import (
 )
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
-from lmgauge.text.encoding import ReservedPolicy
+from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.tokens import TOKENIZER_FILES, Tokenizer
@@ -50,6 +50,10 @@ class _Language:
     vocabulary: Vocabulary
     tokenizer: Tokenizer
     reserved: ReservedPolicy
+
+    def __post_init__(self) -> None:
+        if self.reserved not in RESERVED_POLICIES:
+            raise UsageError(f"reserved must be one of {', '.join(RESERVED_POLICIES)}; got {self.reserved!r}")
 
 
 class CacheModel(ScoresStrings):
