@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,13 @@ settings.register_profile("thorough", deadline=None, max_examples=1000)  # pytes
 settings.load_profile("ci")
 # Hypothesis also draws constants out of the modules that are loaded so far, which is another set in each worker and run.
 providers._get_local_constants = providers.Constants
+
+
+@pytest.fixture(autouse=True)
+def garbage_is_looked_for() -> Iterator[None]:
+    """A command that ends freezes what its process has; Hypothesis, which counts references, then warned in a later test."""
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.programs import skipped_after_minutes
 from tests.stages.graphs import Plan, arrays_after
-from tests.stages.ray_work import fail, stages
+from tests.stages.ray_work import fail, stages, with_a_broken_pipe
 
 import lmgauge
 from lmgauge import Corpus
@@ -114,6 +114,18 @@ def test_a_killed_process_and_a_lost_machine_change_nothing(
     assert capfd.readouterr().out == ""  # where a program writes its results
     again = [] if moment.startswith("gather") else (tmp_path / "ray.gather").read_text().splitlines()
     assert len(runs) > 7 or len(again) > 6  # of 6 tasks: more than the one that was killed ran again
+
+
+@patient
+def test_what_ray_itself_breaks_is_done_again(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = totals(MemoryEngine(), tmp_path / "memory")
+    monkeypatch.setattr(ray_engine, "_do", with_a_broken_pipe)
+    with RayEngine(cluster.address) as engine:
+        assert totals(engine, tmp_path / "broken") == expected
+    assert sorted(path.name for path in tmp_path.glob("broken.*")) == ["broken.gather.2", "broken.spread.2"]
+    monkeypatch.setattr(ray_engine, "_RETRIES", 0)
+    with RayEngine(cluster.address) as engine, pytest.raises(LmgaugeError, match="spread, task 2: OSError: Broken pipe"):
+        totals(engine, tmp_path / "again")
 
 
 @patient

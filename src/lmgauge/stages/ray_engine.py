@@ -115,14 +115,25 @@ class RayEngine:
             return
         countdown = Countdown(stage.title or stage.name, stage.tasks)
         common = self._source((stage.name, stage.work, stage.settings))
-        numbers = {self._submit(Task.of(stage, number), common): number for number in range(stage.tasks)}
-        waiting = list(numbers)
+        tasks = {self._submit(task, common): task for task in (Task.of(stage, number) for number in range(stage.tasks))}
+        waiting, retries = list(tasks), _RETRIES
         try:
             while waiting:
                 done, waiting = self._ray.wait(waiting, fetch_local=False)
                 for receipt in done:
-                    self._get(receipt, f"stage {stage.name}, task {numbers[receipt]}")
-                    countdown.step()
+                    task = tasks.pop(receipt)
+                    try:
+                        self._get(receipt, f"stage {stage.name}, task {task.number}")
+                    except LmgaugeError as error:
+                        # Ray's own: its process outlived its machine by a moment. What the task raises is a TaskError.
+                        if not (retries and isinstance(getattr(error.__cause__, "cause", None), OSError)):
+                            raise
+                        retries -= 1
+                        again = self._submit(task, common)
+                        tasks[again] = task
+                        waiting.append(again)
+                    else:
+                        countdown.step()
         except BaseException:
             for receipt in waiting:
                 self._ray.cancel(receipt, force=True)
@@ -137,8 +148,6 @@ class RayEngine:
         # Two at least: Ray takes an iterator as the one value of a task that returns one.
         count = max(2, len(task.makes) + 1)
         options = {"num_cpus": 1, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
-        # What a task itself raises is a TaskError; this is Ray's own, of a process that outlives its machine by a moment.
-        options["retry_exceptions"] = [OSError]
         remote = self._ray.remote(**options)(_do)
         # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
         # a lost array kept the core from the task that makes it again.
