@@ -26,7 +26,7 @@ if sys.byteorder != "little" or sys.maxsize < 2**32:
         f"{'64' if sys.maxsize >= 2**32 else '32'}-bit and {sys.byteorder}-endian"
     )
 
-with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as _stub:  # pathlib would be loaded for this alone
+with open(f"{__file__}i", encoding="utf-8") as _stub:  # pathlib would be loaded for this alone
     _HOMES = {line.split()[3]: line.split()[1] for line in _stub if line.startswith("from ")}
 _NAMESPACES = [name for name, home in _HOMES.items() if home == "lmgauge"]
 """Folders with names of their own, such as `lmgauge.tasks.bleu`."""
