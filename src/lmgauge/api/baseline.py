@@ -128,7 +128,7 @@ def baseline(
         measured += ngram_rungs(training, scored, settings, work)
         _refuse_same(training, scored)
         compressed = _compressed(training, scored, threads)
-        ladder = ladder_of(measured, compressed, training.report, scored.report, threads=threads)
+        ladder = ladder_of(measured, compressed, training.report, scored.report)
         if folder is not None:
             (folder / LADDER_FILE).write_text(to_json(plain(ladder.to_dict())) + "\n", encoding="utf-8", newline="\n")
     return ladder

@@ -193,7 +193,7 @@ class Plan:
         if self.rows == 1:
             yield "one segment: there is nothing to draw from, so no interval and no test"
         elif self.data.by_document:
-            yield from caveats(self.units, tested=self.compares)
+            yield from caveats(self.units)
         elif self.rows < _FEW:
             lenient = " and p-values too small" if self.settings.test == BOOTSTRAP_TEST else ""
             yield f"{self.rows} segments are few: intervals are too narrow{lenient}; take {_FEW} or more"
