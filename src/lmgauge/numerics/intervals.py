@@ -273,6 +273,43 @@ def effective_freedom(sizes: Floats) -> int:
     return max(1, math.floor(1.0 / float((shares * shares).sum()) + 1e-6) - 1)
 
 
+def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Spread | None:
+    """Return a figure with its standard error, from what each unit has to do with it: the one error of all figures.
+
+    Without unit i the ratio R of the sums of u and l falls by (u_i - R l_i) / (L - l_i). Any other function of sums, such as
+    BLEU, falls by some amount too; times L - l_i it is the same as u_i - R l_i is for a ratio.
+
+    Args:
+        figure: as it is shown.
+        deviations: float64 [units], in reading order where documents are unknown: what the figure falls by without each
+            unit, times the size of all others.
+        sizes: float64 [units], 0 or more.
+        unit: "documents", "segments" or "unknown".
+
+    Returns:
+        None if fewer than six units have a size, or a deviation is not finite.
+
+    Example:
+        >>> hits, words = np.array([10.0, 12.0, 13.0, 9.0, 11.0, 13.0]), np.full(6, 20.0)
+        >>> share = hits.sum() / words.sum()
+        >>> spread_of(share, hits - share * words, words, "documents").p_value < 0.05
+        True
+    """
+    n, rest = len(sizes), sizes.sum() - sizes
+    if np.count_nonzero(sizes) < FEWEST_UNITS or not float(rest.min()) > 0.0 or not np.isfinite(deviations).all():
+        return None
+    moves = deviations / rest
+    largest = float(np.abs(moves).max()) or 1.0
+    error = largest * math.sqrt((n - 1) / n * float(((moves / largest) ** 2).sum()))
+    freedom = effective_freedom(sizes)
+    slow = _slow_waves(deviations / sizes.sum()) if unit == UNKNOWN else None
+    if slow is not None and error:
+        alike = student_t_quantile(LEVEL, slow[1]) * slow[0] / (student_t_quantile(LEVEL, freedom) * error)
+        if alike > 1.0:
+            return Spread(figure, *slow, WAVES, UNKNOWN, len(sizes), alike)
+    return Spread(figure, error, freedom, JACKKNIFE, unit, len(sizes))
+
+
 def _slow_waves(residuals: Floats) -> tuple[float, int] | None:
     """Return the standard error of the sum of residuals by the slow waves along them, and how many waves that is.
 
