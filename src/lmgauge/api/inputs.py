@@ -13,6 +13,7 @@ from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names, not_a_model, open_model, takers, unused_option
+from lmgauge.places import refuse_file_names
 from lmgauge.progress import say_progress, show_speed
 from lmgauge.protocols import PROTOCOLS
 from lmgauge.text.documents import Corpus
@@ -166,8 +167,9 @@ def strings(texts: Iterable[str] | str) -> Corpus:
     """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame.
 
     Raises:
-        UsageError: something else.
+        UsageError: something else, or the names of files.
     """
+    refuse_file_names(texts, "lmgauge.evaluate(model, {})", one_in_list=True)
     if isinstance(texts, str):
         return Corpus.from_strings([texts])
     if hasattr(texts, "columns") and hasattr(texts, "iloc"):
