@@ -121,16 +121,20 @@ def refuse_file_names(texts: object, takes_files: str = "", *, one_in_list: bool
     names = [texts] if alone else texts if isinstance(texts, Sequence) else ()
     if len(names) == 0 or (one_in_list and not alone and len(names) == 1):
         return
-    if all(_names_file(name) and (alone or os.path.splitext(name)[1]) for name in names):
+    if all(_names_file(name, bare=alone) for name in names):
         name = repr(names[0])
         call = f"{takes_files.format(name if len(names) == 1 else list(names[:8]))}, or " if takes_files else ""
         text = f"; for the name itself as a text, write [{name}]" if one_in_list else ""
         raise UsageError(f"{name} is the name of a file, not its text: write {call}open({name}).read(){text}")
 
 
-def _names_file(text: object) -> bool:
-    """Return True for a regular file; strings with spaces, but no folder or ending, are not looked for."""
-    if not isinstance(text, str) or len(text) > 4096 or (" " in text and "/" not in text and "." not in text[:-1]):
+def _names_file(text: object, *, bare: bool) -> bool:
+    """Return True for a regular file; what has neither folder nor ending is not looked for, but for a bare word."""
+    if (
+        not isinstance(text, str)
+        or len(text) > 4096
+        or ("/" not in text and "." not in text[:-1] and (not bare or " " in text))
+    ):
         return False
     return os.path.isfile(text)  # False as well for what cannot be a name
 

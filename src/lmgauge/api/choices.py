@@ -118,7 +118,7 @@ def multiple_choice(
         field=chosen.choices,
         lists=True,
         group=chosen.by,
-        id=chosen.answer,
+        keep=chosen.answer,
         given=None if chosen.question == NO_FIELD else chosen.question,
         boundary=chosen.boundary,
     )

@@ -53,7 +53,7 @@ def evaluate_protocols(
     for name in DECIDED if scoring is not None else ():
         if getattr(scoring, name) is not None:
             raise UsageError(f"{name.replace('_', '-')}: protocols decide that; leave it out, or name one protocol")
-    corpus = one_text(text, texts, None)
+    corpus = one_text(text, texts)
     (loaded,), (name,) = named_models([model], scoring)
     if not isinstance(loaded, NetworkModel):
         spelled = "; this one is spelled, and scores all of a text" if getattr(loaded, "is_spelled", False) else ""
