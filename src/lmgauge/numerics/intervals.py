@@ -274,26 +274,16 @@ def effective_freedom(sizes: Floats) -> int:
 
 
 def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Spread | None:
-    """Return a figure with its standard error, from what each unit has to do with it: the one error of all figures.
-
-    Without unit i the ratio R of the sums of u and l falls by (u_i - R l_i) / (L - l_i). Any other function of sums, such as
-    BLEU, falls by some amount too; times L - l_i it is the same as u_i - R l_i is for a ratio.
+    """Return any figure with its standard error: what it falls by without each unit is what a ratio falls by.
 
     Args:
         figure: as it is shown.
-        deviations: float64 [units], in reading order where documents are unknown: what the figure falls by without each
-            unit, times the size of all others.
+        deviations: float64 [units], in reading order: the fall without each times the size of the others; u - R l of a ratio.
         sizes: float64 [units], 0 or more.
         unit: "documents", "segments" or "unknown".
 
     Returns:
         None if fewer than six units have a size, or a deviation is not finite.
-
-    Example:
-        >>> hits, words = np.array([10.0, 12.0, 13.0, 9.0, 11.0, 13.0]), np.full(6, 20.0)
-        >>> share = hits.sum() / words.sum()
-        >>> spread_of(share, hits - share * words, words, "documents").p_value < 0.05
-        True
     """
     n, rest = len(sizes), sizes.sum() - sizes
     if np.count_nonzero(sizes) < FEWEST_UNITS or not float(rest.min()) > 0.0 or not np.isfinite(deviations).all():
