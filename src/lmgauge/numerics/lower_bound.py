@@ -53,7 +53,7 @@ class LowerBound(float):
 
     def _refuse(self, other: object) -> NoReturn:
         raise UsageError(
-            f"{self:.4g} is a lower bound, so it is not ranked and nothing is divided by it: what it is a bound of may be any "
+            f"{self:.4g} is a lower bound, so it is not ranked and nothing is divided by it: the figure itself may be any "
             "more. Exact bits need a model that spells unseen words (--vocabulary spelled, lmgauge spell), or one of "
             "characters or bytes; float(...) has the bare number"
         )
