@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.places import refuse_file_names
 from lmgauge.text.segments import Segments
 
+TAKES_FILES = "lmgauge.tasks.score_files(metric, hypotheses=..., references=...)"
 Integers = NDArray[np.int64]
 
 # Texts made one string at a time: enough for the cost of a call not to matter, few enough for the copies not to.
@@ -148,6 +150,7 @@ class Texts:
 
 def _check_list(values: object, what: str) -> None:
     if isinstance(values, (str, bytes)):
+        refuse_file_names(values, TAKES_FILES)
         raise UsageError(f"one string was given where a list with a {what} for each segment belongs: put it in a list")
     if not isinstance(values, Iterable) or isinstance(values, (Mapping, Set)):
         raise UsageError(f"a list with a {what} for each segment is needed, not {type(values).__name__}")
