@@ -21,6 +21,7 @@ from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.numerics.intervals import ratio_interval
+from lmgauge.numerics.lower_bound import plain_figures
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.result_list import data_frame
@@ -136,7 +137,7 @@ class Ladder(Shown):
     """Compressors, simple models of a training text, and models of yours, on one text.
 
     Attributes:
-        rungs: the fewest bits first; `own` ones are your models.
+        rungs: the fewest bits first, behind them those whose bits are lower bounds; `own` ones are your models.
         steps: neighbors that could be tested, from the top: models, as what a segment costs a compressor is not known.
         segments, words, characters, bytes: of the text.
         training_bytes: of the training text.
@@ -163,7 +164,7 @@ class Ladder(Shown):
 
     @property
     def best(self) -> Baseline:
-        """The rung with the fewest bits."""
+        """The rung with the fewest bits; never one whose bits are a lower bound."""
         return self.rungs[0]
 
     @property
@@ -192,10 +193,11 @@ class Ladder(Shown):
         """Return a dict for each rung, the fewest bits first."""
         return [
             {
-                **asdict(rung),
-                "bits_per_character": rung.bits / self.characters,
-                "bits_per_word": rung.bits / self.words if self.words else None,
-                "times_best": rung.bits / self.best.bits if self.best.bits else None,
+                **asdict(rung, dict_factory=plain_figures),
+                "bound": rung.bound,
+                "bits_per_character": float(rung.bits / self.characters),
+                "bits_per_word": float(rung.bits / self.words) if self.words else None,
+                "times_best": rung.bits / self.best.bits if self.best.bits and not rung.bound else None,
             }
             for rung in self.rungs
         ]
@@ -218,7 +220,8 @@ class Ladder(Shown):
 
     def _in_brief(self) -> str:
         best = self.best
-        return f"{best.name} is the best of {len(self.rungs)}: {best.bits_per_byte:.4f} bits per byte"
+        ranked = sum(not rung.bound for rung in self.rungs)
+        return f"{best.name} is the best of {ranked}: {best.bits_per_byte:.4f} bits per byte"
 
 
 def rung_of(
@@ -238,7 +241,7 @@ def rung_of(
     """
     if evaluation.bits_per_byte is None or not evaluation.bytes:
         raise InputError(f"{evaluation.model}: bits per byte are not known, as the text has no bytes")
-    whole = evaluation.scored_share in (None, 1.0)
+    exact = evaluation.scored_share in (None, 1.0) and not evaluation.bits_per_byte_is_bound
     rung = Baseline(
         evaluation.model,
         what,
@@ -246,11 +249,10 @@ def rung_of(
         evaluation.bits_per_byte,
         trained=not own,
         own=own,
-        bound=evaluation.bits_per_byte_is_bound,
-        interval=costs.interval(-evaluation.log_probability) if whole else None,
+        interval=costs.interval(-evaluation.log_probability) if exact else None,
         seconds=seconds,
     )
-    return MeasuredRung(rung, evaluation, costs if whole and not rung.bound else None)
+    return MeasuredRung(rung, evaluation, costs if exact else None)
 
 
 def ladder_of(
@@ -288,7 +290,10 @@ def ladder_of(
 def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextReport) -> Iterator[str]:
     """Yield what must be known of the rungs, the most important first."""
     if any(one.rung.bound for one in measured):
-        yield "≥: a lower bound, as part of the text is not predicted; the rung may stand lower than here, and is not tested"
+        yield (
+            "≥: a lower bound, as part of the text is not predicted: such a model has no place on the ladder, and is not "
+            "tested; `lmgauge spell` gives models of words exact bits"
+        )
     for one in measured:
         if one.evaluation.scored_share is not None and one.evaluation.scored_share < 1.0:
             yield f"{one.rung.name}: leaves out part of the text, as its protocol does: its place on the ladder is not exact"

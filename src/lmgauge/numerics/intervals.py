@@ -211,27 +211,16 @@ def spread(
     if not something.all():
         numerators, denominators = numerators[something], denominators[something]
         documents = None if documents is None else documents[something]
-    if not _enough(denominators):
+    if not denominators.any():
         return None
     ratio = (exact_sum(numerators) if total is None else total) / float(denominators.sum())
+    found = None
     if documents is not None:
         codes, inverse = np.unique(documents, return_inverse=True)
         unit = SEGMENTS if len(codes) == len(documents) else DOCUMENTS
-        by_document = [sums_by(inverse, column) for column in (numerators, denominators)]
-        if _enough(by_document[1]):
-            return Spread(ratio, *_jackknife(ratio, *by_document), JACKKNIFE, unit, len(codes))
-    error, freedom = _jackknife(ratio, numerators, denominators)
-    slow = _slow_waves((numerators - ratio * denominators) / denominators.sum())
-    if slow is not None and error:
-        alike = student_t_quantile(LEVEL, slow[1]) * slow[0] / (student_t_quantile(LEVEL, freedom) * error)
-        if alike > 1.0:
-            return Spread(ratio, *slow, WAVES, UNKNOWN, len(numerators), alike)
-    return Spread(ratio, error, freedom, JACKKNIFE, UNKNOWN, len(numerators))
-
-
-def _enough(sizes: Floats) -> bool:
-    """Return True if there are units enough to tell how they vary, and no other is lost in the rounding of one."""
-    return int(np.count_nonzero(sizes)) >= FEWEST_UNITS and float(sizes.max()) < float(sizes.sum())
+        upper, lower = (sums_by(inverse, column) for column in (numerators, denominators))
+        found = spread_of(ratio, upper - ratio * lower, lower, unit)
+    return found or spread_of(ratio, numerators - ratio * denominators, denominators, UNKNOWN)
 
 
 def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:
@@ -251,21 +240,6 @@ def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:
     return np.asarray(np.bincount(codes, values), np.float64)
 
 
-def _jackknife(ratio: float, upper: Floats, lower: Floats) -> tuple[float, int]:
-    """Return the standard error of the ratio of the sums, and its degrees of freedom.
-
-    Without unit i the ratio R moves by -(u_i - R l_i) / (L - l_i), so its variance is (n - 1) / n times the sum of these
-    moves squared.
-    """
-    n = len(upper)
-    moves = (upper - ratio * lower) / (float(lower.sum()) - lower)
-    # Divided by the largest before squaring: a square can leave float64 where the error itself does not.
-    largest = float(np.abs(moves).max()) or 1.0
-    moves = moves / largest
-    # No np.dot: BLAS adds in an order that depends on the number of threads.
-    return largest * math.sqrt((n - 1) / n * float((moves * moves).sum())), effective_freedom(lower)
-
-
 def effective_freedom(sizes: Floats) -> int:
     """Return the degrees of freedom of units of these sizes: their effective number, (sum l)^2 / sum l^2, less one.
 
@@ -278,6 +252,35 @@ def effective_freedom(sizes: Floats) -> int:
     """
     shares = sizes / sizes.sum()
     return max(1, math.floor(1.0 / float((shares * shares).sum()) + 1e-6) - 1)
+
+
+def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Spread | None:
+    """Return any figure with its standard error: what it falls by without each unit is what a ratio falls by.
+
+    Args:
+        figure: as it is shown.
+        deviations: float64 [units], in reading order: the fall without each times the others' size; u - R l of a ratio.
+        sizes: float64 [units], 0 or more.
+        unit: "documents", "segments" or "unknown".
+
+    Returns:
+        None if fewer than six units have a size, or a deviation is not finite.
+    """
+    n, rest = len(sizes), sizes.sum() - sizes
+    if np.count_nonzero(sizes) < FEWEST_UNITS or not float(rest.min()) > 0.0 or not np.isfinite(deviations).all():
+        return None
+    moves = deviations / rest
+    # Divided by the largest before squaring: a square can leave float64 where the error itself does not.
+    largest = float(np.abs(moves).max()) or 1.0
+    # No np.dot: BLAS adds in an order that depends on the number of threads.
+    error = largest * math.sqrt((n - 1) / n * float(((moves / largest) ** 2).sum()))
+    freedom = effective_freedom(sizes)
+    slow = _slow_waves(deviations / sizes.sum()) if unit == UNKNOWN else None
+    if slow is not None and error:
+        alike = student_t_quantile(LEVEL, slow[1]) * slow[0] / (student_t_quantile(LEVEL, freedom) * error)
+        if alike > 1.0:
+            return Spread(figure, *slow, WAVES, UNKNOWN, len(sizes), alike)
+    return Spread(figure, error, freedom, JACKKNIFE, unit, len(sizes))
 
 
 def _slow_waves(residuals: Floats) -> tuple[float, int] | None:
