@@ -53,11 +53,11 @@ class Slice:
     difference: float | None = None
     interval: tuple[float, float] | None = None
     p_value: float | None = None
-    p_value_holm: float | None = None
     zeros: tuple[int, ...] = ()
     finite_bits: tuple[float, ...] = ()
     unit: str = ""
     units: int = 0
+    p_value_holm: float | None = None
 
 
 @dataclass(frozen=True)
