@@ -105,7 +105,7 @@ class LadderStep:
     Attributes:
         better, worse: names of the two.
         difference: bits per byte of the worse less those of the better.
-        interval: 95 % of it, low and high; None with a single segment.
+        interval: 95 % of it, low and high; None for fewer than six documents or segments.
         p_value: two-sided, paired; None where it cannot be tested.
         p_value_holm: adjusted for the number of steps.
     """

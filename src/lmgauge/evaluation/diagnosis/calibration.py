@@ -113,7 +113,7 @@ class Calibration:
         mean_surprisal_bits: what it paid, over the same contexts; infinite with an event of probability zero.
         overconfidence_bits: the second minus the first: above 0 the model is surer than it should be; None if infinite.
         overconfidence_interval: 95 %, over documents or, where unknown, over the segments of the contexts, as
-            `statistics.spread` does; None for fewer than two.
+            `statistics.spread` does; None for fewer than six.
         seed: of the draw of contexts; None if all were taken.
     """
 

@@ -41,7 +41,7 @@ def least_memory(types: Sequence[int], *, chunk: int, vocabulary: int) -> int:
 
     Example:
         >>> least_memory([1_000_000], chunk=1000, vocabulary=1000)
-        123032
+        120790
     """
     return chunk * _TOKEN_BYTES + vocabulary * _WORD_BYTES + _all_partitions(types) // _MOST_PARTITIONS + 1
 
