@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 
 import lmgauge
@@ -80,6 +82,24 @@ def test_functions_are_the_metric_with_these_options(function: Any, metric: Any,
     assert found == function(hypotheses=tuple(BAD), references=[tuple(pair) for pair in TWO], threads=2, **options)
     assert found.signature.startswith("nrefs:2|")
     assert found != function(hypotheses=BAD, references=TWO)
+
+
+@EACH
+def test_as_many_lists_as_texts_in_each_are_refused_and_tuples_are_those_of_segments(
+    function: Any, metric: Any, options: dict[str, Any]
+) -> None:
+    """sacreBLEU has a list for each translation, and here both readings are possible."""
+    streams = [GOOD[:2], REFERENCES[:2]]
+    for references in (streams, [*map(list, zip(*streams, strict=True))], np.array(streams)):
+        for call in (function, partial(score_systems, metric(**options))):
+            with pytest.raises(UsageError, match=r"2 lists of 2 references: what is each\? .*tuple\(texts\).*zip\(\*ref"):
+                call(hypotheses=BAD[:2], references=references)
+    pairs = list(zip(*streams, strict=True))
+    turned = function(hypotheses=REFERENCES[:2], references=pairs, **options)
+    assert turned == function(hypotheses=REFERENCES[:2], references=[(*pair, None) for pair in pairs], **options)
+    assert turned.score == function(hypotheses=REFERENCES[:2], references=REFERENCES[:2], **options).score
+    assert turned.score != function(hypotheses=REFERENCES[:2], references=[tuple(one) for one in streams], **options).score
+    assert function(hypotheses=BAD[:1], references=[REFERENCES[:1]], **options).score >= 0
 
 
 @EACH

@@ -157,7 +157,7 @@ def test_what_reading_says_goes_to_standard_error_where_numbers_stand_alone(text
 
 
 @pytest.mark.parametrize(("line", "form"), [("{id} {text}", "kaldi"), ("{text} ({id})", "trn")])
-def test_ids_of_utterances_are_told_and_the_way_out_works(
+def test_ids_of_utterances_are_recognized_in_files_and_told_of_a_pipe(
     texts: dict[str, Path], tmp_path: Path, line: str, form: str
 ) -> None:
     for name in ("ref", "a"):
@@ -166,10 +166,13 @@ def test_ids_of_utterances_are_told_and_the_way_out_works(
         rows = rows if name == "ref" else rows[::-1]
         (tmp_path / name).write_text("".join(row + "\n" for row in rows), encoding="utf-8", newline="\n")
     files = (tmp_path / "ref", tmp_path / "a")
-    note = next(n for n in ours("wer", *files, "--significance", "none")["notes"] if "with an id" in n)
-    assert note.endswith(f": give --format {form}")
-    found = ok("wer", *files, "--format", form, "-b", "-w", 9)
-    assert found.stdout == ok("wer", texts["ref"], texts["a"], "-b", "-w", 9).stdout
+    wanted = ok("wer", texts["ref"], texts["a"], "-b", "-w", 9).stdout
+    found = ok("wer", *files, "-b", "-w", 9)
+    assert found.stdout == ok("wer", *files, "--format", form, "-b", "-w", 9).stdout == wanted
+    assert all(f"{path}: read as " in found.stderr for path in files)
+    piped = ok("wer", files[0], "-", "-b", "-w", 9, stdin=files[1].read_bytes())
+    assert piped.stdout != wanted
+    assert piped.stderr.endswith(f", and it is scored as words: take it out, or, for wer and cer, give --format {form}\n")
 
 
 # sacreBLEU cannot print its bootstrap of chrF and TER as JSON; tests/tasks/test_systems.py asks it in Python.

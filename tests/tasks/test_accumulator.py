@@ -28,7 +28,7 @@ REFERENCES = ["the cat sits on the mat", "a dog barks", "it rains today", "there
 
 def filled(metric: Any, pairs: list[tuple[str, list[str]]], **options: Any) -> Accumulator:
     made = Accumulator(metric, **options)
-    made.add(hypotheses=[h for h, _ in pairs], references=[r for _, r in pairs])
+    made.add(hypotheses=[h for h, _ in pairs], references=[tuple(r) for _, r in pairs])
     return made
 
 

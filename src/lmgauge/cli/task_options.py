@@ -195,7 +195,7 @@ _FORMAT = click.option("--format", type=click.Choice(FORMATS), help="Format of a
 _SPEECH_FORMAT = click.option(
     "--format",
     type=click.Choice([*FORMATS, *TRANSCRIPT_FORMATS]),
-    help="Format of all files; by their names if not given. kaldi, trn, stm (outputs: ctm): matched by ids or time.",
+    help="Format of all files; by names (or ids) if not given. kaldi, trn, stm (outputs: ctm): matched by ids or time.",
 )
 
 

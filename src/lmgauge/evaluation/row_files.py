@@ -168,6 +168,18 @@ SEGMENT_COLUMNS = (
 ID_COLUMN = "id"
 
 
+def with_kept(columns: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of rows, and behind them those of the fields that are carried along.
+
+    Raises:
+        UsageError: rows have a column of that name already.
+    """
+    taken = next((name for name in kept if name in columns), None)
+    if taken is not None:
+        raise UsageError(f"keep: rows have a column {taken!r} of their own; give the field of the text another name")
+    return (*columns, *kept)
+
+
 def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequence[Any]]:
     """Return a row for each event of a batch, as columns.
 
@@ -190,7 +202,9 @@ def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequ
         "kind": [KINDS[k] for k in batch.kind.tolist()],
         "context": [""] * count,
         ID_COLUMN: [ids[i] for i in (segments - block.first).tolist()],
-    } | dict(_more_columns(batch))
+        **dict(_more_columns(batch)),
+        **block.kept(segments - block.first),
+    }
 
 
 def _more_columns(batch: ScoreBatch) -> Iterator[tuple[str, list[Any]]]:
@@ -241,4 +255,5 @@ def segment_rows(
         "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
         "oov": np.bincount(of_row[batch.unseen()], minlength=count).tolist(),
         "bytes": segment_bytes(block, batch, context_policy).tolist(),
+        **block.kept(of_block),
     }

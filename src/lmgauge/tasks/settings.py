@@ -94,7 +94,8 @@ class Reading(ReadingOptions):
             the name of a document on each line; None: each of several text files in folders, otherwise unknown.
         unit: "line", or "document": a whole file is one segment.
         format: one of `lmgauge.choices.FORMATS` for all files; None: by their names. For error rates also "kaldi", "trn" and
-            "stm" (outputs are ctm then): utterances are matched by ids or by time, and have "speaker" to group by.
+            "stm" (outputs are ctm then): utterances are matched by ids or by time, and have "speaker" to group by; None
+            also recognizes the first two by ids that are the same in all files.
         errors: "fail" or "replace" what is not valid text.
         block_bytes, lists: as `lmgauge.ReadingOptions` has them.
         keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.

@@ -261,10 +261,11 @@ class _Reading:
     def finish(self, calibration: Calibration | None, information: InformationCurve | None) -> Diagnosis:
         """Return the diagnosis."""
         unit = "byte" if self.corpus is not None and self.spans else "event"
-        slices = self.slices.finish(unit)
+        bound = self.evaluation.bits_per_byte_is_bound
+        slices = [cut.marked([bound]) for cut in self.slices.finish(unit)]
         return Diagnosis(
             evaluation=self.evaluation,
-            interval=self.slices.whole_interval(),
+            interval=None if bound and unit == "byte" else self.slices.whole_interval(),
             baselines=self._ladder(),
             slices=tuple(slices),
             costly_tokens=self.tokens.most(self.examples) if "tokens" in self.only else (),

@@ -11,6 +11,7 @@ import numpy as np
 from lmgauge.evaluation.slicing.ranges import Floats, Ints
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN, Spread, spread, sums_by
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 
@@ -29,7 +30,7 @@ class Slice:
         ranges: ranges of text in it.
         size: bytes (or events, where bytes are not to be compared) in it.
         bits: of each model in all; infinite with an event of probability zero.
-        bits_per_unit: of each model, per byte (or event).
+        bits_per_unit: of each model, per byte (or event); a `LowerBound` where the model's bits per byte are one.
         difference: of the second model from the first, bits per byte (or event); None for one model, infinite or
             undefined values.
         interval: 95 %, low and high: for two models of the difference, for one of its bits per byte (or event). Over
@@ -64,6 +65,25 @@ class Slices:
     name: str
     unit: str
     rows: tuple[Slice, ...]
+
+    def marked(self, bounds: Sequence[bool]) -> Slices:
+        """Return the same, its bits per byte marked where they are lower bounds; those of one model have no interval then.
+
+        Args:
+            bounds: of each model.
+
+        Example:
+            >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,))
+            >>> Slices("class", "byte", (row,)).marked([True]).rows[0].bits_per_unit
+            (>= 1.0,)
+        """
+        if self.unit != "byte":
+            return self
+        per_byte = (tuple(marked(v, bound=b) for v, b in zip(row.bits_per_unit, bounds, strict=True)) for row in self.rows)
+        rows = [replace(row, bits_per_unit=bits) for row, bits in zip(self.rows, per_byte, strict=True)]
+        if list(bounds) == [True]:
+            rows = [replace(row, interval=None, unit="", units=0) for row in rows]
+        return replace(self, rows=tuple(rows))
 
 
 class SliceSums:
