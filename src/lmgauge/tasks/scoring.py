@@ -64,7 +64,8 @@ def check_sources(metric: TaskMetric, present: bool) -> None:
 
 
 GivenReferences = Sequence[str | Sequence[str | None]]
-"""For each segment a string, or a list of strings; None in a list is absent."""
+"""For each segment a string, or a list of strings; None in a list is absent. Where there are as many lists as texts in each,
+they must be tuples: lists could as well be sacreBLEU's, which has one for each reference translation."""
 
 
 def block_of_strings(
@@ -84,7 +85,8 @@ def block_of_strings(
         documents: the name of the document of each segment.
 
     Raises:
-        UsageError: something is not a string or list of strings, or sources are missing or not needed.
+        UsageError: something is not a string or list of strings, sources are missing or not needed, or lists of references
+            may be those of segments or whole translations.
         InputError: the lengths differ, a segment has no reference, or a text holds NUL.
 
     >>> from lmgauge.tasks import WER
