@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.models.network.server.toy_server import ToyServer
 
 import lmgauge
 from lmgauge import Corpus, ModelFileError
-from tests.models.network.server.toy_server import ToyServer
 
 TEXT = ["the cat sat on the mat", "the dog sat on the cat", "a zebra"]
 LARGE = 8192  # bytes: more than a path and a digest take
