@@ -47,7 +47,7 @@ def scored(model: Any) -> float:
     return lmgauge.evaluate(model, Corpus.from_strings(TEXT)).perplexity
 
 
-def same(model: Any, *, small: bool = True) -> None:
+def assert_same(model: Any, *, small: bool = True) -> None:
     expected = scored(model)
     if hasattr(model, "distributions"):  # what is remembered of these need not be pickled
         list(model.distributions(Corpus.from_strings(TEXT))), model.score_text("the cat")
@@ -61,15 +61,15 @@ def same(model: Any, *, small: bool = True) -> None:
 @pytest.mark.parametrize("kind", MAKERS)
 def test_loaded_models_pickle_as_their_place(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = MAKERS[kind](tmp_path)
-    same(made, small=False)
+    assert_same(made, small=False)
     made.save(tmp_path / "model")
     monkeypatch.chdir(tmp_path)
     loaded = lmgauge.load_model("model")
     data = pickle.dumps(loaded)
     monkeypatch.chdir("/")  # a worker may be elsewhere
     assert pickle.loads(data).fingerprint == loaded.fingerprint
-    same(loaded)
-    same(loaded.with_reserved("escape"), small=False)
+    assert_same(loaded)
+    assert_same(loaded.with_reserved("escape"), small=False)
 
 
 @pytest.mark.parametrize("name", ["model.arpa", "model.binary"])
@@ -78,23 +78,23 @@ def test_models_of_other_programs_pickle(name: str, tmp_path: Path) -> None:
 
     path = tmp_path / name
     trained().save(path) if name.endswith("arpa") else write_kenlm(trained(), path)
-    same(lmgauge.load_model(path))
-    same(lmgauge.load_model(path, tokenizer="character", reserved="unk"))
+    assert_same(lmgauge.load_model(path))
+    assert_same(lmgauge.load_model(path, tokenizer="character", reserved="unk"))
 
 
 def test_a_mixture_of_loaded_models_pickles_as_their_places(tmp_path: Path) -> None:
     for order in (1, 2):
         trained(order).save(tmp_path / str(order))
     loaded = [lmgauge.load_model(tmp_path / str(order)) for order in (1, 2)]
-    same(lmgauge.mix(loaded, weights=[0.5, 0.5]))
-    same(lmgauge.spell(loaded[0], Corpus.from_strings(TEXT)), small=False)
+    assert_same(lmgauge.mix(loaded, weights=[0.5, 0.5]))
+    assert_same(lmgauge.spell(loaded[0], Corpus.from_strings(TEXT)), small=False)
 
 
 def test_a_model_trained_within_a_memory_pickles(tmp_path: Path) -> None:
     text = Corpus.from_strings(TEXT)
     for vocabulary in ("open", "spelled"):
         settings: Any = {"order": 2, "memory": "1G", "output": tmp_path / vocabulary, "vocabulary": vocabulary}
-        same(lmgauge.train("kneser-ney", text, **settings), small=vocabulary == "open")
+        assert_same(lmgauge.train("kneser-ney", text, **settings), small=vocabulary == "open")
 
 
 def test_networks_pickle_as_their_place(tmp_path: Path) -> None:
@@ -103,17 +103,17 @@ def test_networks_pickle_as_their_place(tmp_path: Path) -> None:
 
     tokenizer = byte_level()
     wrapped = lmgauge.NeuralModel.wrap(network("gpt2", len(tokenizer)), tokenizer)
-    same(wrapped, small=False)
+    assert_same(wrapped, small=False)
     wrapped.network.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     model: Any = lmgauge.load_model(tmp_path / "model", context=16)
-    same(model)
-    same(model.with_options(model.options))
+    assert_same(model)
+    assert_same(model.with_options(model.options))
 
 
 def test_servers_pickle_as_their_address() -> None:
     with ToyServer().running() as toy:
-        same(lmgauge.load_model(toy.url))
+        assert_same(lmgauge.load_model(toy.url))
 
 
 def test_another_model_in_the_place_is_refused(tmp_path: Path) -> None:
