@@ -15,6 +15,7 @@ from lmgauge.evaluation.row_files import check_row_file
 from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.places import refuse_file_names
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 
@@ -117,7 +118,7 @@ def multiple_choice(
         field=chosen.choices,
         lists=True,
         group=chosen.by,
-        id=chosen.answer,
+        keep=chosen.answer,
         given=None if chosen.question == NO_FIELD else chosen.question,
         boundary=chosen.boundary,
     )
@@ -185,6 +186,7 @@ def _pairs_of_strings(texts: Sequence[Sequence[str]]) -> tuple[Corpus, Corpus]:
     sizes = {2, 3} if isinstance(texts, (str, bytes)) else {len(pair) for pair in texts}
     if len(sizes) != 1 or not sizes <= {2, 3} or isinstance(texts[0], str):
         raise UsageError('pairs are (good, bad) or all (good, bad, group): [("the cat sits", "the cat sit")]')
+    refuse_file_names([text for pair in texts for text in pair[:2]], "lmgauge.pairs(model, GOOD, BAD)")
     groups = [pair[2] for pair in texts] if sizes == {3} else None
     good = Corpus.from_strings([pair[0] for pair in texts], groups=groups)
     return good, Corpus.from_strings([pair[1] for pair in texts])

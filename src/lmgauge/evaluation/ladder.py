@@ -22,6 +22,7 @@ from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.numerics.intervals import ratio_interval
+from lmgauge.numerics.lower_bound import plain_figures
 from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
@@ -138,7 +139,7 @@ class Ladder(Shown):
     """Compressors, simple models of a training text, and models of yours, on one text.
 
     Attributes:
-        rungs: the fewest bits first; `own` ones are your models.
+        rungs: the fewest bits first, behind them those whose bits are lower bounds; `own` ones are your models.
         steps: neighbors that could be tested, from the top: models, as what a segment costs a compressor is not known.
         segments, words, characters, bytes: of the text.
         training_bytes: of the training text.
@@ -165,7 +166,7 @@ class Ladder(Shown):
 
     @property
     def best(self) -> Baseline:
-        """The rung with the fewest bits."""
+        """The rung with the fewest bits; never one whose bits are a lower bound."""
         return self.rungs[0]
 
     @property
@@ -194,10 +195,11 @@ class Ladder(Shown):
         """Return a dict for each rung, the fewest bits first."""
         return [
             {
-                **asdict(rung),
-                "bits_per_character": rung.bits / self.characters,
-                "bits_per_word": rung.bits / self.words if self.words else None,
-                "times_best": rung.bits / self.best.bits if self.best.bits else None,
+                **asdict(rung, dict_factory=plain_figures),
+                "bound": rung.bound,
+                "bits_per_character": float(rung.bits / self.characters),
+                "bits_per_word": float(rung.bits / self.words) if self.words else None,
+                "times_best": rung.bits / self.best.bits if self.best.bits and not rung.bound else None,
             }
             for rung in self.rungs
         ]
@@ -220,7 +222,8 @@ class Ladder(Shown):
 
     def _in_brief(self) -> str:
         best = self.best
-        return f"{best.name} is the best of {len(self.rungs)}: {best.bits_per_byte:.4f} bits per byte"
+        ranked = sum(not rung.bound for rung in self.rungs)
+        return f"{best.name} is the best of {ranked}: {best.bits_per_byte:.4f} bits per byte"
 
 
 def rung_of(
@@ -240,7 +243,7 @@ def rung_of(
     """
     if evaluation.bits_per_byte is None or not evaluation.bytes:
         raise InputError(f"{evaluation.model}: bits per byte are not known, as the text has no bytes")
-    whole = evaluation.scored_share in (None, 1.0)
+    exact = evaluation.scored_share in (None, 1.0) and not evaluation.bits_per_byte_is_bound
     rung = Baseline(
         evaluation.model,
         what,
@@ -248,11 +251,10 @@ def rung_of(
         evaluation.bits_per_byte,
         trained=not own,
         own=own,
-        bound=evaluation.bits_per_byte_is_bound,
-        interval=costs.interval() if whole else None,
+        interval=costs.interval() if exact else None,
         seconds=seconds,
     )
-    return MeasuredRung(rung, evaluation, costs if whole and not rung.bound else None)
+    return MeasuredRung(rung, evaluation, costs if exact else None)
 
 
 def ladder_of(
@@ -295,7 +297,10 @@ def ladder_of(
 def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextReport) -> Iterator[str]:
     """Yield what must be known of the rungs, the most important first."""
     if any(one.rung.bound for one in measured):
-        yield "≥: a lower bound, as part of the text is not predicted; the rung may stand lower than here, and is not tested"
+        yield (
+            "≥: a lower bound, as part of the text is not predicted: such a model has no place on the ladder, and is not "
+            "tested; `lmgauge spell` gives models of words exact bits"
+        )
     for one in measured:
         if one.evaluation.scored_share is not None and one.evaluation.scored_share < 1.0:
             yield f"{one.rung.name}: leaves out part of the text, as its protocol does: its place on the ladder is not exact"

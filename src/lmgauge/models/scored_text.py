@@ -15,6 +15,7 @@ import numpy as np
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.ngram.states import ScoredMany, StepsWords
 from lmgauge.numerics.units import perplexity_from_nats
+from lmgauge.places import refuse_file_names
 from lmgauge.result_list import ResultList, data_frame
 from lmgauge.scores import KINDS, OOV, SPELLED, ScoreBatch
 from lmgauge.shown import Shown
@@ -202,7 +203,7 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
 
     Raises:
         InputError: a string holds NUL or a lone surrogate, or a reserved token that the model refuses.
-        UsageError: something else than strings.
+        UsageError: something else than strings, or the names of files.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -212,6 +213,7 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
     """
     if isinstance(text, bytes) or not isinstance(text, Iterable):
         raise UsageError(f'score_text takes a string or strings, not {type(text).__name__}: model.score_text("the cat sat")')
+    refuse_file_names(text, "lmgauge.evaluate(model, {})", one_in_list=True)
     if isinstance(text, str):
         scored = _at_once(model, text)
         return _the_long_way(model, [text])[0] if scored is None else scored

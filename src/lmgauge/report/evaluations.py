@@ -97,10 +97,7 @@ def _chart(
 
 
 def _cells(figure: Figure, results: Sequence[Evaluation]) -> list[doc.Number]:
-    return [
-        doc.Number(getattr(result, figure.name), figure.digits, bound=figure.bounded and result.bits_per_byte_is_bound)
-        for result in results
-    ]
+    return [doc.Number(getattr(result, figure.name), figure.digits) for result in results]
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.group_matrix import GroupMatrix, group_matrix
 from lmgauge.evaluation.overview import Overview
-from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.evaluation.segment_scores import ScoreHistogram
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
@@ -70,7 +70,7 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
     elif not infinite:
         between = "" if diagnosed.interval is None else f" (95 %: {in_words(doc.between(diagnosed.interval))})"
         least = "at least " if result.bits_per_byte_is_bound else ""
-        yield f"That is {least}{number(result.bits_per_byte)} bits per byte{between}."
+        yield f"That is {least}{number(float(result.bits_per_byte))} bits per byte{between}."
     if result.interval is not None and result.independence:
         yield f"The intervals: {result.independence}."
     yield f"{_COMPARABLE}{_bits_comparable(result)}."
@@ -160,6 +160,8 @@ def _curve(overview: Overview) -> doc.Document:
     numbers, names, diagnoses = zip(*in_order, strict=True)
     results = [diagnosed.evaluation for diagnosed in diagnoses]
     by_bytes = all(result.bits_per_byte is not None for result in results)
+    if any(result.bits_per_byte_is_bound for result in results):  # perplexities, if these may be compared
+        by_bytes = by_bytes and bool(comparison_notes(results))
     values = tuple(_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results)
     ends = [
         d.interval if by_bytes else r.interval and (r.interval.low, r.interval.high)

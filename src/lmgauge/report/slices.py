@@ -13,6 +13,7 @@ from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.numerics.independence import FEW_UNITS
 from lmgauge.numerics.intervals import UNKNOWN
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
 
 _PLURAL = {"byte": "bytes", "event": "events"}
@@ -144,7 +145,7 @@ def _most(slices: Slices) -> tuple[Sequence[Slice], str]:
 
 def _by_value(slices: Slices, rows: Sequence[Slice], values: Sequence[float | None]) -> Sequence[Slice]:
     """Return slices whose own order says nothing by their values, the highest first."""
-    if slices.name not in _UNORDERED:
+    if slices.name not in _UNORDERED or any(isinstance(value, LowerBound) for value in values):
         return rows
     places = sorted(range(len(rows)), key=lambda i: -math.inf if (value := values[i]) is None else value, reverse=True)
     return [rows[i] for i in places]

@@ -79,9 +79,9 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
     if not differences and part != NOTHING:
         part = NOTHING
         verdicts = [replace(verdict, nearest=None) for verdict in verdicts]
-    slices = [cut for cut in sums.slices.finish(sums.unit) if cut.name != "group" or len(cut.rows) > 1]
     by_bytes = sums.unit != "event"
     bounds = [part == WHOLE and bool(bounds_of(r.origin, t)) for r, t in zip(sums.runs, sums.facts.totals, strict=True)]
+    slices = [cut.marked(bounds) for cut in sums.slices.finish(sums.unit) if cut.name != "group" or len(cut.rows) > 1]
     return Comparison(
         first=sums.runs[0].name,
         second=sums.runs[1].name,

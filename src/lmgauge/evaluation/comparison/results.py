@@ -10,6 +10,7 @@ from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval, interval_columns
+from lmgauge.numerics.lower_bound import marked, plain_figures
 from lmgauge.result_list import ResultList
 from lmgauge.shown import Shown
 
@@ -24,7 +25,7 @@ class Difference:
 
     Attributes:
         metric: `perplexity`, or `bits_per_` what it is per.
-        first, second: the figure of each; infinite where an event has probability zero.
+        first, second: the figure of each; infinite where an event has probability zero, a `LowerBound` where it is only one.
         difference: second minus first, in bits per unit (for perplexity: the ratio of the two).
         interval: 95 %, of the difference (of the ratio); None with a single segment.
     """
@@ -34,6 +35,12 @@ class Difference:
     second: float
     difference: float
     interval: Interval | None
+
+    def marked(self, bounds: tuple[bool, bool]) -> Difference:
+        """Return the same, the figures of each model marked where they are lower bounds."""
+        if self.metric == "perplexity":
+            return self
+        return replace(self, first=marked(self.first, bound=bounds[0]), second=marked(self.second, bound=bounds[1]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,6 +114,10 @@ class Comparison(Shown):
     tokens_won: tuple[Example, ...]
     notes: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        for name in ("differences", "without_zeros"):
+            object.__setattr__(self, name, tuple(one.marked(self.lower_bounds) for one in getattr(self, name)))
+
     @property
     def significant(self) -> bool | None:
         """Whether the difference is significant, at 5 %, adjusted; None where it was not tested, or is in doubt."""
@@ -176,7 +187,7 @@ class Comparisons(ResultList[Comparison]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, full precision."""
-        plain = asdict(self)
+        plain = asdict(self, dict_factory=plain_figures)
         for item, comparison in zip(plain["items"], self.items, strict=True):
             item["significant"] = comparison.significant
         plain["comparisons"] = plain.pop("items")
@@ -186,7 +197,12 @@ class Comparisons(ResultList[Comparison]):
         """Return a row for each comparison and figure."""
         return [
             {"first": c.first, "second": c.second, "part": c.part, "p_value": c.p_value, "p_value_holm": c.p_value_holm}
-            | {"metric": d.metric, "first_value": d.first, "second_value": d.second, "difference": d.difference}
+            | {
+                "metric": d.metric,
+                "first_value": float(d.first),
+                "second_value": float(d.second),
+                "difference": d.difference,
+            }
             | interval_columns(d.interval)
             for c in self.items
             for d in c.differences

@@ -26,6 +26,7 @@ from lmgauge.evaluation.origin import Origin
 from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import UNKNOWN, Interval, Spread, spread
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
@@ -130,7 +131,7 @@ def _curve(sums: Stretches, blocks: LongSegments, corpus: Corpus, settings: Curv
         documents=None if sums.documents is None else len(np.unique(sums.documents)),
         events_in_all=blocks.events,
         segments_in_all=blocks.segments,
-        points=tuple(_point(sums, k, context) for k, context in enumerate(settings.contexts)),
+        points=tuple(_point(sums, k, context, bound=bool(reasons)) for k, context in enumerate(settings.contexts)),
         steps=tuple(replace(step, p_value_holm=p) for step, p in zip(steps, adjusted, strict=True)),
         bits_per_byte_is_bound=bool(reasons),
         bound_reasons=tuple(reason.sentence for reason in reasons),
@@ -149,7 +150,7 @@ def _spreads(sums: Stretches, k: int) -> list[Spread | None]:
     return [spread(-sums.nats[:, k], sizes, sums.documents) for sizes in sums.sizes.T]
 
 
-def _point(sums: Stretches, k: int, context: int) -> ContextPoint:
+def _point(sums: Stretches, k: int, context: int, *, bound: bool) -> ContextPoint:
     zeros = int(sums.zeros[:, k].sum())
     nats = -math.inf if zeros else exact_to_nats(sums.exact[k])
     per_token, per_byte = (_in_bits(over, cost=True) for over in _spreads(sums, k))
@@ -159,7 +160,7 @@ def _point(sums: Stretches, k: int, context: int) -> ContextPoint:
         perplexity=math.inf if zeros else perplexity_from_nats(-nats / sums.events),
         bits_per_token=nats_to_bits(-nats / sums.events),
         interval_per_token=per_token,
-        bits_per_byte=nats_to_bits(-nats / sums.bytes) if sums.bytes else None,
+        bits_per_byte=marked(nats_to_bits(-nats / sums.bytes) if sums.bytes else None, bound=bound),
         interval_per_byte=per_byte,
         zero_probability_events=zeros,
     )

@@ -11,6 +11,7 @@ import numpy as np
 from lmgauge.evaluation.slicing.ranges import Floats, Ints
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN, Spread, spread, sums_by
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 
@@ -29,7 +30,7 @@ class Slice:
         ranges: ranges of text in it.
         size: bytes (or events, where bytes are not to be compared) in it.
         bits: of each model in all; infinite with an event of probability zero.
-        bits_per_unit: of each model, per byte (or event).
+        bits_per_unit: of each model, per byte (or event); a `LowerBound` where the model's bits per byte are one.
         difference: of the second model from the first, bits per byte (or event); None for one model, infinite or
             undefined values.
         interval: 95 %, low and high: for two models of the difference, for one of its bits per byte (or event). Over
@@ -65,6 +66,25 @@ class Slices:
     unit: str
     rows: tuple[Slice, ...]
 
+    def marked(self, bounds: Sequence[bool]) -> Slices:
+        """Return the same, its bits per byte marked where they are lower bounds; those of one model have no interval then.
+
+        Args:
+            bounds: of each model.
+
+        Example:
+            >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,))
+            >>> Slices("class", "byte", (row,)).marked([True]).rows[0].bits_per_unit
+            (>= 1.0,)
+        """
+        if self.unit != "byte":
+            return self
+        per_byte = (tuple(marked(v, bound=b) for v, b in zip(row.bits_per_unit, bounds, strict=True)) for row in self.rows)
+        rows = [replace(row, bits_per_unit=bits) for row, bits in zip(self.rows, per_byte, strict=True)]
+        if list(bounds) == [True]:
+            rows = [replace(row, interval=None, unit="", units=0) for row in rows]
+        return replace(self, rows=tuple(rows))
+
 
 class SliceSums:
     """Collects the sums of slices, block by block.
@@ -92,6 +112,7 @@ class SliceSums:
         *,
         first: int = 0,
         documents: Ints | None = None,
+        events: Ints | None = None,
     ) -> None:
         """Add ranges of whole segments.
 
@@ -102,6 +123,7 @@ class SliceSums:
             size: int64 [n], bytes (or events).
             first: number of the block's first segment in the text.
             documents: int64 [segments of the block], the document of each; None where documents are not known.
+            events: int64 [n], what ranges count as in each slice; 1 each if None.
         """
         self._grow(len(self.labels))
         width = len(self.labels)
@@ -121,8 +143,9 @@ class SliceSums:
             present = np.arange(cells)
         slice_of = present % width
         ranges_in = np.bincount(cell_of, minlength=len(slice_of))
+        events_in = ranges_in if events is None else np.bincount(cell_of, events, len(slice_of))
         sizes = np.bincount(cell_of, size, len(slice_of))
-        for column, counted in enumerate((ranges_in > 0, ranges_in, sizes)):
+        for column, counted in enumerate((ranges_in > 0, events_in, sizes)):
             self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
         nats = _finite(sums[0]) - _finite(sums[1]) if self._tables == 2 else -_finite(sums[0])
         in_cell = np.bincount(cell_of, nats, len(slice_of))
@@ -200,6 +223,7 @@ class CutSums:
         *,
         first: int = 0,
         documents: Ints | None = None,
+        events: Ints | None = None,
     ) -> None:
         """Add ranges of whole segments, cut in each of these ways.
 
@@ -210,12 +234,13 @@ class CutSums:
             size: int64 [n], bytes (or events).
             first: number of the block's first segment in the text.
             documents: int64 [segments of the block], the document of each; None where documents are not known.
+            events: int64 [n], what ranges count as in each slice; 1 each if None.
         """
         for name, labels, codes in cuts:
             whole_segments = name == "group" and len(sums) == 1
             own = self.cuts.setdefault(name, SliceSums(name, labels, len(sums), whole_segments=whole_segments))
             own.labels = max(labels, own.labels, key=len)
-            own.add(codes, segment, sums, size, first=first, documents=documents)
+            own.add(codes, segment, sums, size, first=first, documents=documents, events=events)
 
     def whole_interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of the bits per unit of all of one table; None without groups, or with p = 0."""
