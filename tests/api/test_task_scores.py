@@ -134,9 +134,10 @@ def test_what_is_no_text_is_refused(function: Any, metric: Any, options: dict[st
 def test_systems_are_held_against_the_first() -> None:
     found = score_systems(BLEU(order=2), hypotheses={"good": GOOD, "bad": BAD}, references=REFERENCES)
     assert [item.system for item in found] == ["good", "bad"]
-    assert (found.test, found.trials, found.resamples, found.seed) == ("randomization", 10_000, 1_000, 12345)
+    assert (found.test, found.trials, found.resamples, found.seed) == ("student", None, None, None)
     assert found[1].difference == found[1].score.score - found[0].score.score < 0
-    assert found[1].p_value is not None
+    assert (found[1].p_value, found.unit) == (None, None)
+    assert any("no interval and no test" in note for note in found.notes)
     assert found.best.system == "good"
     assert found[0].score.score == lmgauge.tasks.bleu(hypotheses=GOOD, references=REFERENCES, order=2).score
 
@@ -157,7 +158,7 @@ def test_keywords_are_the_fields_of_the_metric() -> None:
         assert get_type_hints(made) == {field.name: get_type_hints(metric)[field.name] for field in fields(metric)}
     with pytest.raises(TypeError, match="ordr"):
         lmgauge.tasks.bleu(hypotheses=BAD, references=REFERENCES, ordr=3)  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="choose from randomization, bootstrap"):
+    with pytest.raises(UsageError, match="choose from student, sacrebleu"):
         ComparisonSettings(test="t-test")  # type: ignore[arg-type]
 
 
@@ -170,8 +171,8 @@ def test_keywords_are_the_fields_of_the_metric() -> None:
         ({"hypotheses": {"a": GOOD, "b": [""] * 4}}, InputError, "all 4 hypotheses of b are blank"),
         ({"hypotheses": [], "references": []}, InputError, "no segment to score"),
         ({"groups": ["a"]}, InputError, "1 groups for 4 segments"),
-        ({"settings": ComparisonSettings(test="bootstrap", resamples=39)}, UsageError, "at least 40"),
-        ({"settings": ComparisonSettings(seed=-1)}, UsageError, "seed"),
+        ({"settings": ComparisonSettings(test="sacrebleu-bootstrap", resamples=39)}, UsageError, "at least 40"),
+        ({"settings": ComparisonSettings(test="sacrebleu", seed=-1)}, UsageError, "seed"),
         ({"sources": BAD}, UsageError, "BLEU does not use source texts"),
     ],
 )
@@ -294,7 +295,7 @@ def test_labels_in_lists_and_files(tmp_path: Path) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     paths = {"gold": GOLD, "right": RIGHT, "wrong": WRONG}
     names = {name: written(tmp_path / f"{name}.txt", [f" {label} " for label in labels]) for name, labels in paths.items()}
-    settings = ComparisonSettings(resamples=200)
+    settings = ComparisonSettings(test="sacrebleu", resamples=200)
     for average in ("macro", "micro", "weighted"):
         lists = score_labels(gold=GOLD, predicted={"right": RIGHT, "wrong": WRONG}, average=average, settings=settings)
         for item, predicted in zip(lists, (RIGHT, WRONG), strict=True):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments, count_text
+
+Block = TypeVar("Block", Segments, Segments | None)
 
 
 @dataclass(frozen=True)
@@ -23,10 +29,14 @@ class Denominators:
     def __add__(self, other: Denominators) -> Denominators:
         return Denominators(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
-    def without_line_ends(self) -> Denominators:
-        """Return the counts for a model that does not predict where lines end: what is not scored is not counted."""
-        ends = self.line_ends
-        return Denominators(self.segments, self.words, self.characters - ends, self.bytes - ends)
+    def scored_under(self, policy: ContextPolicy) -> Denominators:
+        """Return the counts for a model: without line ends if it does not predict where lines end.
+
+        Args:
+            policy: of the model.
+        """
+        ends = 0 if policy.counts_line_ends else self.line_ends
+        return Denominators(self.segments, self.words, self.characters - ends, self.bytes - ends, self.line_ends - ends)
 
 
 def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slice(None)) -> Denominators:
@@ -45,3 +55,37 @@ def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slic
     words, characters = count_text(block.data, starts, ends, block.terminator)
     line_ends = block.terminator * len(starts)
     return Denominators(len(starts), words, characters, int((ends - starts).sum()) + line_ends, line_ends)
+
+
+def scored_text(block: Block, policies: Iterable[ContextPolicy]) -> Block:
+    """Return a block of text whose lines have ends if any of these models counts them.
+
+    Args:
+        block: lines, or what is none; None where the text is not at hand.
+        policies: of the models, whose sizes are to be the same.
+    """
+    if block is None or any(policy.counts_line_ends for policy in policies):
+        return block
+    return replace(block, terminator=0)
+
+
+def segment_bytes(block: Segments, table: ScoreBatch, policy: ContextPolicy) -> NDArray[np.int64]:
+    """Return the bytes of each segment that a model's figures are divided by, int64 [s], line ends included.
+
+    Args:
+        block: the text, which has all segments of the table.
+        table: rows of the model, which say what a protocol leaves out.
+        policy: of the model.
+
+    Example:
+        >>> from lmgauge.scores import example_batch
+        >>> from lmgauge.text.documents import Corpus
+        >>> block = next(iter(Corpus.from_strings(["the", "cat sat"])))
+        >>> segment_bytes(block, example_batch(), ContextPolicy()).tolist()
+        [3, 7]
+    """
+    if policy.leaves_out and len(table.ends) == len(table):
+        return table.scored_bytes()
+    own = table.segments - block.first
+    sizes: NDArray[np.int64] = block.ends[own] - block.starts[own] + block.terminator * policy.counts_line_ends
+    return sizes

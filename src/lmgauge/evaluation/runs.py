@@ -233,18 +233,6 @@ def lockstep(
         yield None, [table.take(begin, begin + _SEGMENTS_AT_A_TIME) for table in rows]
 
 
-def with_scored_line_ends(block: Segments | None, runs: Sequence[Run]) -> Segments | None:
-    """Return a block of text whose lines have ends if a run scores them: what is not scored is in no denominator.
-
-    Args:
-        block: lines, or what is none; None where the text is not at hand.
-        runs: what is compared or looked at.
-    """
-    if block is None or any(run.origin.policy.line_ends != "unscored" for run in runs):
-        return block
-    return replace(block, terminator=0)
-
-
 def _check_extent(table: ScoreBatch, block: Segments, name: str) -> None:
     """Compare the segments of a table against those of the text: none without rows that has bytes, none that is longer."""
     lengths = block.ends - block.starts

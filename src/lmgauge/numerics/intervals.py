@@ -273,6 +273,33 @@ def effective_freedom(sizes: Floats) -> int:
     return max(1, math.floor(1.0 / float((shares * shares).sum()) + 1e-6) - 1)
 
 
+def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Spread | None:
+    """Return any figure with its standard error: what it falls by without each unit is what a ratio falls by.
+
+    Args:
+        figure: as it is shown.
+        deviations: float64 [units], in reading order: the fall without each times the size of the rest; u - R l of a ratio.
+        sizes: float64 [units], 0 or more.
+        unit: "documents", "segments" or "unknown".
+
+    Returns:
+        None if fewer than six units have a size, or a deviation is not finite.
+    """
+    n, rest = len(sizes), sizes.sum() - sizes
+    if np.count_nonzero(sizes) < FEWEST_UNITS or not float(rest.min()) > 0.0 or not np.isfinite(deviations).all():
+        return None
+    moves = deviations / rest
+    largest = float(np.abs(moves).max()) or 1.0
+    error = largest * math.sqrt((n - 1) / n * float(((moves / largest) ** 2).sum()))
+    freedom = effective_freedom(sizes)
+    slow = _slow_waves(deviations / sizes.sum()) if unit == UNKNOWN else None
+    if slow is not None and error:
+        alike = student_t_quantile(LEVEL, slow[1]) * slow[0] / (student_t_quantile(LEVEL, freedom) * error)
+        if alike > 1.0:
+            return Spread(figure, *slow, WAVES, UNKNOWN, len(sizes), alike)
+    return Spread(figure, error, freedom, JACKKNIFE, unit, len(sizes))
+
+
 def _slow_waves(residuals: Floats) -> tuple[float, int] | None:
     """Return the standard error of the sum of residuals by the slow waves along them, and how many waves that is.
 

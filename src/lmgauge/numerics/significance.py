@@ -127,25 +127,6 @@ def randomization_p_value(first: Floats, second: Floats, difference: float, diff
     return max((strayed + 1) / (len(first) + 1), min(1.0, 2.0 ** (1 - differing)))
 
 
-def swapped_p_value(first: Floats, second: Floats) -> float:
-    """Return the exact p-value of randomization: the share of all swaps after which systems differ as much as the real ones.
-
-    The real systems are one of these swaps, so no p-value of n rows is below 2 / 2^n.
-
-    Args:
-        first: scores of one mixed system, float64 [swaps]; of the real ones first.
-        second: those of the other.
-
-    Example:
-        >>> swapped_p_value(np.array([3.0, 21.0]), np.array([30.0, 12.0]))
-        0.5
-    """
-    differences = np.abs(second - first)
-    # What equals the real difference may differ from it by rounding.
-    reach = differences[0] - _ROUNDING * max(float(np.abs(first).max()), float(np.abs(second).max()))
-    return float(np.count_nonzero(differences >= reach)) / len(differences)
-
-
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return p-values adjusted for the number of tests (Holm 1979): each is the chance of any false alarm at that level.
 

@@ -246,7 +246,7 @@ class Coverage:
         """Denominators of the text, as counted here: of what a protocol scores, without line ends that nothing predicts."""
         if self._policy.leaves_out:
             return self._scored
-        return self.counted.without_line_ends() if self._line_ends == "unscored" else self.counted
+        return self.counted.scored_under(self._policy)
 
     def headline(self, *, lossy: bool = False) -> Headline:
         """Return the number that the rows come to, over the bytes of the text as they were counted here.
