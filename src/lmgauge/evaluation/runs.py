@@ -12,6 +12,7 @@ import numpy as np
 from lmgauge.errors import InputError
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, read_evaluation
+from lmgauge.files import is_special
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
@@ -99,7 +100,7 @@ class Run:
         bases = [Path(), *self.path.resolve().parents]
         for base in bases:
             there = [str(base / path) for path in paths]
-            if all(Path(path).is_file() for path in there):
+            if all(Path(path).is_file() and not is_special(path) for path in there):
                 return there
         return []
 
