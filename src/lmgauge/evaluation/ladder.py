@@ -278,7 +278,7 @@ def ladder_of(
         rungs=rungs,
         steps=_steps(measured),
         segments=first.segments,
-        words=first.words or 0,
+        words=(first.words or 0) if first.bits_per_word is not None else 0,
         characters=scored.characters,
         bytes=scored.bytes,
         training_bytes=training.bytes,

@@ -75,8 +75,7 @@ class ProtocolSums:
         notes = tuple(self._notes())
         if denominators is None:
             return ScoredPart(None, None, notes)
-        if self._policy.line_ends == "unscored":
-            denominators = denominators.without_line_ends()
+        denominators = denominators.scored_under(self._policy)
         if not self._policy.leaves_out:
             return ScoredPart(denominators, 1.0, notes)
         scored = self._scored if whole and self._scored.segments else None

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
+from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.files import writing_or_printing
 from lmgauge.json_text import plain
@@ -231,7 +232,7 @@ def segment_rows(
         sums: of each of these segments.
         block: the segments.
         group_names: by code, as far as the text was read.
-        context_policy: of the model; line ends count as bytes unless it leaves them unscored.
+        context_policy: of the model.
     """
     import numpy as np
 
@@ -239,8 +240,6 @@ def segment_rows(
     of_block = sums.segments - block.first
     of_row = np.repeat(np.arange(count), batch.segment_events)
     ids = block.identifiers()
-    own_bytes = batch.scored_bytes()
-    line_end = 0 if context_policy.line_ends == "unscored" else block.terminator
     with np.errstate(over="ignore"):
         perplexity = np.exp(-sums.nats / sums.events)
     return {
@@ -255,6 +254,6 @@ def segment_rows(
         "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
         "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
         "oov": np.bincount(of_row[batch.unseen()], minlength=count).tolist(),
-        "bytes": (own_bytes if own_bytes is not None else (block.ends - block.starts)[of_block] + line_end).tolist(),
+        "bytes": segment_bytes(block, batch, context_policy).tolist(),
         **block.kept(of_block),
     }

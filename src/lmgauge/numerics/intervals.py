@@ -259,7 +259,7 @@ def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Sp
 
     Args:
         figure: as it is shown.
-        deviations: float64 [units], in reading order: the fall without each times the others' size; u - R l of a ratio.
+        deviations: float64 [units], in reading order: the fall without each times the size of the rest; u - R l of a ratio.
         sizes: float64 [units], 0 or more.
         unit: "documents", "segments" or "unknown".
 

@@ -279,7 +279,7 @@ def jackknife(
         >>> rows = np.array([[10, 20], [12, 20], [13, 20], [9, 20], [11, 20], [13, 20]])  # hits and words of six documents
         >>> ((accuracy, _),) = jackknife(lambda sums: sums[:, 0] / sums[:, 1], [rows], rows[:, 1] * 1.0, "documents")
         >>> round(accuracy.interval().low, 3), round(accuracy.interval().high, 3)
-        (0.48, 0.653)
+        (0.481, 0.652)
     """
     found: list[tuple[Spread | None, Spread | None]] = []
     first: tuple[float, Floats] | None = None

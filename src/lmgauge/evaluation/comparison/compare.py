@@ -16,7 +16,8 @@ from lmgauge.evaluation.comparison.facts import gather_facts
 from lmgauge.evaluation.comparison.judge import judge
 from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparisons
-from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names, with_scored_line_ends
+from lmgauge.evaluation.denominators import scored_text
+from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import WordCounts
 from lmgauge.numerics.significance import holm
 from lmgauge.scores import ScoreBatch
@@ -81,7 +82,7 @@ def _read(pairs: Sequence[PairSums], text: Corpus | None) -> None:
             tables[i] = _without_spans(tables[i])  # they are of another text than the one at hand
     for block, (first, *others) in lockstep(tables, text, [run.name for run in runs]):
         for pair, other in zip(pairs, others, strict=True):
-            pair.add(with_scored_line_ends(block, pair.runs), (first, other))
+            pair.add(scored_text(block, [run.origin.policy for run in pair.runs]), (first, other))
 
 
 def _without_spans(table: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,9 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparis
         level: confidence with which a difference must hold to be significant, 0 to 1.
     """
     part = sums.part
+    evaluations = [run.evaluation for run in sums.runs if run.evaluation is not None]
     figures = [figure for figure in COMPARED if _shows(figure, part, verdicts)]
+    figures = [figure for figure in figures if not any(_is_dash(one, figure) for one in evaluations)]
     paired = sums.per_segment.joined()
     zeros, sizes, used = paired.zeros, paired.sizes, paired.used
     change = math.nan if zeros.any() else exact_to_nats(sums.totals[0] - sums.totals[1])
@@ -80,6 +83,11 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparis
         tokens_won=sums.tokens.best(),
         notes=tuple(_notes(sums, part, paired, lead, slices)),
     )
+
+
+def _is_dash(evaluation: Mapping[str, Any], figure: Figure) -> bool:
+    """Return True if a run has a count, and still no figure: the text has no words that spaces part."""
+    return evaluation.get(figure.per) is not None and evaluation.get(figure.name, 0) is None
 
 
 def _shows(figure: Figure, part: str, verdicts: Sequence[Verdict]) -> bool:

@@ -26,7 +26,8 @@ from lmgauge.evaluation.comparison.comparability import verdicts
 from lmgauge.evaluation.comparison.documents import Documents, choose_documents
 from lmgauge.evaluation.comparison.facts import gather_facts
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
-from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names, with_scored_line_ends
+from lmgauge.evaluation.denominators import segment_bytes
+from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.tally import Tally
 from lmgauge.figures import Scale
 from lmgauge.numerics.independence import caveats, in_words
@@ -216,9 +217,8 @@ def _read(runs: Sequence[Run], text: Corpus | None, metric: str, documents_of_te
         known: list[Ints] = []
         for block, (batch,) in lockstep([run.batches()], text, [run.name]):
             tally.add(batch)
-            block = with_scored_line_ends(block, [run])
             if block is not None:
-                lengths.append((block.ends - block.starts + block.terminator).astype(np.float64))
+                lengths.append(segment_bytes(block, batch, run.origin.policy).astype(np.float64))
                 known += [] if block.documents is None else [block.documents]
         if tally.total_zeros:
             raise InputError(

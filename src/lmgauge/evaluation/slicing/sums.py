@@ -114,6 +114,7 @@ class SliceSums:
         *,
         first: int = 0,
         documents: Ints | None = None,
+        events: Ints | None = None,
     ) -> None:
         """Add ranges of whole segments.
 
@@ -124,6 +125,7 @@ class SliceSums:
             size: int64 [n], bytes (or events).
             first: number of the block's first segment in the text.
             documents: int64 [segments of the block], the document of each; None where documents are not known.
+            events: int64 [n], what ranges count as in each slice; 1 each if None.
         """
         self._grow(len(self.labels))
         width = len(self.labels)
@@ -143,8 +145,9 @@ class SliceSums:
             present = np.arange(cells)
         slice_of = present % width
         ranges_in = np.bincount(cell_of, minlength=len(slice_of))
+        events_in = ranges_in if events is None else np.bincount(cell_of, events, len(slice_of))
         sizes = np.bincount(cell_of, size, len(slice_of))
-        for column, counted in enumerate((ranges_in > 0, ranges_in, sizes)):
+        for column, counted in enumerate((ranges_in > 0, events_in, sizes)):
             self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
         nats = _finite(sums[0]) - _finite(sums[1]) if self._tables == 2 else -_finite(sums[0])
         in_cell = np.bincount(cell_of, nats, len(slice_of))
@@ -226,6 +229,7 @@ class CutSums:
         *,
         first: int = 0,
         documents: Ints | None = None,
+        events: Ints | None = None,
     ) -> None:
         """Add ranges of whole segments, cut in each of these ways.
 
@@ -236,12 +240,13 @@ class CutSums:
             size: int64 [n], bytes (or events).
             first: number of the block's first segment in the text.
             documents: int64 [segments of the block], the document of each; None where documents are not known.
+            events: int64 [n], what ranges count as in each slice; 1 each if None.
         """
         for name, labels, codes in cuts:
             whole_segments = name == "group" and len(sums) == 1
             own = self.cuts.setdefault(name, SliceSums(name, labels, len(sums), whole_segments=whole_segments))
             own.labels = max(labels, own.labels, key=len)
-            own.add(codes, segment, sums, size, first=first, documents=documents)
+            own.add(codes, segment, sums, size, first=first, documents=documents, events=events)
 
     def whole_interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of the bits per unit of all of one table; None without groups, or with p = 0."""
