@@ -92,8 +92,10 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
     file, scores = folder / EVALUATION_FILE, folder / SCORES_FILE
     for needed in (file, scores):
         if not needed.exists():
+            if (folder / "config.json").exists():
+                raise InputError(f"{folder} is a model: score a text with it first: `lmgauge eval -m {folder} TEXT -o RUN`")
             raise InputError(
-                f"{folder} is not a run folder: {needed.name} is missing; make one with `lmgauge eval ... -o {folder}`"
+                f"{folder} is not a run folder: {needed.name} is missing; `lmgauge eval -m MODEL TEXT -o RUN` makes one"
             )
         if is_special(needed):
             raise InputError(f"{needed}: is a pipe or a device, which no run has; evaluate again")

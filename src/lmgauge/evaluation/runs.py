@@ -124,7 +124,7 @@ def open_run(path: str | Path, *, check_seal: bool = True, hash_scores: bool = T
         evaluation, settings, broken, digest = read_evaluation(path, hash_scores=hash_scores)
         scores = path / SCORES_FILE
     elif not path.exists():
-        raise InputError(f"{path}: no such run; make one with `lmgauge eval -m MODEL TEXT -o {path}`")
+        raise InputError(f"{path}: no such run; `lmgauge eval -m MODEL TEXT -o RUN` makes one")
     if broken and check_seal:
         raise InputError(f"{broken}; evaluate again")
     metadata = read_metadata(path) if evaluation is None else evaluation
