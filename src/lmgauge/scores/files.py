@@ -268,7 +268,8 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
         else:
             yield from batches_of(pq.ParquetFile(path), PARQUET_ROWS)
     except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
-        reason = str(error).splitlines()[0]
+        large = isinstance(error, OverflowError)
+        reason = "a whole number in it does not fit into 64 bits" if large else str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
 
 
