@@ -9,7 +9,6 @@ Writing is `lmgauge.files.writing`, which takes both as well. A local path is ne
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Sequence
 from io import BufferedReader
@@ -18,7 +17,7 @@ from typing import Any, BinaryIO, cast
 
 from lmgauge.errors import InputError
 from lmgauge.files import OutputError, writing
-from lmgauge.json_text import to_json
+from lmgauge.json_text import from_json, to_json
 from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
 from lmgauge.remote.protocol import FileState
 from lmgauge.remote.stores import store_of
@@ -222,8 +221,8 @@ def read_json(place: Place) -> Any:
     with open_reading(place) as file:
         text = file.read()
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:  # brackets thousands deep
+        return from_json(text)
+    except ValueError as error:
         raise InputError(f"{shown_name(place)}: is not valid JSON: {error}") from error
 
 

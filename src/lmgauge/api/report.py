@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from lmgauge.evaluation.overview import Overview, OverviewSettings
 from lmgauge.evaluation.overview import overview as _overview
 from lmgauge.evaluation.passages import PassageSettings
 from lmgauge.files import refuse_replacing
+from lmgauge.json_text import from_json
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress
@@ -245,9 +245,9 @@ def _of_training(folder: Runs, title: str | None) -> Report | None:
         return None
     name = Path(folder).resolve().name
     try:
-        history = json.loads(Path(folder, "config.json").read_bytes())["lmgauge"]["training"]["history"]
+        history = from_json(Path(folder, "config.json").read_bytes())["lmgauge"]["training"]["history"]
         document = history_blocks(history)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
             f"{os.fspath(folder)}: is a model without curves of its training; evaluate it with `lmgauge eval -m {name} TEXT "
             "-o RUN`, and name the run"
@@ -282,8 +282,8 @@ def _read_audit(path: PathLike) -> Audit:
         InputError: there is no such file, or it holds something else.
     """
     try:
-        plain = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        plain = from_json(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not JSON"
         raise InputError(
             f"{os.fspath(path)}: cannot be read as an audit ({why}); write one with `lmgauge audit RUN --json`"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 from lmgauge.cluster.shard import Shard
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
-from lmgauge.json_text import plain, to_json
+from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.places import is_remote
 from lmgauge.version import __version__
 
@@ -118,7 +117,7 @@ def read_record(folder: Path) -> ShardRecord:
     try:
         if file.stat().st_size > _LARGEST:
             raise ValueError(f"it has {file.stat().st_size:,} bytes")
-        content = json.loads(file.read_bytes())
+        content = from_json(file.read_bytes())
         if not isinstance(content, dict):
             raise TypeError("it is not an object")
         shard = Shard(_typed(content, "shard", int), _typed(content, "of", int))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.json_text import from_json
 from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
@@ -149,10 +150,10 @@ def read_config(path: Path) -> dict[str, object]:
     try:
         if file.stat().st_size > 1 << 24:
             raise ModelFileError(f"{file}: is {file.stat().st_size:,} bytes long; no model of ours has such a config.json")
-        config = json.loads(file.read_bytes())
+        config = from_json(file.read_bytes())
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: not a model, as it has no config.json") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise ModelFileError(f"{file}: cannot be read: {error}") from error
     if not isinstance(config, dict):
         raise ModelFileError(f"{file}: not a JSON object; the file is damaged")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.files import writing
+from lmgauge.json_text import from_json
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 
     try:
         stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY, b"{}")
-        metadata = json.loads(stored)
+        metadata = from_json(stored)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, pa.ArrowInvalid) and not _is_parquet(Path(path)):
             raise InputError(
@@ -280,12 +281,12 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = from_json(line)
                 if not isinstance(row, dict):
                     raise ValueError(f"a row is an object, not {type(row).__name__}")
                 if row.get("logprob") == "-inf":
                     row["logprob"] = -float("inf")
-            except (ValueError, AttributeError, RecursionError) as error:
+            except (ValueError, AttributeError) as error:
                 raise InputError(f"{path}, line {number}: cannot be read as a row of a score table: {error}") from error
             if not first:
                 _require_columns(path, list(row))

@@ -314,7 +314,7 @@ class SeparatorModel:
 
     def _chain(self, text: str) -> float:
         """Return the log of the probability that a separator begins so."""
-        return math.fsum(math.log(self._step(text[:i][-1:], character)) for i, character in enumerate(text))
+        return math.fsum(math.log(self._step(*pair)) for pair in zip(["", *text], text, strict=False))
 
     def _whole(self, text: str) -> float:
         """Return the log of the probability that a separator begins so and ends there."""
