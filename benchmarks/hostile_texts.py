@@ -31,7 +31,13 @@ LINE_BYTES = 16
 TEXTS_FOLDER = Path(__file__).resolve().parents[1] / "tests" / "data"
 TRAINING = TEXTS_FOLDER / "classic-books.train.txt"
 CLASSES = "DAY 0.5 Sunday\nDAY 0.5 Monday\n"
-SMALL_NETWORK: dict[str, Any] = {"embedding_size": 16, "hidden_size": 16, "num_layers": 1, "epochs": 1, "checkpoint_every": 0}
+SMALL_NETWORK: dict[str, Any] = {
+    "embedding_size": 16,
+    "hidden_size": 16,
+    "num_layers": 1,
+    "epochs": 1,
+    "checkpoint_every": 0,
+}
 Work = Callable[[Path], object]
 
 
@@ -208,17 +214,16 @@ def _task(measure: Callable[[list[str], list[str]], object]) -> Work:
 
 def contestants() -> dict[str, Callable[[], Work]]:
     """What is measured: by name, what makes it ready."""
-    all_of = {"reading": lambda: lambda path: [block.data for block in _read(path)]}
-    all_of |= {f"cut: {name}": _cutting(name) for name in TOKENIZERS}
+    all_of: dict[str, Callable[[], Work]] = {f"cut: {name}": _cutting(name) for name in TOKENIZERS}
     all_of |= {f"model: {name}": _scoring(make) for name, make in MODELS.items()}
     all_of["train"] = lambda: _training(order=3)
     all_of["train, spelled"] = lambda: _training(order=3, vocabulary="spelled", min_count=2)
     for unit in ("word", "character"):
-        all_of[f"overlap: {unit}s"] = lambda unit=unit: lambda path: lmgauge.overlap(
-            _small(), _read(path), overlap_unit=unit, threads=1
+        all_of[f"overlap: {unit}s"] = lambda unit=unit: (
+            lambda path: lmgauge.overlap(_small(), _read(path), overlap_unit=unit, threads=1)
         )
-        all_of[f"overlap with itself: {unit}s"] = lambda unit=unit: lambda path: lmgauge.overlap(
-            _read(path), _read(path), overlap_unit=unit, threads=1
+        all_of[f"overlap with itself: {unit}s"] = lambda unit=unit: (
+            lambda path: lmgauge.overlap(_read(path), _read(path), overlap_unit=unit, threads=1)
         )
     all_of["near duplicates"] = lambda: lambda path: lmgauge.overlap(_small(), _read(path), near=0.7, threads=1)
     all_of |= {f"task: {name}": lambda measure=measure: _task(measure) for name, measure in TASKS.items()}
@@ -226,9 +231,9 @@ def contestants() -> dict[str, Callable[[], Work]]:
 
 
 def units(path: Path) -> int:
-    """Bytes, and `LINE_BYTES` more for each line."""
-    raw = path.read_bytes()
-    return len(raw) + LINE_BYTES * raw.count(b"\n")
+    """Bytes of a text as it is read, and `LINE_BYTES` more for each line."""
+    text = path.read_bytes().decode("utf-8", "replace").replace("\0", "\ufffd")
+    return len(text.encode()) + LINE_BYTES * text.count("\n")
 
 
 def seconds(work: Work, path: Path, runs: int) -> float | None:

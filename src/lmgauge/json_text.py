@@ -53,12 +53,13 @@ def to_json(value: Any, indent: int | None = 2) -> str:
     return safe(json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
 
 
-def from_json(text: str | bytes, *, constants: bool = True) -> Any:
+def from_json(text: str | bytes, *, own: bool = False) -> Any:
     """Return what a JSON text says, where it says one thing.
 
     Args:
         text: the JSON; bytes in UTF-8, or in UTF-16 or UTF-32.
-        constants: take `NaN` and `Infinity`, which are no JSON, but which programs write.
+        own: of a file that lmgauge writes: without `NaN` and `Infinity`, which other programs write, and without whole
+            numbers beyond all floats.
 
     Raises:
         ValueError: it is not JSON, a key occurs twice in one object, or brackets are thousands deep.
@@ -74,7 +75,7 @@ def from_json(text: str | bytes, *, constants: bool = True) -> Any:
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "surrogatepass")
     try:
-        return (_LENIENT if constants else _STRICT).decode(text)
+        return (_OWN if own else _ANY).decode(text)
     except RecursionError as error:
         raise ValueError("its brackets are too deep") from error
 
@@ -91,8 +92,15 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-_LENIENT = json.JSONDecoder(object_pairs_hook=_object)  # made once: making one takes longer than reading a short record
-_STRICT = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a whole number has {len(digits):,} digits")
+    return int(digits)
+
+
+_MOST_DIGITS = 300
+_ANY = json.JSONDecoder(object_pairs_hook=_object)  # made once: making one takes longer than reading a short record
+_OWN = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant, parse_int=_whole_number)
 
 
 def safe(text: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lmgauge.errors import InputError
-from lmgauge.files import OutputError, writing
+from lmgauge.files import OutputError, reason_of, writing
 from lmgauge.json_text import from_json, to_json
 from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
 from lmgauge.remote.protocol import FileState
@@ -67,7 +67,7 @@ def file_state(place: Place) -> FileState:
     try:
         state = os.stat(place)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
+        raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error
     return FileState(state.st_size, str(state.st_mtime_ns))
 
 
@@ -146,7 +146,7 @@ def list_files(folder: Place) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
-        raise InputError(f"{shown_name(folder)!r}: {_reason(error)}") from error
+        raise InputError(f"{shown_name(folder)!r}: {reason_of(error)}") from error
 
 
 def make_folder(folder: Place) -> None:
@@ -184,7 +184,7 @@ def open_reading(place: Place, version: str = "") -> BufferedReader:
     try:
         return open(place, "rb")
     except (OSError, ValueError) as error:
-        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
+        raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error
 
 
 def open_in_parts(place: Place, version: str = "") -> BinaryIO:
@@ -264,11 +264,3 @@ def remove(place: Place) -> None:
             Path(place).unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{shown_name(place)}: cannot be removed: {error.strerror or error}") from error
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    if isinstance(error, PermissionError):
-        return "permission denied: this user may not read it"
-    return getattr(error, "strerror", None) or str(error).partition("\n")[0]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from lmgauge.cluster.shard import Shard
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
+from lmgauge.files import local_path
 from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.places import is_remote
 from lmgauge.version import __version__
@@ -209,7 +210,7 @@ def _shard_folders(path: Path) -> list[Path]:
     Raises:
         InputError: there are none.
     """
-    if (path / RECORD_FILE).is_file() or (path / PARTS_FILE).is_file():
+    if (local_path(path) / RECORD_FILE).is_file() or (path / PARTS_FILE).is_file():
         return [path]
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; name the folders of all shards, or the folder that they are in")

@@ -96,7 +96,7 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
                 f"{folder} is not a run folder: {needed.name} is missing; make one with `lmgauge eval ... -o {folder}`"
             )
     try:
-        content = from_json(file.read_bytes(), constants=False)
+        content = from_json(file.read_bytes(), own=True)
         evaluation, settings = dict(content["evaluation"]), dict(content["settings"])
         sealed = str(content.get("fingerprint")), str(content.get("scores_sha256"))
         evaluation["fingerprints"] = dict(evaluation["fingerprints"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import writing
+from lmgauge.files import local_path, writing
 from lmgauge.filtering.groups import MOST_GROUPS
 from lmgauge.filtering.percentile_sample import SampleSettings
 from lmgauge.filtering.percentile_values import PERCENTS, GroupPercentiles, ModelPercentiles, percent_name
@@ -79,12 +79,11 @@ def read(path: str | os.PathLike[str]) -> bytes:
     Raises:
         InputError: it cannot be read.
     """
-    named = os.fspath(path)
     try:
-        with open(named, "rb") as file:
+        with local_path(path).open("rb") as file:
             return file.read(_LARGEST + 1)
     except OSError as error:
-        raise InputError(f"{named!r}: cannot be read: {error.strerror or error}") from error
+        raise InputError(f"{os.fspath(path)!r}: cannot be read: {error.strerror or error}") from error
 
 
 def parse(raw: bytes, where: str) -> dict[str, Any]:

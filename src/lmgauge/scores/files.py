@@ -266,7 +266,7 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
             if file.num_row_groups:  # Arrow before 20 fails where there is none
                 yield from file.iter_batches(batch_size=1 << 18)
     except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = "a whole number has more than 64 bits" if isinstance(error, OverflowError) else str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
 
 
@@ -315,6 +315,7 @@ _FLOATS = (
 )
 _LISTS = ("top_tokens", "top_logprobs")
 _COLUMNS = frozenset((*_INTEGERS, *_FLOATS, *_LISTS, "logprob", "token", "kind", "document"))
+_LARGEST = 1 << 40  # of an integer: sums of them fit 64 bits
 _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 
 
@@ -364,6 +365,8 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
     for name, lowest in (("segment", 0), ("start", 0), ("end", 0), ("context", 0), ("rank", 1)):
         if name in integers and len(logprob) and integers[name].min() < lowest:
             raise InputError(f"{path}: column {name!r} holds {integers[name].min()}; {name}s count from {lowest}")
+        if name in integers and len(logprob) and integers[name].max() > _LARGEST:
+            raise InputError(f"{path}: column {name!r} holds {integers[name].max()}; no {name} is above {_LARGEST:,}")
     segments, counts = distinct_neighbors(row_segments)
     ids, strings = np.zeros(len(logprob), np.uint32), [""]
     if token is not None:

@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 
 from lmgauge.choices import DEFAULT_SEED
-from lmgauge.errors import UsageError
 from lmgauge.evaluation.bounds import lossy_reason
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, SHARED_EVENTS, WHOLE, Verdict, bounds_of
 from lmgauge.evaluation.comparison.pair_sums import PairSums
@@ -24,6 +23,7 @@ from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
 from lmgauge.numerics.resampling import DEFAULT_TRIALS, check_draws
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
+from lmgauge.option_numbers import check_whole
 from lmgauge.scores import OOV
 
 
@@ -48,8 +48,7 @@ class ComparisonSettings:
 
     def __post_init__(self) -> None:
         check_draws(self.resamples, self.seed)
-        if self.examples < 0:
-            raise UsageError(f"examples must be a whole number, 0 or more; got {self.examples}")
+        check_whole("examples", self.examples, 0)
 
 
 def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSettings, level: float) -> Comparison:
