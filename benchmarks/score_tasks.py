@@ -85,14 +85,14 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
     }
     if kind.startswith("paired"):
         systems = {system: texts[system] for system in task_texts.SYSTEMS}
-        test = kind.split()[1]
+        test = "sacrebleu-bootstrap" if kind.split()[1] == "bootstrap" else "sacrebleu"
         settings = lmgauge.tasks.ComparisonSettings(test=test, threads=1)  # type: ignore[arg-type]
 
         def compare() -> list[float]:
             result = lmgauge.tasks.score_systems(
                 metrics["BLEU"], hypotheses=systems, references=references, settings=settings
             )
-            means = [item.mean for item in result if test == "bootstrap" and item.mean is not None]
+            means = [item.mean for item in result if test == "sacrebleu-bootstrap" and item.mean is not None]
             return (
                 [item.score.score for item in result] + means + [item.p_value for item in result if item.p_value is not None]
             )

@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "numerics": FOR_ALL | {KERNELS},
     "information": FOR_ALL | {"lmgauge.numerics"},
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
-    "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.numerics"},
+    "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.text.parquet_files", "lmgauge.numerics"},
     "distributions": FOR_ALL | {"lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
     "stages": FOR_ALL | {KERNELS},
     "models": FOR_ALL

@@ -106,6 +106,7 @@ from lmgauge.models.registry import load_model as load_model
 from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.models.spelling.model import SpelledModel as SpelledModel
+from lmgauge.numerics.lower_bound import LowerBound as LowerBound
 from lmgauge.scores import ScoreBatch as ScoreBatch
 from lmgauge.scores import read_scores as read_scores
 from lmgauge.tasks.nbest.results import Rescored as Rescored

@@ -118,7 +118,7 @@ AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "comp
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]
 TASK_ERROR_POLICIES: tuple[TaskErrorPolicy, ...] = get_args(TaskErrorPolicy)
-SignificanceTest = Literal["randomization", "bootstrap"]
+SignificanceTest = Literal["student", "sacrebleu", "sacrebleu-bootstrap"]
 SIGNIFICANCE_TESTS: tuple[SignificanceTest, ...] = get_args(SignificanceTest)
 NbestFormat = Literal["jsonl", "kaldi", "srilm", "espnet"]
 NBEST_FORMATS: tuple[NbestFormat, ...] = get_args(NbestFormat)

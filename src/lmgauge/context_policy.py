@@ -109,7 +109,15 @@ class ContextPolicy:
     @property
     def line_ends(self) -> LineEnds:
         """What the end of a line is: an event `</s>`, the newline in the text, or nothing that is scored."""
-        return _LINE_ENDS[self.end]
+        return "unscored" if self.leaves_out else _LINE_ENDS[self.end]
+
+    @property
+    def counts_line_ends(self) -> bool:
+        """True if the end of a line is in denominators, whether or not a table has a row for it: it is text to be predicted.
+
+        `evaluation/denominators.py` applies it, to sums, to blocks of text and to segments; nothing else decides it.
+        """
+        return self.line_ends != "unscored"
 
     def __str__(self) -> str:
         """As signatures show it: `sentence` and `stream` alone mean what they mean for n-gram models."""

@@ -15,8 +15,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from lmgauge.errors import InputError
-from lmgauge.files import OutputError, reason_of, writing
+from lmgauge.errors import InputError, UsageError
+from lmgauge.files import OutputError, reason_of, regular, writing
 from lmgauge.json_text import from_json, to_json
 from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
 from lmgauge.remote.protocol import FileState
@@ -36,12 +36,14 @@ __all__ = [
     "open_in_parts",
     "open_reading",
     "read_json",
+    "refuse_file_names",
     "remove",
     "shown_name",
     "write_json",
 ]
 
 _ASKED_AT_A_TIME = 16
+_LARGEST_JSON = 1 << 30  # bytes
 
 Place = str | os.PathLike[str]
 """A local path, or the address of a remote file or folder."""
@@ -100,6 +102,41 @@ def exists(place: Place) -> bool:
         MissingExtraError: the library for such addresses is not installed.
     """
     return store_of(os.fspath(place)).exists() if is_remote(place) else os.path.exists(place)
+
+
+def refuse_file_names(texts: object, takes_files: str = "", *, one_in_list: bool = False) -> None:
+    """Refuse strings that all name files where texts are asked for: a name scored as a text gives a plausible wrong number.
+
+    Args:
+        texts: a string, or several, which have endings then; anything else names no file.
+        takes_files: the call that takes files, with {} for their names; "" where none does.
+        one_in_list: a list of one name is taken at its word, and the message says so.
+
+    Raises:
+        UsageError: they name regular files.
+
+    >>> refuse_file_names(["the cat sat"], "lmgauge.evaluate(model, {})")
+    """
+    alone = isinstance(texts, str)
+    names = [texts] if alone else texts if isinstance(texts, Sequence) else ()
+    if len(names) == 0 or (one_in_list and not alone and len(names) == 1):
+        return
+    if all(_names_file(name, bare=alone) for name in names):
+        name = repr(names[0])
+        call = f"{takes_files.format(name if len(names) == 1 else list(names[:8]))}, or " if takes_files else ""
+        text = f"; for the name itself as a text, write [{name}]" if one_in_list else ""
+        raise UsageError(f"{name} is the name of a file, not its text: write {call}open({name}).read(){text}")
+
+
+def _names_file(text: object, *, bare: bool) -> bool:
+    """Return True for a regular file; what has neither folder nor ending is not looked for, but for a bare word."""
+    if (
+        not isinstance(text, str)
+        or len(text) > 4096
+        or ("/" not in text and "." not in text[:-1] and (not bare or " " in text))
+    ):
+        return False
+    return os.path.isfile(text)  # False as well for what cannot be a name
 
 
 def expand(pattern: str) -> list[str]:
@@ -218,11 +255,14 @@ def read_json(place: Place) -> Any:
         InputError: there is no such file, or it is not JSON.
         MissingExtraError: the library for such addresses is not installed.
     """
-    with open_reading(place) as file:
-        text = file.read()
     try:
-        return from_json(text)
+        with open_reading(place) if is_remote(place) else open(place, "rb", opener=regular) as file:
+            return from_json(file.read(_LARGEST_JSON))
+    except OSError as error:
+        raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error
     except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{shown_name(place)}: is not valid JSON: {error}") from error
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 
 import lmgauge
@@ -83,6 +85,24 @@ def test_functions_are_the_metric_with_these_options(function: Any, metric: Any,
 
 
 @EACH
+def test_as_many_lists_as_texts_in_each_are_refused_and_tuples_are_those_of_segments(
+    function: Any, metric: Any, options: dict[str, Any]
+) -> None:
+    """sacreBLEU has a list for each translation, and here both readings are possible."""
+    streams = [GOOD[:2], REFERENCES[:2]]
+    for references in (streams, [*map(list, zip(*streams, strict=True))], np.array(streams)):
+        for call in (function, partial(score_systems, metric(**options))):
+            with pytest.raises(UsageError, match=r"2 lists of 2 references: what is each\? .*tuple\(texts\).*zip\(\*ref"):
+                call(hypotheses=BAD[:2], references=references)
+    pairs = list(zip(*streams, strict=True))
+    turned = function(hypotheses=REFERENCES[:2], references=pairs, **options)
+    assert turned == function(hypotheses=REFERENCES[:2], references=[(*pair, None) for pair in pairs], **options)
+    assert turned.score == function(hypotheses=REFERENCES[:2], references=REFERENCES[:2], **options).score
+    assert turned.score != function(hypotheses=REFERENCES[:2], references=[tuple(one) for one in streams], **options).score
+    assert function(hypotheses=BAD[:1], references=[REFERENCES[:1]], **options).score >= 0
+
+
+@EACH
 def test_what_is_no_text_is_refused(function: Any, metric: Any, options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="2 hypotheses and 1 references: there are 1 hypotheses too many"):
         function(hypotheses=["a", "b"], references=["a"])
@@ -114,9 +134,10 @@ def test_what_is_no_text_is_refused(function: Any, metric: Any, options: dict[st
 def test_systems_are_held_against_the_first() -> None:
     found = score_systems(BLEU(order=2), hypotheses={"good": GOOD, "bad": BAD}, references=REFERENCES)
     assert [item.system for item in found] == ["good", "bad"]
-    assert (found.test, found.trials, found.resamples, found.seed) == ("randomization", 10_000, 1_000, 12345)
+    assert (found.test, found.trials, found.resamples, found.seed) == ("student", None, None, None)
     assert found[1].difference == found[1].score.score - found[0].score.score < 0
-    assert found[1].p_value is not None
+    assert (found[1].p_value, found.unit) == (None, None)
+    assert any("no interval and no test" in note for note in found.notes)
     assert found.best.system == "good"
     assert found[0].score.score == lmgauge.tasks.bleu(hypotheses=GOOD, references=REFERENCES, order=2).score
 
@@ -137,7 +158,7 @@ def test_keywords_are_the_fields_of_the_metric() -> None:
         assert get_type_hints(made) == {field.name: get_type_hints(metric)[field.name] for field in fields(metric)}
     with pytest.raises(TypeError, match="ordr"):
         lmgauge.tasks.bleu(hypotheses=BAD, references=REFERENCES, ordr=3)  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="choose from randomization, bootstrap"):
+    with pytest.raises(UsageError, match="choose from student, sacrebleu"):
         ComparisonSettings(test="t-test")  # type: ignore[arg-type]
 
 
@@ -150,8 +171,8 @@ def test_keywords_are_the_fields_of_the_metric() -> None:
         ({"hypotheses": {"a": GOOD, "b": [""] * 4}}, InputError, "all 4 hypotheses of b are blank"),
         ({"hypotheses": [], "references": []}, InputError, "no segment to score"),
         ({"groups": ["a"]}, InputError, "1 groups for 4 segments"),
-        ({"settings": ComparisonSettings(test="bootstrap", resamples=39)}, UsageError, "at least 40"),
-        ({"settings": ComparisonSettings(seed=-1)}, UsageError, "seed"),
+        ({"settings": ComparisonSettings(test="sacrebleu-bootstrap", resamples=39)}, UsageError, "at least 40"),
+        ({"settings": ComparisonSettings(test="sacrebleu", seed=-1)}, UsageError, "seed"),
         ({"sources": BAD}, UsageError, "BLEU does not use source texts"),
     ],
 )
@@ -201,6 +222,12 @@ def test_several_references_in_files_records_and_folders(files: dict[str, Path],
     (found,) = score_files(WER(), **folders, reading=Reading(group="file"), settings=NOTHING)
     assert (found.system, list(found.groups)) == ("bad", ["a.txt", "b.txt"])
     assert found.score == lmgauge.tasks.wer(hypotheses=BAD, references=REFERENCES)
+
+
+def test_a_name_of_a_system_is_of_one_file(files: dict[str, Path], tmp_path: Path) -> None:
+    outputs = {"a": tmp_path / "*d.txt"}  # good and bad
+    with pytest.raises(UsageError, match="1 names of systems for 2 files: give each name one file"):
+        score_files(WER(), references=files["ref"], hypotheses=outputs, settings=NOTHING)
 
 
 def test_each_segment_on_its_own(files: dict[str, Path], tmp_path: Path) -> None:
@@ -268,7 +295,7 @@ def test_labels_in_lists_and_files(tmp_path: Path) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     paths = {"gold": GOLD, "right": RIGHT, "wrong": WRONG}
     names = {name: written(tmp_path / f"{name}.txt", [f" {label} " for label in labels]) for name, labels in paths.items()}
-    settings = ComparisonSettings(resamples=200)
+    settings = ComparisonSettings(test="sacrebleu", resamples=200)
     for average in ("macro", "micro", "weighted"):
         lists = score_labels(gold=GOLD, predicted={"right": RIGHT, "wrong": WRONG}, average=average, settings=settings)
         for item, predicted in zip(lists, (RIGHT, WRONG), strict=True):

@@ -263,3 +263,39 @@ def test_words_of_runs_that_have_no_masses(folder: Path, tmp_path: Path) -> None
     table.write_text('{"segment": 0, "logprob": -1.0}\n', encoding="utf-8")
     with pytest.raises(InputError, match="has no byte spans, so it does not say where words are"):
         lmgauge.read_run(table, lmgauge.Corpus.from_strings(["a"])).per_word()
+
+
+def test_the_same_words_as_the_command(folder: Path, tmp_path: Path) -> None:
+    """Fields of the text and rules of the model by name; a network in memory takes the rules too."""
+    stimuli = tmp_path / "stimuli.tsv"
+    rows = [f"{i // 2}\t{'ab'[i % 2]}\t{sentence}\n" for i, sentence in enumerate(SENTENCES)]
+    stimuli.write_text("item\tcondition\tsentence\n" + "".join(rows), encoding="utf-8", newline="\n")
+    reading = {"field": "sentence", "id": "item", "keep": "condition"}
+    expected = lmgauge.word_surprisal(
+        lmgauge.load_model(folder, end="none", context=8), lmgauge.Corpus.from_files(stimuli, **reading)
+    )
+    assert {(row["segment"], row["condition"]) for row in expected.to_rows()} == {(0, "a"), (1, "b"), (2, "a"), (3, "b")}
+    assert any('--end eos gives one; in Python end="eos"' in note for note in expected.notes)
+    loaded = lmgauge.load_model(folder)
+    for model, options in (
+        (folder, {"end": "none", "context": 8}),
+        (loaded, {"end": "none", "context": 8}),
+        (loaded, {"end": "none", "scoring": lmgauge.ScoringOptions(context=8)}),
+    ):
+        found = lmgauge.word_surprisal(model, stimuli, **reading, **options)
+        assert column(found.to_rows(), "surprisal") == column(expected.to_rows(), "surprisal")
+        assert found.signature.split("|model:")[0] == expected.signature.split("|model:")[0]
+    events = [lmgauge.evaluate(loaded, stimuli, field="sentence", **end).events for end in ({}, {"end": "eos"})]
+    assert events[1] == events[0] + len(SENTENCES)
+    assert lmgauge.word_surprisal(loaded, texts=SENTENCES).signature != expected.signature
+    for call, message in (
+        (lambda: lmgauge.word_surprisal(loaded, stimuli, fields="sentence"), "no option 'fields'; known are .*field"),
+        (
+            lambda: lmgauge.word_surprisal(loaded, stimuli, field="sentence", dtype="float32"),
+            "scoring is for models named by",
+        ),
+        (lambda: lmgauge.word_surprisal(loaded, texts="a", field="sentence"), "field is for files"),
+        (lambda: lmgauge.word_surprisal(loaded, lmgauge.Corpus.from_files(stimuli), id="x"), "id: a Corpus says itself"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            call()

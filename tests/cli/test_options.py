@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 from tests.cli.commands import ok, refused
+
+from lmgauge.cli.main import cli
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +91,22 @@ def test_without_a_model_nothing_is_asked_of_it(folder: Path, option: str) -> No
 def test_diagnose_refuses_what_the_model_does_not_take(folder: Path) -> None:
     words = refused("diagnose", folder / "run", "-m", folder / "model", "--context", 5)
     assert "--context is for neural models" in words
+
+
+def test_numbers_are_read_alike_by_all_options() -> None:
+    """As `calc` reads them: by `Number` and `CommaList`, which also take 1/4 and 25%; those within limits are floats."""
+    context = click.Context(cli)
+    commands = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    options = [(name, option) for name, command in commands.items() if command for option in command.params]
+    assert [(name, option.name) for name, option in options if option.type.name == "float"] == []
+
+
+def test_lists_of_numbers_take_fractions_and_percentages(folder: Path, tmp_path: Path) -> None:
+    text = folder / "two.txt"
+    weights = [
+        ok("bleu", text, text, "--order", 2, "--weights", written, "--json").stdout for written in ("0.25,0.75", "1/4,75%")
+    ]
+    assert weights[0] == weights[1]
+    assert "not a list of numbers like 0.5,0.5" in refused("bleu", text, text, "--weights", "1/0,1")
+    ok("split", folder / "text.txt", "--fractions", "4/5,10%,0.1", "-o", tmp_path / "parts")
+    assert len((tmp_path / "parts" / "train.txt").read_text().splitlines()) == 32

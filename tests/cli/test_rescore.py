@@ -49,6 +49,28 @@ def test_the_command_and_the_function_are_one(folder: Path, tmp_path: Path) -> N
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 5
 
 
+def test_the_best_are_written_in_the_form_of_the_name_and_read_from_it(folder: Path, tmp_path: Path) -> None:
+    files = (folder / "lists.jsonl", "-m", folder / "kn", "--weights", "score=1/2,kn=100%")
+    wanted = {"best.txt": "u1 a dog barks\n", "best.trn": "a dog barks (u1)\n", "text": "u1 a dog barks\n"}
+    for name, line in wanted.items():
+        ok("rescore", *files, "-o", tmp_path / name)
+        assert (tmp_path / name).read_text().startswith(line)
+        assert ok("wer", folder / "ref.txt", tmp_path / name, "-b").stdout == "0.00\n"
+    for name in ("best.stm", "best.tsv", "best.parquet", "best.txt.gz"):
+        assert "written as .txt, .trn or .jsonl" in refused("rescore", *files, "-o", tmp_path / name)
+
+
+def test_references_in_each_form_give_one_rate(folder: Path, tmp_path: Path) -> None:
+    rows = '{"id": "u1", "text": "wait; a dog"}\n{"id": "u2", "text": "so; it sleeps;"}\n'
+    (tmp_path / "lists.jsonl").write_text(rows)
+    (tmp_path / "ref.txt").write_text("u1 wait; a dog\nu2 so; he sleeps;\n")
+    (tmp_path / "ref.trn").write_text("wait; a dog (u1)\nso; he sleeps; (u2)\n")
+    files = (tmp_path / "lists.jsonl", "-m", folder / "kn", "--weights", "kn=1", "--test-ref")
+    rates = [json.loads(ok("rescore", *files, tmp_path / name, "--json").stdout)["test"] for name in ("ref.txt", "ref.trn")]
+    assert rates[0] == rates[1]
+    assert rates[0]["systems"][1]["score"] == pytest.approx(1 / 6)
+
+
 def test_standard_streams(folder: Path) -> None:
     lists = (folder / "lists.jsonl").read_bytes()
     result = ok("rescore", "-", "-m", folder / "kn", "--weights", "score=1, kn=1", "-o", "-", stdin=lists)

@@ -72,10 +72,10 @@ def test_bad_records_stop_nothing_unless_that_is_asked_for(pool: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--share", "most"), "'most' is not a share such as 0.25, 1/4 or 25%"),
-        (("--share", "1/0"), "is not a share"),
-        (("--cuts", "1/4,x"), "'x' is not a share"),
-        (("--cuts", ""), "is not a share"),
+        (("--share", "most"), "'most' is not a number such as 0.25, 1/4 or 25%"),
+        (("--share", "1/0"), "is not a number"),
+        (("--cuts", "1/4,x"), "is not a list of numbers like 1/4,1/2,1"),
+        (("--cuts", ""), "is not a list of numbers"),
         (("--smoothing", "mle"), "mle"),
         (("--field", "body"), "names a field of records, and the text is plain"),
     ],

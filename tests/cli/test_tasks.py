@@ -157,7 +157,7 @@ def test_what_reading_says_goes_to_standard_error_where_numbers_stand_alone(text
 
 
 @pytest.mark.parametrize(("line", "form"), [("{id} {text}", "kaldi"), ("{text} ({id})", "trn")])
-def test_ids_of_utterances_are_told_and_the_way_out_works(
+def test_ids_of_utterances_are_recognized_in_files_and_told_of_a_pipe(
     texts: dict[str, Path], tmp_path: Path, line: str, form: str
 ) -> None:
     for name in ("ref", "a"):
@@ -166,20 +166,23 @@ def test_ids_of_utterances_are_told_and_the_way_out_works(
         rows = rows if name == "ref" else rows[::-1]
         (tmp_path / name).write_text("".join(row + "\n" for row in rows), encoding="utf-8", newline="\n")
     files = (tmp_path / "ref", tmp_path / "a")
-    note = next(n for n in ours("wer", *files, "--significance", "none")["notes"] if "with an id" in n)
-    assert note.endswith(f": give --format {form}")
-    found = ok("wer", *files, "--format", form, "-b", "-w", 9)
-    assert found.stdout == ok("wer", texts["ref"], texts["a"], "-b", "-w", 9).stdout
+    wanted = ok("wer", texts["ref"], texts["a"], "-b", "-w", 9).stdout
+    found = ok("wer", *files, "-b", "-w", 9)
+    assert found.stdout == ok("wer", *files, "--format", form, "-b", "-w", 9).stdout == wanted
+    assert all(f"{path}: read as " in found.stderr for path in files)
+    piped = ok("wer", files[0], "-", "-b", "-w", 9, stdin=files[1].read_bytes())
+    assert piped.stdout != wanted
+    assert piped.stderr.endswith(f", and it is scored as words: take it out, or, for wer and cer, give --format {form}\n")
 
 
 # sacreBLEU cannot print its bootstrap of chrF and TER as JSON; tests/tasks/test_systems.py asks it in Python.
 @pytest.mark.parametrize(
     ("metric", "option", "theirs"),
     [
-        ("bleu", "bootstrap", "--paired-bs"),
-        ("bleu", "randomization", "--paired-ar"),
-        ("chrf", "randomization", "--paired-ar"),
-        ("ter", "randomization", "--paired-ar"),
+        ("bleu", "sacrebleu-bootstrap", "--paired-bs"),
+        ("bleu", "sacrebleu", "--paired-ar"),
+        ("chrf", "sacrebleu", "--paired-ar"),
+        ("ter", "sacrebleu", "--paired-ar"),
     ],
 )
 def test_verdicts_are_sacrebleu_s(texts: dict[str, Path], metric: str, option: str, theirs: str) -> None:
@@ -190,14 +193,14 @@ def test_verdicts_are_sacrebleu_s(texts: dict[str, Path], metric: str, option: s
         result = next(value for key, value in peer.items() if key != "system")
         assert mine["score"] == pytest.approx(result["score"], abs=1e-9)
         assert mine["p_value"] == (None if result["p_value"] is None else pytest.approx(result["p_value"], abs=1e-12))
-        if option == "bootstrap":
+        if option == "sacrebleu-bootstrap":
             assert mine["mean"] == pytest.approx(result["mean"], abs=1e-4)
             assert mine["half_width"] == pytest.approx(result["ci"], abs=1e-4)
 
 
 def test_signatures_begin_and_end_as_sacrebleu_s(texts: dict[str, Path]) -> None:
     wanted = sacrebleu(texts["ref"], "-i", texts["a"], "-ci", "-cin", "200")
-    found = ours("bleu", texts["ref"], texts["a"], "--resamples", "200", "--significance", "bootstrap")
+    found = ours("bleu", texts["ref"], texts["a"], "--resamples", "200", "--significance", "sacrebleu-bootstrap")
     keys = dict(part.split(":") for part in found["systems"][0]["signature"].split("|"))
     assert list(keys)[-1] == "lmgauge"
     assert all(keys[name] == wanted[name] for name in ("nrefs", "bs", "seed", "case", "eff", "tok", "smooth", "version"))
@@ -383,15 +386,17 @@ def test_documents_are_what_is_independent(texts: dict[str, Path], tmp_path: Pat
     docids.write_text("".join(f"talk {i // 9}\n" for i in range(60)), encoding="utf-8")
     out = ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids).stdout
     assert "7 documents (docids.txt) are taken as independent." in out
-    assert "all 64 swaps of documents" in out
+    assert "(paired, Student's t)" in out
     assert "only 7 documents: the interval is rough" in out
     assert "|independent:7-documents|" in out
     found = json.loads(ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids, "--json").stdout)
-    assert (found["unit"], found["units"], found["exact"], found["trials"]) == ("documents", 7, True, 64)
-    assert found["systems"][1]["p_value"] * 64 == int(found["systems"][1]["p_value"] * 64)
+    assert (found["unit"], found["units"], found["trials"]) == ("documents", 7, None)
     plain = ok(command, texts["ref"], texts["a"], texts["b"]).stdout
-    assert "60 segments are taken as independent; name the documents with --document" in plain
-    assert "independent:" not in plain
+    assert "documents are not known; neighboring segments" in plain
+    assert "|independent:unknown|" in plain
+    theirs = ok(command, texts["ref"], texts["a"], texts["b"], "--significance", "sacrebleu").stdout
+    assert "60 segments are taken as independent, as sacreBLEU takes them" in theirs
+    assert "independent:" not in theirs
 
 
 def test_documents_of_labels_and_of_folders(texts: dict[str, Path], tmp_path: Path) -> None:
@@ -410,6 +415,6 @@ def test_documents_of_labels_and_of_folders(texts: dict[str, Path], tmp_path: Pa
             (tmp_path / name / f"call{i}.txt").write_text("".join(lines[10 * i : 10 * i + 10]), encoding="utf-8")
     folders = [tmp_path / name for name in ("ref", "a", "b")]
     assert "6 documents (files) are taken as independent." in ok("wer", *folders).stdout
-    assert "60 segments are taken as independent; name" in ok("wer", *folders, "--document", "unknown").stdout
+    assert "documents are not known" in ok("wer", *folders, "--document", "unknown").stdout
     assert "as --document segment says" in ok("wer", *folders, "--document", "segment").stdout
     assert "there is no such file" in refused("wer", texts["ref"], texts["a"], "--document", "talk")

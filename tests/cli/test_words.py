@@ -25,7 +25,7 @@ def test_rows_on_standard_output(folder: Path) -> None:
     result = ok("eval", "-m", folder / "chars", folder / "in.txt", "--per-word", "-", "--train", folder / "in.txt")
     lines = [line.split("\t") for line in result.stdout.splitlines()]
     assert lines[0][:5] == ["model", "text_id", "word_number", "word", "start"]
-    assert lines[0][-4:] == ["log_frequency", "unseen", "oov", "shared"]
+    assert lines[0][-4:] == ["unseen", "oov", "shared", "segment"]
     assert [line[3] for line in lines[1:]] == ["the", "cat", "sat", "the", "dog"]
     assert "note: words: white space is a token of its own" in result.stderr
 
@@ -80,3 +80,39 @@ def test_what_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, options:
 
 def test_a_score_table_has_no_words(folder: Path) -> None:
     assert "needs models" in refused("eval", "--scores", folder / "x.parquet", "--per-word", "-")
+
+
+STIMULI = "item\tcondition\tsentence\n1\tplain\tthe cat sat\n1\tgarden path\tthe dog\n2\tplain\tthe dog sat\n"
+
+
+def _columns(lines: list[str], *names: str) -> list[tuple[str, ...]]:
+    rows = [line.split("\t") for line in lines]
+    return [tuple(row[rows[0].index(name)] for name in names) for row in rows[1:]]
+
+
+def test_conditions_of_an_item_stay_apart(folder: Path, tmp_path: Path) -> None:
+    """Every psycholinguist's file: two texts have one id, and a column says which is which."""
+    (tmp_path / "stimuli.tsv").write_text(STIMULI, encoding="utf-8", newline="\n")
+    options = ("--field", "sentence", "--id", "item", "--keep", "condition")
+    rows = {name: tmp_path / f"{name}.tsv" for name in ("word", "segment", "token")}
+    files = [part for name, path in rows.items() for part in (f"--per-{name}", path)]
+    result = ok("eval", "-m", folder / "wb2", "-m", folder / "chars", tmp_path / "stimuli.tsv", *options, *files)
+    assert "1 record with the id of an earlier one: in rows, segment tells" in " ".join(result.stdout.split())
+    words = _columns(rows["word"].read_text("utf-8").splitlines(), "model", "segment", "word_number", "text_id", "condition")
+    assert len(set(words)) == len({row[:3] for row in words}) == 16
+    assert [row[1:] for row in words[2:6]] == [
+        *(("0", "3", "1", "plain"), ("1", "1", "1", "garden path")),
+        *(("1", "2", "1", "garden path"), ("2", "1", "2", "plain")),
+    ]
+    for name in ("segment", "token"):
+        pairs = set(_columns(rows[name].read_text("utf-8").splitlines(), "segment", "condition"))
+        assert pairs == {("0", "plain"), ("1", "garden path"), ("2", "plain")}
+
+
+def test_keep_without_rows_or_with_a_taken_name(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "the cat", "word": "a"}\n', encoding="utf-8")
+    text = ("-m", folder / "wb2", tmp_path / "in.jsonl", "--keep", "word")
+    assert "--keep is for rows" in refused("eval", *text)
+    assert "rows have a column 'word' of their own" in refused("eval", *text, "--per-word", tmp_path / "w.tsv")
+    plain = ("-m", folder / "wb2", folder / "in.txt", "--keep", "word", "--per-word", tmp_path / "w.tsv")
+    assert "plain text has no field 'word' to carry along" in refused("eval", *plain)

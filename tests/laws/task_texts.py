@@ -81,7 +81,7 @@ def segments(pieces: Sequence[str] = PIECES, references: int = 3, most: int = 6)
 
 def of(pairs: Sequence[Segment]) -> dict[str, Any]:
     """Segments as the functions take them."""
-    return {"hypotheses": [hypothesis for hypothesis, _ in pairs], "references": [against for _, against in pairs]}
+    return {"hypotheses": [hypothesis for hypothesis, _ in pairs], "references": [tuple(against) for _, against in pairs]}
 
 
 def rows_of(metric: Any, hypotheses: Texts, references: References, threads: int | None = 1) -> list[list[int]]:

@@ -161,7 +161,7 @@ def test_files_and_lists_give_the_same(
     hypotheses, references = of(pairs)["hypotheses"], of(pairs)["references"]
     systems = {"a": hypotheses, "b": hypotheses[::-1]}
     names = [f"g{i % 2}" for i in range(len(pairs))]
-    drawn = ComparisonSettings(test="bootstrap", resamples=40, threads=1)
+    drawn = ComparisonSettings(test="sacrebleu-bootstrap", resamples=40, threads=1)
     lists = score_systems(metric, hypotheses=systems, references=references, groups=names, settings=drawn)
     assert replace(lists[0].score, signature="") == replace(measured(metric, pairs), signature="")
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

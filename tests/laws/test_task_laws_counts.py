@@ -190,7 +190,7 @@ def test_a_text_several_times_scores_as_once(metric: Any, pairs: list[Segment], 
 def test_what_is_measured_is_not_changed(metric: Any, pairs: list[Segment]) -> None:
     kept = [(hypothesis, list(against)) for hypothesis, against in pairs]
     part, added = Accumulator(metric), Accumulator(metric)
-    part.add(hypotheses=[hypothesis for hypothesis, _ in pairs], references=[against for _, against in pairs])
+    part.add(hypotheses=[hypothesis for hypothesis, _ in pairs], references=[tuple(against) for _, against in pairs])
     before = part.to_dict()
     part.score()
     added.merge(part)

@@ -15,7 +15,7 @@ segments = st.lists(st.tuples(sentences, st.lists(sentences, min_size=1, max_siz
 
 
 def rows(pairs: list[tuple[str, list[str]]], threads: int = 1) -> list[list[int]]:
-    hypotheses, references = Texts.of_strings([h for h, _ in pairs]), References.of_lists([r for _, r in pairs])
+    hypotheses, references = Texts.of_strings([h for h, _ in pairs]), References.of_lists([tuple(r) for _, r in pairs])
     return TER().statistics(hypotheses, references, threads).tolist()
 
 

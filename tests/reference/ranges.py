@@ -23,6 +23,6 @@ def shared_ranges(tables: Sequence[Sequence[Sequence[int]]]) -> list[Range]:
         for position, end in enumerate(sorted(boundaries)):
             first = position == 0
             events = tuple(sum((first or e > start) and e <= end for e in ends) for ends in laid)
-            found.append((segment, start, end, position, events))
+            found.append((segment, start, min(end, length), position, events))
             start = end
     return found

@@ -132,7 +132,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "membership": replace(lmgauge.membership(models[0], train, test), model=HOSTILE, reference=LONG),
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
         "protocols": protocol_table(lmgauge.evaluate(models[0], test)),
-        "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="bootstrap"),
+        "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="sacrebleu-bootstrap"),
         "rescored": rescored(models[0]),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
         "mixture": lmgauge.mix([*models], test),

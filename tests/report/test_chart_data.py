@@ -123,7 +123,7 @@ def test_a_divergence_is_drawn_over_its_quantiles(results: dict[str, Any]) -> No
 
 
 def test_systems_are_drawn_with_intervals_and_the_best_is_marked() -> None:
-    systems = compared(ErrorShare(), ["base", "new"], [GOOD, BAD], test="bootstrap")
+    systems = compared(ErrorShare(), ["base", "new"], [GOOD, BAD], test="sacrebleu-bootstrap")
     found = charts(tasks.blocks(systems))
     scale = 100.0 if systems.percent else 1.0
     assert found["systems"].series[0].y == tuple(scale * item.score.score for item in systems)

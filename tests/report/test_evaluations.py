@@ -19,7 +19,7 @@ HOSTILE = "a\x1b[31m\u202e\n[bold]b\t" + "long" * 50
 
 @pytest.fixture(scope="module")
 def result() -> Evaluation:
-    corpus = Corpus.from_strings(["the cat", "the dog"])
+    corpus = Corpus.from_strings(["the cat", "the dog"] * 3)
     one: Evaluation = evaluate([lmgauge.train("witten-bell", corpus, order=2)], corpus)[0]
     return one
 

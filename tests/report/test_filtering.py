@@ -9,6 +9,7 @@ import pytest
 from tests.report.conftest import HOSTILE, filtered
 
 import lmgauge
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
 from lmgauge.report.filtering import blocks
@@ -130,7 +131,7 @@ def test_figures_of_the_corpus_are_of_all_its_tokens() -> None:
     rows = tables(result)[""].rows
     (sums,) = result.totals.values()
     assert [row[0] for row in rows] == ["all documents", "what stays"]
-    assert rows[0][4] == doc.Number(sums.bits_per_byte, bound=True)
+    assert rows[0][4] == doc.Number(LowerBound(sums.bits_per_byte))
     assert rows[0][5] == doc.Number(sums.perplexity, 2)
 
 

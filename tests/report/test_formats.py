@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import Number, Range, between
 from lmgauge.report.formats import FORMS, in_words, number, p_value
 
@@ -21,8 +22,7 @@ from lmgauge.report.formats import FORMS, in_words, number, p_value
         (Number(-math.inf, 2), "-∞"),
         (Number(math.inf, 2, "signed"), "+∞"),
         (Number(math.nan, 2, "count"), "nan"),
-        (Number(1.5, 1, bound=True), "≥ 1.5"),
-        (Number(math.inf, 1, bound=True), "∞"),
+        (Number(LowerBound(1.5), 1), "≥ 1.5"),
         (Number(0.001, form="p", significant=True), "* 0.0010"),
         (Number(0.00001, form="p"), "< 0.0001"),
         (Number(1.1, 2, "change"), "+10.00 %"),

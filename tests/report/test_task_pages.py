@@ -23,13 +23,13 @@ SYSTEMS = {
 def made(metric: TaskMetric, systems: dict[str, list[str]] = SYSTEMS) -> doc.Document:
     """The page of systems."""
     chooser = SegmentChooser(metric, 4)
-    settings = ComparisonSettings(resamples=200)
+    settings = ComparisonSettings()
     result = score_systems(metric, hypotheses=systems, references=REFERENCES, settings=settings, chooser=chooser)
     return page(result, chooser.examples(result.best.system))
 
 
 def test_the_verdict_says_who_is_best_and_how_sure_that_is() -> None:
-    settings = ComparisonSettings(resamples=200)
+    settings = ComparisonSettings()
     systems = score_systems(WER(), hypotheses=SYSTEMS, references=REFERENCES, settings=settings)
     said = verdict(systems)
     assert said.level == "good"

@@ -19,7 +19,7 @@ NAMES = ("Online-B", "evil\x1b[31m\nname")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *statistics: np.ndarray, metric: Any = None, **options: Any) -> str:
-    options = {"test": "bootstrap"} | options
+    options = {"test": "sacrebleu-bootstrap"} | options
     show(blocks(compared(metric or Share(), NAMES[: len(statistics)], statistics, **options)))
     return capsys.readouterr().out
 
@@ -37,7 +37,7 @@ def test_scores_intervals_and_verdicts(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_equal_systems_get_no_mark_and_a_note(capsys: pytest.CaptureFixture[str]) -> None:
-    out = printed(capsys, GOOD, GOOD, test="randomization", resamples=50)
+    out = printed(capsys, GOOD, GOOD, test="sacrebleu", resamples=50)
     assert "*" not in out
     assert "none differs from Online-B at 5 % (approximate randomization, 50 trials)." in out
     assert "the same counts as Online-B in every segment" in out
@@ -75,7 +75,9 @@ def bleu_systems() -> Any:
     metric = BLEU()
     tokens = [metric.prepared(Texts.of_strings(texts)) for texts in (lines, others)]
     prepared = references.with_texts(metric.prepared_references(references.texts))
-    return compared(metric, ["one", "two"], [metric.statistics(text, prepared) for text in tokens], test="bootstrap")
+    return compared(
+        metric, ["one", "two"], [metric.statistics(text, prepared) for text in tokens], test="sacrebleu-bootstrap"
+    )
 
 
 @pytest.mark.parametrize(

@@ -422,3 +422,12 @@ def test_documents_that_are_none_are_refused(tmp_path: Path, documents: list[Any
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match=message):
         list(read_scores(tmp_path / "t.jsonl"))
+
+
+def test_a_segment_in_several_documents_is_seen_where_its_rows_come_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmgauge.scores.files.PARQUET_ROWS", 1)
+    pq.write_table(pa.table({"segment": [0, 0], "logprob": [-1.0, -1.0], "document": ["a", "b"]}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="segment 0 is in several documents"):
+        list(read_scores(tmp_path / "t.parquet"))

@@ -45,7 +45,7 @@ def statistics(metric: Any, hypotheses: list[str], references: list[str]) -> np.
 @pytest.mark.parametrize(
     ("metric", "theirs"), [(BLEU(), "BLEU"), (ChrF(), "CHRF"), (ChrF(word_order=2), "CHRF"), (TER(), "TER")], ids=str
 )
-@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+@pytest.mark.parametrize("test", ["sacrebleu-bootstrap", "sacrebleu"])
 def test_scores_intervals_and_p_values_are_sacrebleu_s(
     outputs: tuple[list[list[str]], list[str]], metric: Any, theirs: str, test: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,7 +57,7 @@ def test_scores_intervals_and_p_values_are_sacrebleu_s(
     options = {"word_order": metric.word_order} if isinstance(metric, ChrF) else {}
     judge = getattr(sacrebleu.metrics, theirs)(**options)
     named = list(zip(NAMES, hypotheses, strict=True))
-    kind = {"bootstrap": "bs", "randomization": "ar"}[test]
+    kind = {"sacrebleu-bootstrap": "bs", "sacrebleu": "ar"}[test]
     trials = 1000
     found = PairedTest(named, {theirs: judge}, [references], test_type=kind, n_samples=trials)
     signatures, columns = found()
@@ -67,11 +67,11 @@ def test_scores_intervals_and_p_values_are_sacrebleu_s(
     for item, expected in zip(ours, columns[name], strict=True):
         assert item.score.score == pytest.approx(expected.score, abs=1e-9)
         assert item.p_value == expected.p_value
-        if test == "bootstrap":
+        if test == "sacrebleu-bootstrap":
             assert item.mean == pytest.approx(expected.mean, abs=1e-4)
             assert item.half_width == pytest.approx(expected.ci, abs=1e-4)
     keys = [key for key in ours.signature.split("|") if not key.startswith("lmgauge:")]
-    if test == "bootstrap":
+    if test == "sacrebleu-bootstrap":
         assert "|".join(keys) == str(signatures[name])
     else:
         assert keys[1:4] == ["bs:1000", "ar:1000", "seed:12345"]
@@ -86,11 +86,14 @@ GOOD, BAD, EQUAL = rows((8, 10), (9, 10), (7, 9)), rows((5, 10), (6, 10), (6, 9)
 
 def compared(*statistics: np.ndarray, metric: Any = None, **options: Any) -> Systems:
     return compare(
-        metric or Share(), [f"s{i}" for i in range(len(statistics))], statistics, **({"test": "bootstrap"} | options)
+        metric or Share(),
+        [f"s{i}" for i in range(len(statistics))],
+        statistics,
+        **({"test": "sacrebleu-bootstrap"} | options),
     )
 
 
-@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+@pytest.mark.parametrize("test", ["student", "sacrebleu-bootstrap", "sacrebleu"])
 def test_a_real_difference_is_found_and_an_equal_system_is_not(test: str) -> None:
     found = compared(GOOD, BAD, EQUAL, test=test)
     first, bad, equal = found
@@ -105,7 +108,7 @@ def test_a_real_difference_is_found_and_an_equal_system_is_not(test: str) -> Non
     assert not found.notes
 
 
-@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+@pytest.mark.parametrize("test", ["student", "sacrebleu-bootstrap", "sacrebleu"])
 def test_identical_systems_are_not_told_apart(test: str) -> None:
     """By the rules nothing exceeds a difference of 0, and p would be the least there is: significant."""
     found = compared(GOOD, GOOD.copy(), test=test)
@@ -124,7 +127,7 @@ def test_the_bootstrap_s_lenient_rule_is_doubted_where_the_interval_holds_zero()
     assert found[1].difference_interval.low < 0 < found[1].difference_interval.high
     assert found[1].significant
     assert any("counts one side only" in note for note in found.notes)
-    assert not compared(first, second, test="randomization")[1].significant
+    assert not compared(first, second, test="sacrebleu")[1].significant
 
 
 def test_nothing_is_drawn_where_nothing_was_asked_for() -> None:
@@ -138,14 +141,17 @@ def test_nothing_is_drawn_where_nothing_was_asked_for() -> None:
 def test_signatures_say_what_was_drawn() -> None:
     assert compared(GOOD).signature == "nrefs:1|bs:1000|seed:12345"
     assert compared(GOOD, BAD, resamples=50, seed=3).signature == "nrefs:1|bs:50|seed:3"
-    both = compared(GOOD, BAD, test="randomization", resamples=99)
+    both = compared(GOOD, BAD, test="sacrebleu", resamples=99)
     assert both.signature == "nrefs:1|bs:1000|ar:99|seed:12345"
     assert (both.resamples, both.trials) == (1000, 99)
-    assert compared(GOOD, BAD, test="randomization").trials == 10_000
+    assert compared(GOOD, BAD, test="sacrebleu").trials == 10_000
     blocks = compared(GOOD, segments=240, segments_per_row=4)
     assert blocks.signature == "nrefs:1|bs:1000|seed:12345|block:4"
     assert blocks.segments == 240
     assert "4 neighboring segments" in blocks.notes[0]
+    assert compared(GOOD, test="student").signature == "nrefs:1|independent:unknown"
+    assert compared(GOOD, test="student", segments_per_row=4).signature == "nrefs:1|block:4|independent:unknown"
+    assert compared(GOOD[:3], test="student").signature == "nrefs:1|independent:none"
 
 
 def test_few_segments_are_no_test() -> None:
@@ -155,10 +161,27 @@ def test_few_segments_are_no_test() -> None:
     few = compared(GOOD[:3], BAD[:3])
     assert few[1].p_value is not None
     assert "3 segments are few" in few.notes[0]
+    five, six = (compared(GOOD[:rows], BAD[:rows], test="student") for rows in (5, 6))
+    assert (five[0].interval, five[1].p_value, five[1].difference_interval) == (None, None, None)
+    assert "no interval and no test" in five.notes[0]
+    assert six[1].p_value == 1 / 32
+
+
+def test_systems_that_differ_in_few_segments_are_not_told_apart() -> None:
+    """Five of 60, all one way: t is 2.2, and the coins of five signs say 2 / 2^5."""
+    other = GOOD.copy()
+    other[2:60:13, 0] -= 1
+    found = compared(GOOD, other, test="student")
+    assert (found[1].p_value, found[1].difference_interval, found[1].significant) == (1 / 16, None, False)
+    assert "s1: differs from s0 in 5 segments; fewer than 6 show no difference" in found.notes
+    other[8, 0] -= 1
+    found = compared(GOOD, other, test="student")
+    assert (found[1].p_value, found[1].significant) == (1 / 32, True)
+    assert found[1].difference_interval.high < 0
 
 
 def test_one_system_has_an_interval_and_no_test() -> None:
-    for test in ("bootstrap", "randomization"):
+    for test in ("student", "sacrebleu-bootstrap", "sacrebleu"):
         (only,) = compared(GOOD, test=test)
         assert only.interval.low < only.score.score < only.interval.high
         assert (only.p_value, only.p_value_holm, only.difference) == (None, None, None)
@@ -227,9 +250,11 @@ def test_a_row_for_each_system_then_what_they_rest_on() -> None:
     [
         (["a", "a"], {}, "two systems are called 'a'"),
         (["a"], {}, "1 names for 2 systems"),
-        (["a", "b"], {"test": "t-test"}, "choose from randomization, bootstrap"),
-        (["a", "b"], {"test": "bootstrap", "resamples": 39}, "at least 40"),
-        (["a", "b"], {"seed": -1}, "seed"),
+        (["a", "b"], {"test": "t-test"}, "choose from student, sacrebleu"),
+        (["a", "b"], {"test": "sacrebleu-bootstrap", "resamples": 39}, "at least 40"),
+        (["a", "b"], {"test": "sacrebleu", "seed": -1}, "seed"),
+        (["a", "b"], {"resamples": 99}, "only sacreBLEU's tests draw resamples"),
+        (["a", "b"], {"test": None, "resamples": 99}, "only sacreBLEU's tests draw resamples"),
     ],
 )
 def test_contradictions_are_refused(names: list[str], options: dict[str, Any], words: str) -> None:

@@ -50,6 +50,15 @@ def test_groups_and_documents_of_a_file_with_ids(folder: Path) -> None:
     named = str(folder / "utt2spk")
     systems = score(folder, "text", "hyp.trn", reading=Reading(group=named, document=named))
     assert list(systems[0].groups) == ["A", "B"]
+    (folder / "names").write_text("ben-2 Ben B.\nanna-1\tAnna A.\n")
+    assert list(score(folder, "text", "hyp.trn", reading=Reading(group=str(folder / "names")))[0].groups) == [
+        "Anna A.",
+        "Ben B.",
+    ]
+    for text, says in (("anna-1 A\nben-2 B\nanna-1 C\n", "on line 1 too"), ("anna-1 A\nben-2\n", "does not say who speaks")):
+        (folder / "names").write_text(text)
+        with pytest.raises(InputError, match=says):
+            score(folder, "text", "hyp.trn", reading=Reading(document=str(folder / "names")))
 
 
 def test_each_system_is_scored_against_its_nearest_reading_whoever_stands_beside_it(folder: Path) -> None:
@@ -65,6 +74,35 @@ def test_ctm_words_go_to_segments_by_time(folder: Path) -> None:
     assert [" ".join(one.alignment.hypothesis) for one in align_files(WER(), **files)] == ["the cat", "it sleeps"]
     systems = score_files(CER(), **files, reading=Reading(group="file", document="speaker"), settings=QUICK)
     assert systems.notes[0].endswith("1 segment not scored, nor what was recognized in that time")
+
+
+def test_files_are_recognized_by_their_ids_and_say_so(folder: Path) -> None:
+    (folder / "best.txt").write_text("ben-2 it slept\nanna-1 the cat sits\n")
+    (folder / "ref.txt").write_text((folder / "text").read_text())
+    for reference in ("text", "ref.txt", "other.trn"):
+        systems = score(folder, reference, "best.txt", reading=Reading(group="speaker"))
+        wanted = 4 if reference == "other.trn" else 1
+        assert (systems[0].score.errors, list(systems[0].groups)) == (wanted, ["anna", "ben"])
+        note = f"{folder / 'best.txt'}: read as Kaldi's text, whose lines begin with ids, as the same ids are in all files"
+        assert f"{note} (else --format text)" in systems.notes
+    plain = score(folder, "ref.txt", "best.txt", reading=Reading(format="text"))
+    assert plain[0].score.reference_length == 7
+    assert any("an id (anna-1), as in Kaldi text, and it is scored as words" in note for note in plain.notes)
+
+
+def test_a_format_for_all_files_says_so_where_one_has_another(folder: Path) -> None:
+    (folder / "twice.trn").write_text("the cat (anna-1)\nthe dog (ben-2)\n")
+    with pytest.raises(InputError, match="a second time; --format kaldi is for all files; without it"):
+        score(folder, "twice.trn", "text", reading=Reading(format="kaldi"))
+
+
+def test_marks_of_which_words_are_cut_are_noted_on_either_side(folder: Path) -> None:
+    (folder / "tags.trn").write_text("the;det cat sat; (anna-1)\nit slept (ben-2)\n")
+    (folder / "tags.ctm").write_text("rec A 0.1 .3 the;det\nrec A 3.1 .2 it\n")
+    for reference, hypothesis in (("text", "tags.trn"), ("tags.trn", "text"), ("ref.stm", "tags.ctm")):
+        notes = score(folder, reference, hypothesis).notes
+        assert sum("1 word has marks of sclite, such as 'the;det'" in note for note in notes) == 1
+    assert score(folder, "tags.trn", "text")[0].score.errors == 1
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.errors import InputError
-from lmgauge.tasks.transcripts import format_of, read_ctm, read_kaldi, read_stm, read_trn
+from lmgauge.errors import InputError, UsageError
+from lmgauge.tasks.transcripts import format_of, marks_notes, read_ctm, read_kaldi, read_stm, read_trn, trn_line
 
 READERS: list[Callable[[Iterator[tuple[str, str]]], Iterator[Any]]] = [read_kaldi, read_trn, read_stm, read_ctm]
 
@@ -36,8 +36,30 @@ def test_trn() -> None:
 
 
 def test_tags_behind_words_are_taken_off() -> None:
-    (one,) = read_trn(lines(r"a aa\;a b\;b;tag1;tag2 c;;tag ; (s-1)"))
+    (one,) = read_trn(lines(r"a aa\;a b\;b;tag1;tag2 c;;tag ; @ (s-1)"))
     assert (one.text, one.lattice) == ("a aa;a b;b c ;", None)
+    assert one.marked == (r"b\;b;tag1;tag2", "c;;tag", "@")
+    (word,) = read_ctm(lines("r A 0 1 said;tag"))
+    assert (word[1].tokens, word[1].marked) == (("said",), ("said;tag",))
+    assert marks_notes("f", [one]) == [
+        r"f: 3 words have marks of sclite, such as 'b\\;b;tag1;tag2', 'c;;tag' and 1 more: what follows a semicolon is a "
+        r"tag, and @ is nothing, so neither is scored (write \; for a semicolon)"
+    ]
+
+
+def test_a_semicolon_at_the_end_of_a_word_is_punctuation() -> None:
+    (one,) = read_trn(lines("he  came; and;; went; (s-1)"))
+    assert (one.text, one.lattice, one.marked) == ("he  came; and;; went;", None, ())
+    assert marks_notes("f", [one]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("s-1", "a { b"), ("s-1", "a { b / c }"), ("s-1", "@"), ("s-1", "(uh)"), ("s-1", ";; a"), ("s(1)", "a"), ("s 1", "a")],
+)
+def test_what_trn_would_read_in_another_way_is_not_written(name: str, text: str) -> None:
+    with pytest.raises(UsageError, match="cannot be written as trn"):
+        trn_line(name, text)
 
 
 def test_stm() -> None:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lmgauge.errors import InputError, UsageError
@@ -219,3 +221,32 @@ def test_settings_read_the_text_again(tmp_path: Path) -> None:
         again = Corpus.from_files(settings.pop("paths"), **settings)
         assert numbers_of(again) == numbers_of(corpus)
         assert known_by(again) == known_by(corpus)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "tsv", "parquet"])
+def test_fields_are_carried_along(tmp_path: Path, ending: str) -> None:
+    rows = [("a b", "x", 1.5, "n"), ("c", "", 2.0, "n"), ("d", "x", 3.25, "m")]
+    names = ("text", "condition", "rating", "id")
+    path = tmp_path / f"in.{ending}"
+    if ending == "parquet":
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        columns["condition"][1] = None
+        pq.write_table(pa.table(columns), path)
+    elif ending == "tsv":
+        lines = ["\t".join(map(str, row)) for row in (names, *rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    else:
+        records = [dict(zip(names, row, strict=True)) for row in rows]
+        records[1]["condition"] = None
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8", newline="\n")
+    corpus = Corpus.from_files(path, id="id", keep=["condition", "rating"])
+    (block,) = corpus
+    kept = {"condition": ["x", "", "x"], "rating": ["1.5", "2.0", "3.25"]}
+    kept["rating"][1] = kept["rating"][1].removesuffix(".0" if ending == "parquet" else "")
+    assert block.kept(np.arange(3)) == kept
+    assert block.part(1, 3).kept(np.array([1, 1])) == {name: [values[2]] * 2 for name, values in kept.items()}
+    assert block.one(2).ids == block.where(np.array([False, False, True])).ids == ["m"]
+    assert corpus.report.repeated_ids == 1
+    assert corpus.kept == ("condition", "rating")
+    assert Corpus.from_files(**corpus.settings).kept == corpus.kept
+    assert Corpus.from_files(path, keep="condition").kept == ("condition",)

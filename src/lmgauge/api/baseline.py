@@ -16,7 +16,9 @@ from lmgauge.api.evaluate import evaluated
 from lmgauge.api.inputs import PATHS, Models, PathLike, Text, corpus_of, listed, named_models
 from lmgauge.api.outputs import Outputs
 from lmgauge.choices import LADDER_CHARACTER_ORDER, LADDER_WORD_ORDER
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, NotEnoughMemoryError, UsageError
+from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.diagnosis.baselines import PRIMER_BYTES, Baseline, Baselines, bytes_of
 from lmgauge.evaluation.evaluate import evaluate_scores, sum_block
 from lmgauge.evaluation.ladder import Ladder, MeasuredRung, SegmentCosts, ladder_of, rung_of
@@ -128,7 +130,7 @@ def baseline(
         measured += ngram_rungs(training, scored, settings, work)
         _refuse_same(training, scored)
         compressed = _compressed(training, scored, threads)
-        ladder = ladder_of(measured, compressed, training.report, scored.report, threads=threads)
+        ladder = ladder_of(measured, compressed, training.report, scored.report)
         if folder is not None:
             (folder / LADDER_FILE).write_text(to_json(plain(ladder.to_dict())) + "\n", encoding="utf-8", newline="\n")
     return ladder
@@ -257,7 +259,7 @@ def _measured(
     costs = SegmentCosts()
 
     def watch(index: int, block: Segments, batch: ScoreBatch, tally: object) -> None:
-        costs.add(block, sum_block(batch).total.per_segment())
+        costs.add(scored_text(block, [policy_of(model)]), sum_block(batch).total.per_segment())
 
     began = time.perf_counter() if began is None else began
     (result,) = evaluated([model], [name], scored, Outputs(work.run(name)), threads=threads, watch=watch)
@@ -302,7 +304,7 @@ def _of_run(path: PathLike, scored: Corpus) -> tuple[Evaluation, SegmentCosts]:
     evaluation = evaluate_scores(run.batches(), origin=run.origin, corpus=scored)
     for block, (table,) in lockstep([run.batches()], scored, [run.name]):
         if block is not None:
-            costs.add(block, sum_block(table).total.per_segment())
+            costs.add(scored_text(block, [run.origin.policy]), sum_block(table).total.per_segment())
     return evaluation, costs
 
 

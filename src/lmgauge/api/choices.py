@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from lmgauge.api.choice_fields import NO_FIELD, PairFields, QuestionFields
 from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models
@@ -15,6 +16,7 @@ from lmgauge.evaluation.row_files import check_row_file
 from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.places import refuse_file_names
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 
@@ -60,14 +62,15 @@ def pairs(
         (2, 0.3424)
     """
     opened, names = _ready(model, output, scoring, texts, bad_texts)
-    if isinstance(texts, PATHS):
-        good, bad = _pairs_of_files(texts, bad_texts, fields or PairFields())
-    elif bad_texts is not None or fields is not None:
-        raise UsageError("bad_texts and fields are for files; pairs of strings are (good, bad) or (good, bad, group)")
-    else:
-        good, bad = _pairs_of_strings(texts)
-    say_progress("scoring")
-    return _written(prefer_pairs(opened, good, bad, names, threads), output)
+    with _own_options({"--field": "--good, --bad", "--group": "--by"}):
+        if isinstance(texts, PATHS):
+            good, bad = _pairs_of_files(texts, bad_texts, fields or PairFields())
+        elif bad_texts is not None or fields is not None:
+            raise UsageError("bad_texts and fields are for files; pairs of strings are (good, bad) or (good, bad, group)")
+        else:
+            good, bad = _pairs_of_strings(texts)
+        say_progress("scoring")
+        return _written(prefer_pairs(opened, good, bad, names, threads), output)
 
 
 def multiple_choice(
@@ -117,12 +120,25 @@ def multiple_choice(
         field=chosen.choices,
         lists=True,
         group=chosen.by,
-        id=chosen.answer,
+        keep=chosen.answer,
         given=None if chosen.question == NO_FIELD else chosen.question,
         boundary=chosen.boundary,
     )
     say_progress("scoring")
-    return _written(prefer_answers(opened, answers, names, threads), output)
+    with _own_options({"--field": "--choices", "--keep": "--answer", "--group": "--by"}):
+        return _written(prefer_answers(opened, answers, names, threads), output)
+
+
+@contextmanager
+def _own_options(names: Mapping[str, str]) -> Iterator[None]:
+    """Call options as these commands do where reading names those of others."""
+    try:
+        yield
+    except InputError as error:
+        words = str(error)
+        for name, own in names.items():
+            words = words.replace(f"({name})", f"({own})")
+        raise InputError(words) from error
 
 
 def _ready(
@@ -185,6 +201,7 @@ def _pairs_of_strings(texts: Sequence[Sequence[str]]) -> tuple[Corpus, Corpus]:
     sizes = {2, 3} if isinstance(texts, (str, bytes)) else {len(pair) for pair in texts}
     if len(sizes) != 1 or not sizes <= {2, 3} or isinstance(texts[0], str):
         raise UsageError('pairs are (good, bad) or all (good, bad, group): [("the cat sits", "the cat sit")]')
+    refuse_file_names([text for pair in texts for text in pair[:2]], "lmgauge.pairs(model, GOOD, BAD)")
     groups = [pair[2] for pair in texts] if sizes == {3} else None
     good = Corpus.from_strings([pair[0] for pair in texts], groups=groups)
     return good, Corpus.from_strings([pair[1] for pair in texts])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypedDict, Unpack, overload
+from typing import Literal, Unpack, overload
 
 from lmgauge.api.inputs import (
     PATHS,
+    Keywords,
     Model,
     Models,
     PathLike,
@@ -18,6 +19,7 @@ from lmgauge.api.inputs import (
     named_models,
     one_text,
     opened,
+    sorted_out,
 )
 from lmgauge.api.output_files import OutputFiles
 from lmgauge.api.outputs import Outputs
@@ -37,11 +39,10 @@ from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
 
-class _Options(TypedDict, total=False):
+class _Options(Keywords, total=False):
     """What every form of `evaluate` takes besides models and a text."""
 
     texts: Iterable[str] | str | None
-    document: str | None
     threads: int | None
     output: PathLike | Outputs | None
     scoring: ScoringOptions | None
@@ -69,10 +70,10 @@ def evaluate(
     *,
     texts: Iterable[str] | str | None = None,
     by_group: bool = False,
-    document: str | None = None,
     threads: int | None = None,
     output: PathLike | Outputs | None = None,
     scoring: ScoringOptions | None = None,
+    **options: Unpack[Keywords],
 ) -> Evaluation | Evaluations:
     """Evaluate a model, or several, on a text: `lmgauge eval`.
 
@@ -81,11 +82,12 @@ def evaluate(
         text: files: a path, several, or a `Corpus`.
         texts: strings in place of files, each a segment: one, a list, a generator, a column of a data frame.
         by_group: also evaluate each group: each file, or each value of the field named as group in the `Corpus`.
-        document: what is independent, behind the 95 % interval: see `Corpus.from_files`; a `Corpus` says so itself.
         threads: how many; no number depends on it.
         output: a folder for evaluation.json and scores.parquet, which `compare`, `diagnose` and `audit` read; or `Outputs`
             for rows of segments, tokens and words, and columns such as entropy, rank and the most probable tokens.
-        scoring: how models named by a path score (context, device, reserved tokens ...).
+        scoring: how models score (context, device, reserved tokens ...); a network in memory takes what needs no loading.
+        options: the same by name, as of `load_model` (`end="eos"`), and how files are read, as of `Corpus.from_files`
+            (`field="sentence"`, `document=` for what is independent, behind the 95 % interval); a `Corpus` says so itself.
 
     Returns:
         One `Evaluation` for one model without groups, otherwise `Evaluations`: for each model the whole text, then its
@@ -103,7 +105,8 @@ def evaluate(
         2.9542
     """
     outputs = output if isinstance(output, Outputs) else Outputs(output)
-    corpus = one_text(text, texts, document)
+    reading, scoring = sorted_out(options, scoring)
+    corpus = one_text(text, texts, **reading)
     models_named = listed(model)
     paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
     outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
+from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import model_names, not_a_model, open_model, takers, unused_option
+from lmgauge.models.registry import ScoringKeywords, model_names, not_a_model, open_model, takers, unused_option
+from lmgauge.places import refuse_file_names
 from lmgauge.progress import say_progress, show_speed
 from lmgauge.protocols import PROTOCOLS
 from lmgauge.text.documents import Corpus
@@ -22,6 +27,9 @@ PATHS = (str, os.PathLike)
 Text = PathLike | Sequence[PathLike] | Corpus
 Model = LanguageModel | PathLike
 Models = Model | Sequence[Model] | Mapping[str, Model]
+
+_RULES = ("context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window")
+"""What a network in memory can be told; the rest is chosen when a model is loaded."""
 
 _CALLS = 'lmgauge.evaluate(model, "test.txt"), or lmgauge.evaluate(model, texts=["the cat sat"])'
 
@@ -47,20 +55,30 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
     for model in models:
         if not isinstance(model, PATHS) and not hasattr(model, "score"):
             raise not_a_model(model)
-    paths = [os.fspath(model) for model in models if isinstance(model, PATHS)]
-    if scoring is not None and not paths:
+    options, paths = scoring or ScoringOptions(), any(isinstance(model, PATHS) for model in models)
+    no_rules: Any = dict.fromkeys(_RULES)
+    of_loading = replace(options, **no_rules) != ScoringOptions()
+    if scoring is not None and not paths and (of_loading or not any(hasattr(model, "with_options") for model in models)):
         raise UsageError(
             "scoring is for models named by their path: a model in memory scores as it was loaded, "
             'for example by load_model("model/", context=1024)'
         )
     if paths:
         say_progress("loading")
-    options = scoring or ScoringOptions()
-    opened = [open_model(model, options) if isinstance(model, PATHS) else model for model in models]
+    opened = [open_model(model, options) if isinstance(model, PATHS) else _by_rules(model, options) for model in models]
     if scoring is not None:
-        refuse_unused(scoring, [one for one, model in zip(opened, models, strict=True) if isinstance(model, PATHS)])
+        refuse_unused(scoring, opened)
     show_speed(opened)
     return opened
+
+
+def _by_rules(model: LanguageModel, options: ScoringOptions) -> LanguageModel:
+    """Return a network in memory that scores by the rules that were chosen; other models as they are."""
+    rules = {name: getattr(options, name) for name in _RULES if getattr(options, name) is not None}
+    if not rules or not hasattr(model, "with_options"):
+        return model
+    following: LanguageModel = model.with_options(replace(model.options, **rules))  # type: ignore[attr-defined]
+    return following
 
 
 def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple[list[LanguageModel], list[str]]:
@@ -140,34 +158,70 @@ def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOp
 
 
 # -- texts --------------------------------------------------------------------------------------------------------------
-def corpus_of(text: Text, *, document: str | None = None) -> Corpus:
+class ReadingKeywords(TypedDict, total=False):
+    """How files are read, by the names of `Corpus.from_files`."""
+
+    unit: Unit
+    field: str
+    group: str | None
+    document: str | None
+    id: str | None
+    format: Format | None
+    errors: ErrorPolicy
+    given: str | None
+    boundary: Boundary
+    keep: str | Sequence[str]
+
+
+class Keywords(ReadingKeywords, ScoringKeywords, total=False):
+    """What the command has options for, by the same names: how files are read and how models score."""
+
+
+def sorted_out(keywords: Keywords, scoring: ScoringOptions | None) -> tuple[ReadingKeywords, ScoringOptions | None]:
+    """Return those of reading that were given, and how to score.
+
+    Raises:
+        UsageError: another name.
+    """
+    reading_names, scoring_names = ReadingKeywords.__annotations__, ScoringKeywords.__annotations__
+    for name in keywords:
+        if name not in reading_names and name not in scoring_names:
+            raise UsageError(f"no option {name!r}; known are {', '.join((*reading_names, *scoring_names))}")
+    reading: Any = {name: value for name, value in keywords.items() if name in reading_names}
+    chosen: Any = {name: value for name, value in keywords.items() if name in scoring_names}
+    return reading, replace(scoring or ScoringOptions(), **chosen) if chosen else scoring
+
+
+def corpus_of(text: Text, **reading: Unpack[ReadingKeywords]) -> Corpus:
     """Return the corpus that a path, several, or a `Corpus` stand for.
 
     Args:
         text: paths of files, or what was read from them.
-        document: what its documents are, where `text` is a path; see `Corpus.from_files`.
+        reading: how to read paths; see `Corpus.from_files`. None is as not given, but for the group.
 
     Raises:
         InputError: a file is missing.
-        UsageError: something else than a text, or `document` for a `Corpus`.
+        UsageError: something else than a text, or how to read it for a `Corpus`.
     """
+    chosen: Any = {name: value for name, value in reading.items() if value is not None or name == "group"}
     if isinstance(text, Corpus):
-        if document is not None:
-            raise UsageError("document: a Corpus says itself what its documents are; give it there, or give paths")
+        if chosen:
+            raise UsageError(f"{next(iter(chosen))}: a Corpus says itself how it is read; give it there, or give paths")
         return text
     if not isinstance(text, (str, os.PathLike, Sequence)) or isinstance(text, bytes):
         raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}: {_CALLS}")
     paths = [text] if isinstance(text, PATHS) else list(text)
     with _sentences_explained(paths):
-        return Corpus.from_files(paths, document=document)
+        return Corpus.from_files(paths, **chosen)
 
 
 def strings(texts: Iterable[str] | str) -> Corpus:
     """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame.
 
     Raises:
-        UsageError: something else.
+        UsageError: something else, or the names of files.
     """
+    refuse_file_names(texts, "lmgauge.evaluate(model, {})", one_in_list=True)
     if isinstance(texts, str):
         return Corpus.from_strings([texts])
     if hasattr(texts, "columns") and hasattr(texts, "iloc"):
@@ -179,7 +233,7 @@ def strings(texts: Iterable[str] | str) -> Corpus:
     return Corpus.from_strings(texts)
 
 
-def one_text(text: Text | None, texts: Iterable[str] | str | None, document: str | None) -> Corpus:
+def one_text(text: Text | None, texts: Iterable[str] | str | None, **reading: Unpack[ReadingKeywords]) -> Corpus:
     """Return the corpus of files or of strings, whichever was given.
 
     Raises:
@@ -191,9 +245,10 @@ def one_text(text: Text | None, texts: Iterable[str] | str | None, document: str
         raise UsageError(f"{which} given: write {_CALLS}")
     if texts is None:
         assert text is not None
-        return corpus_of(text, document=document)
-    if document is not None:
-        raise UsageError("document is for files: for strings write Corpus.from_strings(texts, documents=[...])")
+        return corpus_of(text, **reading)
+    given = next((name for name, value in reading.items() if value is not None), None)
+    if given is not None:
+        raise UsageError(f"{given} is for files: for strings write Corpus.from_strings(texts, documents=[...])")
     return strings(texts)
 
 
@@ -220,8 +275,14 @@ def opened(run: PathLike, *, check_seal: bool = True) -> Run:
         InputError: nothing is there, or it was changed.
         UsageError: it is not a path.
     """
+    if isinstance(run, Evaluation):
+        raise UsageError(
+            'an Evaluation has figures only: keep the scores with evaluate(..., output="runs"), and give the folders, as in '
+            'compare(["runs/a", "runs/b"])'
+        )
     if not isinstance(run, PATHS):
-        raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}")
+        cure = ": save its columns segment, token and logprob with to_parquet" if hasattr(run, "to_parquet") else ""
+        raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}{cure}")
     return open_run(Path(run), check_seal=check_seal)
 
 

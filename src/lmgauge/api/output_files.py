@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 from lmgauge.api.outputs import Outputs
 from lmgauge.context_policy import policy_of
 from lmgauge.evaluation.results import Evaluations
-from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter, segment_rows, token_rows
+from lmgauge.evaluation.row_files import (
+    ID_COLUMN,
+    SEGMENT_COLUMNS,
+    TOKEN_COLUMNS,
+    RowWriter,
+    segment_rows,
+    token_rows,
+    with_kept,
+)
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.tally import Tally
 from lmgauge.models.network.options import ScoringOptions
@@ -32,7 +40,7 @@ class OutputFiles:
 
     def __init__(self, outputs: Outputs, models: Sequence[LanguageModel], names: Sequence[str], corpus: Corpus) -> None:
         self._outputs, self._models, self._names, self._corpus = outputs, models, names, corpus
-        self.scored_models, self._words = _filling(outputs, models, names)
+        self.scored_models, self._words = _filling(outputs, models, names, corpus.kept)
         self._policies = [policy_of(model) for model in models]
         self._segments: RowWriter | None = None
         self._tokens: RowWriter | None = None
@@ -43,9 +51,10 @@ class OutputFiles:
         outputs = self._outputs
         with ExitStack() as stack:
             if outputs.per_segment is not None:
-                self._segments = stack.enter_context(RowWriter(os.fspath(outputs.per_segment), SEGMENT_COLUMNS))
+                segment_columns = with_kept(SEGMENT_COLUMNS, self._corpus.kept)
+                self._segments = stack.enter_context(RowWriter(os.fspath(outputs.per_segment), segment_columns))
             if outputs.per_token is not None:
-                columns = (*TOKEN_COLUMNS, *_column_names(outputs.columns), ID_COLUMN)
+                columns = with_kept((*TOKEN_COLUMNS, *_column_names(outputs.columns), ID_COLUMN), self._corpus.kept)
                 self._tokens = stack.enter_context(RowWriter(os.fspath(outputs.per_token), columns))
             if self._words is not None:
                 stack.enter_context(self._words)
@@ -116,14 +125,14 @@ class OutputFiles:
 
 
 def _filling(
-    outputs: Outputs, models: Sequence[LanguageModel], names: Sequence[str]
+    outputs: Outputs, models: Sequence[LanguageModel], names: Sequence[str], kept: tuple[str, ...]
 ) -> tuple[list[LanguageModel], WordFile | None]:
     """Return the models that fill the columns of the outputs, and the file of words if there is one."""
     if outputs.per_word is None:
         return [_with_columns(model, outputs.columns) for model in models], None
     from lmgauge.api.words import WordFile, with_word_columns, word_rows, word_settings
 
-    settings = word_settings(outputs.words, outputs.regions, outputs.train or None)
+    settings = word_settings(outputs.words, outputs.regions, outputs.train or None, kept)
     filling = [with_word_columns(model, outputs.columns) for model in models]
     rows = [word_rows(model, name, settings, why) for (model, why), name in zip(filling, names, strict=True)]
     return [model for model, _ in filling], WordFile(outputs.per_word, settings, rows)

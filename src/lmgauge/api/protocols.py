@@ -53,11 +53,11 @@ def evaluate_protocols(
     for name in DECIDED if scoring is not None else ():
         if getattr(scoring, name) is not None:
             raise UsageError(f"{name.replace('_', '-')}: protocols decide that; leave it out, or name one protocol")
+    corpus = one_text(text, texts)
     (loaded,), (name,) = named_models([model], scoring)
     if not isinstance(loaded, NetworkModel):
         spelled = "; this one is spelled, and scores all of a text" if getattr(loaded, "is_spelled", False) else ""
         raise UsageError(f"{name}: only networks on this machine can follow protocols, which lay windows of tokens{spelled}")
-    corpus = one_text(text, texts, None)
     if not corpus.rereadable:
         raise UsageError("a table of protocols reads the text once for each: save it in a file first")
     rows = [_row(loaded, name, corpus, protocol, threads) for protocol in (None, *PROTOCOL_NAMES)]

@@ -14,7 +14,7 @@ from lmgauge.api.words import RegionRows, word_settings, words_of_table
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import sum_block
-from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, segment_rows
+from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, segment_rows, with_kept
 from lmgauge.evaluation.runs import Run, lockstep, remembered
 from lmgauge.evaluation.words.results import WordSurprisals
 from lmgauge.numerics.units import nats_to_bits
@@ -93,7 +93,7 @@ class RunRows:
         """
         if self.text is None:
             raise UsageError(f"{self.run.name}: words are in the text that was scored; name it: read_run(path, text)")
-        settings, origin = word_settings(words, regions, train), self.run.origin
+        settings, origin = word_settings(words, regions, train, self.text.kept), self.run.origin
         parts = ((block, batch) for block, (batch,) in lockstep([self.run.batches()], self.text, [self.run.name]))
         return words_of_table(_with_text(parts), settings, origin, self.text)
 
@@ -128,7 +128,7 @@ class RunRows:
             sums, policy = sum_block(batch).total.per_segment(), ContextPolicy.parse(self.run.origin.context)
             columns = dict(segment_rows(self.run.name, batch, sums, block, self.text.group_names, policy))
         columns["bits"] = nats_to_bits(-np.asarray(columns["logprob"], np.float64))
-        order = list(SEGMENT_COLUMNS)
+        order = list(with_kept(SEGMENT_COLUMNS, () if self.text is None else self.text.kept))
         order.insert(order.index("logprob") + 1, "bits")
         yield pa.table({name: columns[name] for name in order})
 
@@ -144,6 +144,8 @@ class RunRows:
         first = {"model": pa.repeat(self.run.name, len(batch)), ID_COLUMN: ids}
         columns = first | columns
         names = list(columns)
+        if block is not None and self.text is not None:
+            names, columns = list(with_kept(names, self.text.kept)), {**columns, **block.kept(place)}
         columns["bits"] = pa.array(nats_to_bits(-batch.logprob))
         names.insert(names.index("logprob") + 1, "bits")
         yield pa.table({name: columns[name] for name in names})

@@ -28,7 +28,7 @@ def perplexity(model: Model, texts: Iterable[str] | str) -> float:
     Raises:
         InputError: there is nothing to score, or a string cannot be used as text.
         ModelFileError: the model cannot be loaded.
-        UsageError: something else than a model or strings.
+        UsageError: something else than a model or strings, or strings that are the names of files.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -58,7 +58,7 @@ def score_text(model: Model, text: str | Iterable[str]) -> ScoredText | ScoredTe
     Raises:
         InputError: a string cannot be used as text.
         ModelFileError: the model cannot be loaded.
-        UsageError: something else than a model or strings.
+        UsageError: something else than a model or strings, or strings that are the names of files.
 
     Example:
         >>> from lmgauge import Corpus, train

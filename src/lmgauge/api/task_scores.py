@@ -40,7 +40,8 @@ from lmgauge.tasks.settings import (
     Reading,
     TerOptions,
 )
-from lmgauge.tasks.transcript_files import TranscriptFiles, are_transcripts
+from lmgauge.tasks.transcript_files import TranscriptFiles
+from lmgauge.tasks.utterance_ids import formats_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.labels import BY_NAMES, Names
 
@@ -75,7 +76,8 @@ def bleu(
 
     Args:
         hypotheses: the system's outputs, a string for each segment.
-        references: for each segment a string, or a list of them; None in a list is absent.
+        references: for each segment a string, or a list of them; None in a list is absent. Tuples where there are as many
+            lists as texts in each. (sacreBLEU has a list for each translation instead: `list(zip(*lists))` turns it round.)
         test_set: instead of references, the name of a public test set in sacreBLEU's registry, such as "wmt22".
         language_pair: of the test set, such as "en-de"; into Chinese, Japanese or Korean it also names the tokenizer, unless
             the options do.
@@ -139,7 +141,7 @@ def ter(
     Args, Raises: as `bleu`; options of `lmgauge.tasks.TER`.
 
     Returns:
-        Edits for 100 words of the references, and their parts.
+        Edits for 100 words of the references (percent, and may be above 100), and their parts.
 
     >>> ter(hypotheses=["a b c x"], references=["a b c d"]).score
     25.0
@@ -161,7 +163,8 @@ def wer(
     Args, Raises: as `bleu`; options of `lmgauge.tasks.WER`, which say how texts are normalized.
 
     Returns:
-        The rates, as ratios, and the counts of hits, substitutions, deletions and insertions.
+        The rates, as ratios (0.5 is 50 %; BLEU, chrF and TER are percent), and the counts of hits, substitutions, deletions
+        and insertions.
 
     >>> wer(hypotheses=["This test"], references=["This is a test"]).score
     0.5
@@ -177,7 +180,7 @@ def cer(
     threads: int | None = None,
     **options: Unpack[NormalizationOptions],
 ) -> ErrorRates:
-    """Return the character error rate of one system; else as `wer`.
+    """Return the character error rate of one system, a ratio; else as `wer`.
 
     Args, Returns, Raises: as `wer`.
 
@@ -198,7 +201,7 @@ def _references(references: GivenReferences | None, test_set: str | None, langua
     public = find_public_set(test_set, language_pair)
     files = [Corpus.from_files(path, group=None, format="text", keep_bom=True) for path in public.references]
     columns = [[block.text(i).decode() for block in file for i in range(len(block))] for file in files]
-    return [list(texts) for texts in zip(*columns, strict=True)]
+    return list(zip(*columns, strict=True))
 
 
 def _score(metric: TaskMetric, hypotheses: Sequence[str], references: GivenReferences, threads: int | None) -> TaskScore:
@@ -223,7 +226,7 @@ def score_systems(
     Args:
         metric: such as `lmgauge.tasks.BLEU()`, or one of your own: see `lmgauge.tasks.metrics.protocol`.
         hypotheses: a list of outputs by the name of each system; or one list, of a system called "system".
-        references: for each segment a string, or a list of them.
+        references: as `bleu`.
         sources: the text that each segment was translated from, where the metric needs it.
         groups: the name of the group of each segment, such as its speaker or document; each group is scored too.
         documents: the name of the document of each segment; documents are then what is independent.
@@ -296,6 +299,8 @@ def score_files(
     named = list(hypotheses) if isinstance(hypotheses, Mapping) else None
     outputs = hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses
     files = files_to_score(metric, references, outputs, reading, sources)
+    if named and len(named) != len(files.names):
+        raise UsageError(f"{len(named)} names of systems for {len(files.names)} files: give each name one file")
     files.names = named or files.names
     return score_parallel(metric, files, settings or ComparisonSettings(), progress, chooser)
 
@@ -388,8 +393,10 @@ def files_to_score(
         InputError, UsageError: as `score_files`.
     """
     references, hypotheses = paths_of(references), paths_of(hypotheses)
-    if isinstance(metric, EditRate) and are_transcripts(references, hypotheses, reading or Reading()):
-        return TranscriptFiles(metric, references, hypotheses, reading or Reading())
+    if isinstance(metric, EditRate):
+        formats = formats_of([*references, *hypotheses], reading or Reading())
+        if any(formats.values()):
+            return TranscriptFiles(metric, references, hypotheses, reading or Reading(), formats)
     return ParallelFiles(references, hypotheses, reading, sources)
 
 

@@ -7,11 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import tee
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, followed, named_models, one_text
+from lmgauge.api.inputs import (
+    PATHS,
+    Keywords,
+    Model,
+    PathLike,
+    Text,
+    corpus_of,
+    followed,
+    named_models,
+    one_text,
+    sorted_out,
+)
 from lmgauge.choices import WORD_UNITS
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import computes_many, why_not_whole
@@ -41,13 +52,16 @@ if TYPE_CHECKING:
 RegionRows = PathLike | Iterable[Mapping[str, Any]]
 
 
-def word_settings(words: str, regions: RegionRows | pd.DataFrame | None, train: Text | None) -> WordSettings:
+def word_settings(
+    words: str, regions: RegionRows | pd.DataFrame | None, train: Text | None, kept: tuple[str, ...] = ()
+) -> WordSettings:
     """Return what is to be measured.
 
     Args:
         words: what words are: "whitespace", "treebank", "icu", or "icu:ja" (any locale).
         regions: a file, rows or a data frame, in place of words.
         train: text to count words in.
+        kept: names of the fields of the text that are carried along.
 
     Raises:
         InputError: the regions or the training text cannot be used.
@@ -60,14 +74,14 @@ def word_settings(words: str, regions: RegionRows | pd.DataFrame | None, train: 
     tokenizer = make_tokenizer(words)
     if regions is None:
         frequencies = None if train is None else WordFrequencies(corpus_of(train), tokenizer)
-        return WordSettings(tokenizer, frequencies=frequencies)
+        return WordSettings(tokenizer, frequencies=frequencies, kept=kept)
     if words != WORD_UNITS[0] or train is not None:
         what = "words" if train is None else "train"
         raise UsageError(f"{what} is for words; regions are what their file says: leave one of them out")
     if isinstance(regions, PATHS):
-        return WordSettings(tokenizer, Regions.read(regions))
+        return WordSettings(tokenizer, Regions.read(regions), kept=kept)
     rows = regions.to_dict("records") if hasattr(regions, "to_dict") else regions
-    return WordSettings(tokenizer, Regions.of_rows(rows))
+    return WordSettings(tokenizer, Regions.of_rows(rows), kept=kept)
 
 
 def with_word_columns(model: LanguageModel, columns: Sequence[str] = ()) -> tuple[LanguageModel, str]:
@@ -162,6 +176,7 @@ def word_surprisal(
     train: Text | None = None,
     threads: int | None = None,
     scoring: ScoringOptions | None = None,
+    **options: Unpack[Keywords],
 ) -> WordSurprisals:
     """Return the surprisal of each word, or region, of texts: `lmgauge eval --per-word`.
 
@@ -175,10 +190,13 @@ def word_surprisal(
             `start` and `end` (bytes) or `text`, and a name in `region`.
         train: a text to count words in, for the columns `log_frequency` and `unseen`.
         threads: how many; no number depends on it but for rounding.
-        scoring: how a model named by its path scores.
+        scoring: how the model scores; a network in memory takes what needs no loading.
+        options: the same by name, as of `load_model` (`end="eos"`), and how files are read, as of `Corpus.from_files`
+            (`field="sentence", id="item", keep="condition"`).
 
     Returns:
-        A row a word: `surprisal`, `surprisal_corrected` and `entropy_before` in bits, and where the word is.
+        A row a word: `surprisal`, `surprisal_corrected` and `entropy_before` in bits, and where the word is; `segment` is
+        the number of its text, also where several have one id.
 
     Raises:
         InputError: a text or a region cannot be used, or a region cuts a token.
@@ -195,9 +213,11 @@ def word_surprisal(
         dog 4.921 5.198
         sat 3.29 3.705
     """
-    settings = word_settings(words, regions, train)
+    reading, scoring = sorted_out(options, scoring)
+    corpus = one_text(text, texts, **reading)
+    settings = word_settings(words, regions, train, corpus.kept)
     (loaded,), (name,) = named_models(model, scoring)
-    corpus = followed([loaded], one_text(text, texts, None), scoring, by_group=False)
+    corpus = followed([loaded], corpus, scoring, by_group=False)
     measured, why = with_word_columns(loaded)
     rows = word_rows(measured, name, settings, why)
     say_progress("scoring")

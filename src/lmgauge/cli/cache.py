@@ -7,7 +7,7 @@ from typing import cast
 
 import click
 
-from lmgauge.cli.command import Command, settings, under, whole_number
+from lmgauge.cli.command import Command, Number, settings, under, whole_number
 from lmgauge.cli.mix import print_mixture
 from lmgauge.cli.options import (
     json_option,
@@ -42,14 +42,17 @@ class _Choices:
     "Model",
     click.option(
         "--weight",
-        type=float,
+        type=Number(),
         metavar="SHARE",
         help="Of the cache, 0 to 1, instead of estimating it on TEXTS; 0.1 without either.",
     ),
     whole_number("--order", default=2, help="1: which words went by; 2: also which came after which."),
     whole_number("--window", help="How many of the last events count; 500 if not given."),
     click.option(
-        "--decay", type=float, metavar="D", help="In place of a window: an event that i others came after counts D to the i."
+        "--decay",
+        type=Number(),
+        metavar="D",
+        help="In place of a window: an event that i others came after counts D to the i.",
     ),
 )
 @threads_option

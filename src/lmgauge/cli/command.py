@@ -58,6 +58,40 @@ def under(heading: str, *options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
+def number(word: str) -> float:
+    """Return a number as a person writes it, the same in every option: 0.25, 1/4 or 25%.
+
+    Raises:
+        InputError: it is not a number.
+
+    >>> number("1/4"), number("25%")
+    (0.25, 0.25)
+    """
+    from lmgauge.api.calc import read_number
+
+    return read_number(word, "number", percent=True)
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
+    """One number, as `number` reads it."""
+
+    name = "NUMBER"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number.
+
+        Raises:
+            click.BadParameter: it is not one.
+
+        >>> Number()("1/4")
+        0.25
+        """
+        try:
+            return number(value) if isinstance(value, str) else float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number such as 0.25, 1/4 or 25%", param, ctx)
+
+
 class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
     """Values with commas between them; the command gets a tuple of them.
 
@@ -77,13 +111,14 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
         Raises:
             click.BadParameter: one of them is not a number.
 
-        >>> CommaList(int, "1,5")("0,1")
-        (0, 1)
+        >>> CommaList(int, "1,5")("0,1"), CommaList(float, "0.5,0.5")("1/4,75%")
+        ((0, 1), (0.25, 0.75))
         """
         if not isinstance(value, str):
             return value
+        read = number if self._kind is float else self._kind
         try:
-            return tuple(self._kind(part.strip()) for part in value.split(",") if part.strip() or self._kind is not str)
+            return tuple(read(part.strip()) for part in value.split(",") if part.strip() or self._kind is not str)
         except ValueError:
             numbers = "whole numbers" if self._kind is int else "numbers"
             self.fail(f"{value!r} is not a list of {numbers} like {self._example}", param, ctx)

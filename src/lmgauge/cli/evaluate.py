@@ -16,6 +16,7 @@ from lmgauge.cli.options import (
     html_option,
     id_option,
     json_option,
+    keep_option,
     model_among,
     processes_options,
     protocol_option,
@@ -158,7 +159,7 @@ def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> t
     training_text("to count words in, for the columns log_frequency and unseen of --per-word"),
 )
 @settings("shown", _Shown, "Output", json_option, html_option)
-@reading_settings(document_option, id_option, *given_options)
+@reading_settings(document_option, id_option, keep_option, *given_options)
 @scoring_settings(reserved_option, protocol_option, *processes_options)
 def evaluate(
     texts: tuple[str, ...],
@@ -181,6 +182,8 @@ def evaluate(
     to_stdout = (outputs.per_segment, outputs.per_token, outputs.per_word).count("-")
     if to_stdout + shown.as_json > 1:
         raise click.UsageError("standard output takes one of --json, --per-segment -, --per-token - and --per-word -")
+    if reading.keep and not outputs.wanted:
+        raise click.UsageError("--keep is for rows: name where they go (--per-word, --per-segment, --per-token or -o)")
     if bool(models) == bool(scores):
         folder = model_among(texts)
         hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from lmgauge.cli.command import Command, settings, under, whole_number
+from lmgauge.cli.command import Command, Number, settings, under, whole_number
 from lmgauge.cli.options import (
     document_option,
     html_option,
@@ -78,12 +78,16 @@ class _Statistics:
     _Statistics,
     "Statistics",
     click.option(
-        "--k", type=float, default=0.2, metavar="SHARE", help="Min-K% looks at this share of a text's least probable tokens."
+        "--k",
+        type=Number(),
+        default=0.2,
+        metavar="SHARE",
+        help="Min-K% looks at this share of a text's least probable tokens.",
     ),
     click.option(
         "--fpr",
         "false_alarms",
-        type=float,
+        type=Number(),
         default=0.01,
         metavar="RATE",
         help="Rate of false alarms at which to say how many texts are recognized.",

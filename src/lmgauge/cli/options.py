@@ -82,6 +82,14 @@ id_option = click.option(
 )
 
 
+keep_option = click.option(
+    "--keep",
+    metavar="NAMES",
+    default="",
+    show_default=False,
+    type=CommaList(str, "condition,list"),
+    help="Fields or columns to carry along into --per-segment, --per-token, --per-word and what reads the run.",
+)
 given_options = (
     click.option(
         "--given",

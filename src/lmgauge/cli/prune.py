@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lmgauge.cli.command import Command, under
+from lmgauge.cli.command import Command, Number, under
 from lmgauge.cli.options import json_option, read_texts, reading_settings, threads_option
 from lmgauge.cli.say import answer, showing_progress
 from lmgauge.text.reading_options import ReadingOptions
@@ -40,7 +40,7 @@ class NgramCount(click.ParamType):  # type: ignore[type-arg]  # generic in newer
 @click.option("-o", "--output", required=True, type=click.Path(), help="Folder, ARPA file or KenLM file (.binary) to write.")
 @click.option(
     "--threshold",
-    type=float,
+    type=Number(),
     metavar="X",
     help="Drop n-grams whose loss raises the perplexity by less than this share, such as 1e-8.",
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmgauge.choices import ERROR_RATE_NAMES, NBEST_FORMATS, ErrorRateName
-from lmgauge.cli.command import Command, refuse_given, settings, under, whole_number
+from lmgauge.cli.command import Command, number, refuse_given, settings, under, whole_number
 from lmgauge.cli.options import html_option, json_option, reserved_option, scoring_settings
 from lmgauge.cli.say import Page, answer, showing_progress
 from lmgauge.cli.task_options import COMPARISON_OPTIONS
@@ -56,9 +56,9 @@ def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> d
         return None
     weights: dict[str, float] = {}
     for part in value.split(","):
-        name, equals, number = part.rpartition("=")
+        name, equals, written = part.rpartition("=")
         try:
-            weights[name.strip()] = float(number)
+            weights[name.strip()] = number(written)
         except ValueError:
             equals = ""
         if not equals or not name.strip():
@@ -99,7 +99,7 @@ _READING = (
 )  # fmt: skip
 _OUTPUT = (
     click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), metavar="FILE",
-                 help="Write the best hypotheses: id and words on a line, or .jsonl with scores."),
+                 help="Write the best hypotheses: id and words on a line, .trn (words and id), or .jsonl with scores."),
     click.option("--write-scores", type=click.Path(dir_okay=False, allow_dash=True), metavar="FILE",
                  help="Write all hypotheses with the scores of the models added, as JSONL."),
     html_option,
@@ -162,7 +162,10 @@ def _check(files: _Files, document: str | None) -> None:
         click.UsageError, UsageError: that.
     """
     from lmgauge.files import refuse_replacing
+    from lmgauge.tasks.nbest.results import form_of_best
 
+    if files.output is not None:
+        form_of_best(files.output)
     if not files.tune:
         refuse_given(("starts",), "is for tuning: name the lists to tune on (--tune)")
     if files.test_ref is None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import click
 
 from lmgauge.choices import SMOOTHING_KINDS
-from lmgauge.cli.command import Command, options_given, settings, under, whole_number
+from lmgauge.cli.command import CommaList, Command, Number, options_given, settings, under, whole_number
 from lmgauge.cli.options import (
     document_option,
     html_option,
@@ -23,63 +22,20 @@ from lmgauge.cli.say import answer, showing_progress
 from lmgauge.filtering.selection_settings import CUTS, SelectionSettings
 from lmgauge.text.reading_options import ReadingOptions
 
-
-class Share(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
-    """A share of the pool: 0.25, 1/4 or 25%."""
-
-    name = "SHARE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the share.
-
-        Raises:
-            click.BadParameter: it is not one.
-
-        >>> Share()("1/4"), Share()("25%")
-        (0.25, 0.25)
-        """
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
-        upper, _, lower = text.removesuffix("%").partition("/")
-        try:
-            share = float(upper) / (float(lower) if lower else 1.0) / (100 if text.endswith("%") else 1)
-        except (ValueError, ZeroDivisionError):
-            self.fail(f"{value!r} is not a share such as 0.25, 1/4 or 25%", param, ctx)
-        return share
-
-
-class Shares(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
-    """Shares of the pool with commas between them."""
-
-    name = "SHARE[,SHARE...]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
-        """Return the shares.
-
-        Raises:
-            click.BadParameter: one of them is not a share.
-
-        >>> Shares()("1/4,1/2,1")
-        (0.25, 0.5, 1.0)
-        """
-        if not isinstance(value, str):
-            return tuple(value)
-        return tuple(Share().convert(part, param, ctx) for part in value.split(","))
-
-
 _KINDS = tuple(kind for kind in SMOOTHING_KINDS if kind not in ("mle", "lidstone"))
 _SEARCH = (
     click.option(
         "--cuts",
-        type=Shares(),
+        type=CommaList(float, "1/4,1/2,1"),
+        metavar="SHARE[,SHARE...]",
         default=CUTS,
         show_default="1/64,1/32,1/16,1/8,1/4,1/2,1",
         help="Shares of the pool, by bytes, that are tried.",
     ),
     click.option(
         "--tolerance",
-        type=Share(),
+        type=Number(),
+        metavar="SHARE",
         default=0.0,
         show_default=True,
         help="Take the smallest share that is, with 95 % confidence, at most this much worse than the best, such as 1%; 0 "
@@ -87,14 +43,17 @@ _SEARCH = (
     ),
     click.option(
         "--held-out-share",
-        type=Share(),
+        type=Number(),
+        metavar="SHARE",
         default=0.25,
         show_default="25%",
         help="How much of the target is held out, where --held-out names no text.",
     ),
-    click.option("--share", type=Share(), help="Select this share of the pool, such as 10%; none is tried."),
     click.option(
-        "--max-difference", type=float, metavar="BITS", help="Select what differs by at most this, in bits per token."
+        "--share", type=Number(), metavar="SHARE", help="Select this share of the pool, such as 10%; none is tried."
+    ),
+    click.option(
+        "--max-difference", type=Number(), metavar="BITS", help="Select what differs by at most this, in bits per token."
     ),
 )
 _MODELS = (

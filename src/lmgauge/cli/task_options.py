@@ -157,16 +157,18 @@ COMPARISON_OPTIONS = (
         "--significance",
         "test",
         type=click.Choice([*SIGNIFICANCE_TESTS, "none"]),
-        default="randomization",
+        default="student",
         show_default=True,
         callback=_test,
-        help="How systems are compared with the first; bootstrap is lenient; none: no p-values and no intervals.",
+        help="The test against the first system, and the intervals. student: over documents or, if these are not known, "
+        "wide enough for neighboring segments that are alike; sacrebleu, sacrebleu-bootstrap: its randomization and "
+        "bootstrap, as if segments were independent; none: neither.",
     ),
     click.option(
         "--resamples",
         type=click.IntRange(100, 1_000_000),
         metavar="N",
-        help="Of the test; 10,000 of the randomization or 1,000 of the bootstrap if not given.",
+        help="Of sacreBLEU's tests; 10,000 of the randomization or 1,000 of the bootstrap if not given.",
     ),
     seed_option,
     click.option(
@@ -195,7 +197,7 @@ _FORMAT = click.option("--format", type=click.Choice(FORMATS), help="Format of a
 _SPEECH_FORMAT = click.option(
     "--format",
     type=click.Choice([*FORMATS, *TRANSCRIPT_FORMATS]),
-    help="Format of all files; by their names if not given. kaldi, trn, stm (outputs: ctm): matched by ids or time.",
+    help="Format of all files; by names (or ids) if not given. kaldi, trn, stm (outputs: ctm): matched by ids or time.",
 )
 
 
@@ -229,8 +231,6 @@ def _declared(
         sharding: Sharding | None = None,
         **own: Any,
     ) -> None:
-        if comparison.test is None and comparison.resamples is not None:
-            raise click.UsageError("--significance none draws nothing: leave out --resamples")
         if printing.html is None:
             refuse_given(("segments",), "is for the page: name it with --html")
         elif printing.sentence:
@@ -328,7 +328,9 @@ def _score(metric: TaskMetric, task: TaskOptions, chooser: SegmentChooser | None
 def what_is_drawn(task: TaskOptions) -> ComparisonSettings:
     """Return the settings of the comparison; beside the numbers alone neither p-values nor intervals are shown."""
     return (
-        replace(task.comparison, test=None) if task.printing.score_only and task.printing.html is None else task.comparison
+        replace(task.comparison, test=None, resamples=None)
+        if task.printing.score_only and task.printing.html is None
+        else task.comparison
     )
 
 

@@ -15,7 +15,7 @@ from lmgauge.choices import (
     VOCABULARY_KINDS,
     NormalizerName,
 )
-from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under, whole_number
+from lmgauge.cli.command import CommaList, Command, Number, names_of, refuse_given, settings, under, whole_number
 from lmgauge.cli.options import KENLM, json_option, normalizer_option, read_texts, reading_settings, threads_option
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, RECIPE, RUN, SIZES, TrainingFiles, refuse_other_kinds, train_network
@@ -141,7 +141,7 @@ _SMOOTHING = (
         type=CommaList(float, "0.5,0.7"),
         help="absolute-discounting: one for all orders, or one for each.  [default: estimated]",
     ),
-    click.option("--k", type=float, help="lidstone: the amount added to each count."),
+    click.option("--k", type=Number(), help="lidstone: the amount added to each count."),
 )
 _SIZE = (
     click.option(
@@ -164,7 +164,7 @@ _SIZE = (
         default=(),
         help="Drop n-grams of order 1, 2, ... that occur at most this often, e.g. 0,0,1; the last is for all higher orders.",
     ),
-    click.option("--prune", type=float, metavar="THRESHOLD", help="Entropy pruning (Stolcke 1998), e.g. 1e-8."),
+    click.option("--prune", type=Number(), metavar="THRESHOLD", help="Entropy pruning (Stolcke 1998), e.g. 1e-8."),
 )
 
 

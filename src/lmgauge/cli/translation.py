@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lmgauge.choices import BLEU_SMOOTHING_VALUES, BLEU_TOKENIZERS, REFERENCE_LENGTHS
-from lmgauge.cli.command import CommaList, Command, options_given, settings
+from lmgauge.cli.command import CommaList, Command, Number, options_given, settings
 from lmgauge.cli.task_options import TaskOptions, run_metric, translation_options
 from lmgauge.tasks.settings import BleuOptions, ChrfOptions, TerOptions
 
@@ -29,7 +29,7 @@ from lmgauge.tasks.settings import BleuOptions, ChrfOptions, TerOptions
         show_default=True,
         help="What becomes of orders without a match.",
     ),
-    click.option("--smoothing-value", type=float, metavar="X", help="Of floor (0.1 if not given) and add-k (1)."),
+    click.option("--smoothing-value", type=Number(), metavar="X", help="Of floor (0.1 if not given) and add-k (1)."),
     click.option("--effective-order", is_flag=True, help="Leave out orders a text is too short for; on for --sentence."),
     click.option("--lowercase", is_flag=True, help="Ignore case."),
     click.option(
@@ -80,7 +80,7 @@ def bleu(options: BleuOptions, task: TaskOptions) -> None:
         "--char-order", type=click.IntRange(0, 64), default=6, show_default=True, help="Longest character n-grams."
     ),
     click.option("--word-order", type=click.IntRange(0, 64), default=0, show_default=True, help="Longest word n-grams."),
-    click.option("--beta", type=float, default=2, show_default=True, help="Weight of recall over precision."),
+    click.option("--beta", type=Number(), default=2, show_default=True, help="Weight of recall over precision."),
     click.option("--lowercase", is_flag=True, help="Ignore case."),
     click.option("--whitespace", is_flag=True, help="White space is part of character n-grams."),
     click.option("--eps-smoothing", is_flag=True, help="Smooth as chrF++.py, NLTK and Moses do; else by effective order."),

@@ -87,7 +87,7 @@ class EvaluationWork:
     kind = "evaluation"
 
     def __init__(self, job: EvaluationJob) -> None:
-        corpus = one_text(job.text, None, None)
+        corpus = one_text(job.text, None)
         if not corpus.rereadable:
             raise UsageError("every shard reads the text, and merge does again: save it in a file first")
         (model,), (name,) = named_models([job.model], job.scoring)

@@ -24,6 +24,8 @@ class Extent:
 
     def add(self, batch: ScoreBatch) -> None:
         """Add the rows of a batch."""
+        if not len(batch):
+            return
         if not len(batch.ends):
             self.spans = False
             self.ends.update(dict.fromkeys(batch.segments.tolist(), -1))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.slicing.sums import Slice
+from lmgauge.numerics.lower_bound import LowerBound, marked
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class GroupCell:
     """A model in a group.
 
     Attributes:
-        bits: per byte; infinite with an event of probability zero.
+        bits: per byte; infinite with an event of probability zero; a `LowerBound` where the model meets unseen words.
         interval: 95 %, low and high.
         difference: from the first model, bits per byte; None for the first, and where the two may not be compared.
         difference_interval: 95 %, low and high, of the difference.
@@ -96,10 +97,11 @@ def _cell(own: Slice, gap: Slice | None, comparisons: int) -> GroupCell:
     bits = own.bits_per_unit[0]
     if gap is None:
         return GroupCell(bits, own.interval)
-    p_value = None if gap.p_value is None else min(1.0, gap.p_value * comparisons)
+    p_value = None if gap.p_value_holm is None else min(1.0, gap.p_value_holm * comparisons)
     return GroupCell(bits, own.interval, gap.difference, gap.interval, p_value)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None and math.isfinite(value)]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    mean = math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    return marked(mean, bound=any(isinstance(value, LowerBound) for value in values))

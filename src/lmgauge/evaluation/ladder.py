@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError
 from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
@@ -22,7 +21,7 @@ from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.numerics.intervals import ratio_interval
-from lmgauge.numerics.resampling import DEFAULT_TRIALS
+from lmgauge.numerics.lower_bound import plain_figures
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.result_list import data_frame
@@ -93,9 +92,9 @@ class SegmentColumns:
     bytes: Floats
     documents: NDArray[np.int64] | None
 
-    def interval(self) -> tuple[float, float] | None:
-        """Return 95 %, low and high, of the bits per byte; None where they are infinite or there is one segment."""
-        over = None if self.zeros.any() else ratio_interval(-self.nats, self.bytes, self.documents)
+    def interval(self, total: float) -> tuple[float, float] | None:
+        """Return 95 %, low and high, of the bits per byte, in all `total` nats; None where infinite or of few segments."""
+        over = None if self.zeros.any() else ratio_interval(-self.nats, self.bytes, self.documents, total=total)
         return None if over is None else (nats_to_bits(over.low), nats_to_bits(over.high))
 
 
@@ -106,7 +105,7 @@ class LadderStep:
     Attributes:
         better, worse: names of the two.
         difference: bits per byte of the worse less those of the better.
-        interval: 95 % of it, low and high; None with a single segment.
+        interval: 95 % of it, low and high; None for fewer than six documents or segments.
         p_value: two-sided, paired; None where it cannot be tested.
         p_value_holm: adjusted for the number of steps.
     """
@@ -138,7 +137,7 @@ class Ladder(Shown):
     """Compressors, simple models of a training text, and models of yours, on one text.
 
     Attributes:
-        rungs: the fewest bits first; `own` ones are your models.
+        rungs: the fewest bits first, behind them those whose bits are lower bounds; `own` ones are your models.
         steps: neighbors that could be tested, from the top: models, as what a segment costs a compressor is not known.
         segments, words, characters, bytes: of the text.
         training_bytes: of the training text.
@@ -165,7 +164,7 @@ class Ladder(Shown):
 
     @property
     def best(self) -> Baseline:
-        """The rung with the fewest bits."""
+        """The rung with the fewest bits; never one whose bits are a lower bound."""
         return self.rungs[0]
 
     @property
@@ -194,10 +193,11 @@ class Ladder(Shown):
         """Return a dict for each rung, the fewest bits first."""
         return [
             {
-                **asdict(rung),
-                "bits_per_character": rung.bits / self.characters,
-                "bits_per_word": rung.bits / self.words if self.words else None,
-                "times_best": rung.bits / self.best.bits if self.best.bits else None,
+                **asdict(rung, dict_factory=plain_figures),
+                "bound": rung.bound,
+                "bits_per_character": float(rung.bits / self.characters),
+                "bits_per_word": float(rung.bits / self.words) if self.words else None,
+                "times_best": rung.bits / self.best.bits if self.best.bits and not rung.bound else None,
             }
             for rung in self.rungs
         ]
@@ -220,7 +220,8 @@ class Ladder(Shown):
 
     def _in_brief(self) -> str:
         best = self.best
-        return f"{best.name} is the best of {len(self.rungs)}: {best.bits_per_byte:.4f} bits per byte"
+        ranked = sum(not rung.bound for rung in self.rungs)
+        return f"{best.name} is the best of {ranked}: {best.bits_per_byte:.4f} bits per byte"
 
 
 def rung_of(
@@ -240,7 +241,7 @@ def rung_of(
     """
     if evaluation.bits_per_byte is None or not evaluation.bytes:
         raise InputError(f"{evaluation.model}: bits per byte are not known, as the text has no bytes")
-    whole = evaluation.scored_share in (None, 1.0)
+    exact = evaluation.scored_share in (None, 1.0) and not evaluation.bits_per_byte_is_bound
     rung = Baseline(
         evaluation.model,
         what,
@@ -248,11 +249,10 @@ def rung_of(
         evaluation.bits_per_byte,
         trained=not own,
         own=own,
-        bound=evaluation.bits_per_byte_is_bound,
-        interval=costs.interval() if whole else None,
+        interval=costs.interval(-evaluation.log_probability) if exact else None,
         seconds=seconds,
     )
-    return MeasuredRung(rung, evaluation, costs if whole and not rung.bound else None)
+    return MeasuredRung(rung, evaluation, costs if exact else None)
 
 
 def ladder_of(
@@ -260,9 +260,6 @@ def ladder_of(
     compressed: Iterable[Baseline],
     training: TextReport,
     scored: TextReport,
-    *,
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
 ) -> Ladder:
     """Put rungs in order, and test neighbors.
 
@@ -271,8 +268,6 @@ def ladder_of(
         compressed: what is not a model of the training text.
         training: what was read of the training text.
         scored: what was read of the test text.
-        seed: of the permutation tests.
-        threads: how many; no number depends on it.
 
     Returns:
         The rungs, in bits per byte of the test text, the fewest bits first.
@@ -281,9 +276,9 @@ def ladder_of(
     first = measured[0].evaluation
     return Ladder(
         rungs=rungs,
-        steps=_steps(measured, seed, threads),
+        steps=_steps(measured),
         segments=first.segments,
-        words=first.words or 0,
+        words=(first.words or 0) if first.bits_per_word is not None else 0,
         characters=scored.characters,
         bytes=scored.bytes,
         training_bytes=training.bytes,
@@ -295,7 +290,10 @@ def ladder_of(
 def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextReport) -> Iterator[str]:
     """Yield what must be known of the rungs, the most important first."""
     if any(one.rung.bound for one in measured):
-        yield "≥: a lower bound, as part of the text is not predicted; the rung may stand lower than here, and is not tested"
+        yield (
+            "≥: a lower bound, as part of the text is not predicted: such a model has no place on the ladder, and is not "
+            "tested; `lmgauge spell` gives models of words exact bits"
+        )
     for one in measured:
         if one.evaluation.scored_share is not None and one.evaluation.scored_share < 1.0:
             yield f"{one.rung.name}: leaves out part of the text, as its protocol does: its place on the ladder is not exact"
@@ -306,15 +304,15 @@ def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextR
     yield from (f"test text: {note}" for note in scored.notes())
 
 
-def _steps(measured: Iterable[MeasuredRung], seed: int, threads: int | None) -> tuple[LadderStep, ...]:
+def _steps(measured: Iterable[MeasuredRung]) -> tuple[LadderStep, ...]:
     """Return the steps between neighbors of which it is known what each segment costs, from the top, tested."""
     rungs = sorted((one for one in measured if one.costs is not None), key=lambda one: (one.rung.bits, one.rung.name))
-    steps = [_step(better, worse, seed, threads) for better, worse in pairwise(rungs)]
+    steps = [_step(better, worse) for better, worse in pairwise(rungs)]
     adjusted = holm([step.p_value for step in steps])
     return tuple(replace(step, p_value_holm=p) for step, p in zip(steps, adjusted, strict=True))
 
 
-def _step(better: MeasuredRung, worse: MeasuredRung, seed: int, threads: int | None) -> LadderStep:
+def _step(better: MeasuredRung, worse: MeasuredRung) -> LadderStep:
     first, second = better.costs, worse.costs
     assert first is not None
     assert second is not None
@@ -325,6 +323,5 @@ def _step(better: MeasuredRung, worse: MeasuredRung, seed: int, threads: int | N
     spread = None if zeros.any() else paired.spreads()[0]
     if spread is None:
         return LadderStep(*names, difference, None, None)
-    interval = spread.interval()
-    ends = nats_to_bits(interval.low), nats_to_bits(interval.high)
-    return LadderStep(*names, difference, ends, paired.p_value(spread, DEFAULT_TRIALS, seed, threads))
+    interval = spread.interval().mapped(nats_to_bits)
+    return LadderStep(*names, nats_to_bits(spread.ratio), (interval.low, interval.high), spread.p_value)

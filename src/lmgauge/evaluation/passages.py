@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED, MOST_PASSAGES
-from lmgauge.evaluation.runs import Run, lockstep, with_scored_line_ends
+from lmgauge.evaluation.denominators import scored_text, segment_bytes
+from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.segment_scores import ScoreHistogram, SegmentScores
 from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts
 from lmgauge.evaluation.slicing.ranges import Floats, Ints, ranges_by_event, shared_ranges
@@ -189,7 +190,7 @@ def choose_passages(
     """
     reading = _Reading(runs, corpus, settings or PassageSettings(), cuts, averages, named or {})
     for block, tables in lockstep([run.batches() for run in runs], corpus, [run.name for run in runs]):
-        reading.add(with_scored_line_ends(block, runs), tables)
+        reading.add(scored_text(block, [run.origin.policy for run in runs]), tables)
     return reading.finish()
 
 
@@ -213,7 +214,6 @@ class _Reading:
         self.random = np.random.default_rng(settings.seed)
         self.scores = SegmentScores(len(runs))
         self.spans = True
-        self.left_out = False
         self.passages: dict[int, Passage] = {}
         self.labels: dict[str, dict[int, str]] = {}
 
@@ -222,12 +222,14 @@ class _Reading:
         bits, zeros = zip(*(_bits_of_segments(table) for table in tables), strict=True)
         impossible = np.sum(zeros, axis=0) > 0
         scored = np.any([table.segment_events > 0 for table in tables], axis=0)
-        sizes = [table.segment_events if block is None else _sizes(block, table) for table in tables]
+        sizes = [
+            table.segment_events if block is None else segment_bytes(block, table, run.origin.policy)
+            for run, table in zip(self.runs, tables, strict=True)
+        ]
         self.scores.add(bits, zeros, sizes)
         self.spans &= all(len(table.ends) == len(table) for table in tables)
         if block is None or not self.spans:
             return
-        self.left_out |= any(len(table.begins) for table in tables)
         excess = np.sum([own - m * size for own, m, size in zip(bits, self.averages, sizes, strict=True)], axis=0)
         some = scored & (block.ends > block.starts)
         values = {SAMPLE: np.where(some, 1.0 - self.random.random(len(block)), 0.0)}
@@ -323,7 +325,7 @@ class _Reading:
         elif not self.spans:
             yield "the table has no byte spans, so the text cannot be colored"
             return
-        if self.left_out:
+        if any(run.origin.policy.leaves_out for run in self.runs):
             yield "text that a protocol leaves out is shown with the token that is scored after it"
         if any(passage.is_cut for passage in items):
             yield "long segments are cut, so that the page stays small; all counts are of whole segments"
@@ -373,11 +375,6 @@ def _bits_of_segments(table: ScoreBatch) -> tuple[Floats, Ints]:
     bits = np.where(zero, 0.0, nats_to_bits(-table.logprob))
     sums: Floats = np.bincount(owner, bits, count).astype(np.float64)
     return sums, np.bincount(owner, zero, count).astype(np.int64)
-
-
-def _sizes(block: Segments, table: ScoreBatch) -> Ints:
-    scored = table.scored_bytes()
-    return block.ends - block.starts + block.terminator if scored is None else scored
 
 
 def _shortened(passage: Passage, most_events: int, most_bytes: int) -> Passage:

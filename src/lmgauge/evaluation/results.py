@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.tally import ZeroEvent
+from lmgauge.figures import FIGURES
 from lmgauge.numerics.intervals import Interval, interval_columns
+from lmgauge.numerics.lower_bound import marked, plain_figures
 from lmgauge.result_list import ResultList, pandas_module
 from lmgauge.shown import Shown
 
@@ -31,9 +33,9 @@ class Evaluation(Shown):
         cross_entropy: nats per event.
         bits_per_token: the same in bits.
         bits_per_word, bits_per_character, bits_per_byte: all bits by what the source text has.
-        bits_per_byte_is_bound, bound_reasons: True if the three are lower bounds, as with unseen words or a tokenizer that
-            loses text; and why.
-        interval: of 95 %, of the perplexity; None for a single segment.
+        bits_per_byte_is_bound, bound_reasons: True if the three are lower bounds (then each is a `LowerBound`, which is not
+            ranked), as with unseen words or a tokenizer that loses text; and why.
+        interval: of 95 %, of the perplexity; None for fewer than six documents or segments.
         independence, documents_by: what the interval takes as independent, in words, and what tells documents apart
             ("files", ..., "unknown").
         events: of which `tokens`, `sentence_ends` (`</s>`), and among the tokens `oov` (unseen words, spelled or not).
@@ -115,9 +117,15 @@ class Evaluation(Shown):
     spelling_bits: float | None = None
     separator_bits: float | None = None
 
+    def __post_init__(self) -> None:
+        for figure in FIGURES:
+            if figure.bounded:
+                value = marked(getattr(self, figure.name), bound=self.bits_per_byte_is_bound)
+                object.__setattr__(self, figure.name, value)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, full precision; infinities stay floats. Bits of spelling only where known."""
-        plain = asdict(self)
+        plain = asdict(self, dict_factory=plain_figures)
         return {name: value for name, value in plain.items() if value is not None or name not in _OF_SPELLED}
 
     def origin(self) -> Origin:
@@ -140,8 +148,7 @@ class Evaluation(Shown):
         return series
 
     def _in_brief(self) -> str:
-        bound = ">= " if self.bits_per_byte_is_bound else ""
-        bits = "" if self.bits_per_byte is None else f", {bound}{self.bits_per_byte:.4f} bits per byte"
+        bits = "" if self.bits_per_byte is None else f", {self.bits_per_byte:.4f} bits per byte"
         name = self.model if self.group is None else f"{self.model} [{self.group}]"
         return f"{name}: perplexity {self.perplexity:.4f}{bits}"
 

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
+from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.files import writing_or_printing
 from lmgauge.json_text import plain
@@ -167,6 +168,18 @@ SEGMENT_COLUMNS = (
 ID_COLUMN = "id"
 
 
+def with_kept(columns: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of rows, and behind them those of the fields that are carried along.
+
+    Raises:
+        UsageError: rows have a column of that name already.
+    """
+    taken = next((name for name in kept if name in columns), None)
+    if taken is not None:
+        raise UsageError(f"keep: rows have a column {taken!r} of their own; give the field of the text another name")
+    return (*columns, *kept)
+
+
 def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequence[Any]]:
     """Return a row for each event of a batch, as columns.
 
@@ -189,7 +202,9 @@ def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequ
         "kind": [KINDS[k] for k in batch.kind.tolist()],
         "context": [""] * count,
         ID_COLUMN: [ids[i] for i in (segments - block.first).tolist()],
-    } | dict(_more_columns(batch))
+        **dict(_more_columns(batch)),
+        **block.kept(segments - block.first),
+    }
 
 
 def _more_columns(batch: ScoreBatch) -> Iterator[tuple[str, list[Any]]]:
@@ -217,7 +232,7 @@ def segment_rows(
         sums: of each of these segments.
         block: the segments.
         group_names: by code, as far as the text was read.
-        context_policy: of the model; line ends count as bytes unless it leaves them unscored.
+        context_policy: of the model.
     """
     import numpy as np
 
@@ -225,8 +240,6 @@ def segment_rows(
     of_block = sums.segments - block.first
     of_row = np.repeat(np.arange(count), batch.segment_events)
     ids = block.identifiers()
-    own_bytes = batch.scored_bytes()
-    line_end = 0 if context_policy.line_ends == "unscored" else block.terminator
     with np.errstate(over="ignore"):
         perplexity = np.exp(-sums.nats / sums.events)
     return {
@@ -241,5 +254,6 @@ def segment_rows(
         "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
         "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
         "oov": np.bincount(of_row[batch.unseen()], minlength=count).tolist(),
-        "bytes": (own_bytes if own_bytes is not None else (block.ends - block.starts)[of_block] + line_end).tolist(),
+        "bytes": segment_bytes(block, batch, context_policy).tolist(),
+        **block.kept(of_block),
     }

@@ -12,7 +12,7 @@ import numpy as np
 from lmgauge.errors import InputError
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, read_evaluation
-from lmgauge.files import local_path
+from lmgauge.files import is_special, local_path
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
@@ -100,7 +100,7 @@ class Run:
         bases = [Path(), *self.path.resolve().parents]
         for base in bases:
             there = [str(base / path) for path in paths]
-            if all(Path(path).is_file() for path in there):
+            if all(Path(path).is_file() and not is_special(path) for path in there):
                 return there
         return []
 
@@ -124,7 +124,7 @@ def open_run(path: str | Path, *, check_seal: bool = True, hash_scores: bool = T
         evaluation, settings, broken, digest = read_evaluation(path, hash_scores=hash_scores)
         scores = path / SCORES_FILE
     elif not path.exists():
-        raise InputError(f"{path}: no such run; make one with `lmgauge eval -m MODEL TEXT -o {path}`")
+        raise InputError(f"{path}: no such run; `lmgauge eval -m MODEL TEXT -o RUN` makes one")
     if broken and check_seal:
         raise InputError(f"{broken}; evaluate again")
     metadata = read_metadata(path) if evaluation is None else evaluation
@@ -232,18 +232,6 @@ def lockstep(
     while waiting := [table.next_segment for table in rows if not table.exhausted]:
         begin = min(waiting)  # segments that no table has are stepped over
         yield None, [table.take(begin, begin + _SEGMENTS_AT_A_TIME) for table in rows]
-
-
-def with_scored_line_ends(block: Segments | None, runs: Sequence[Run]) -> Segments | None:
-    """Return a block of text whose lines have ends if a run scores them: what is not scored is in no denominator.
-
-    Args:
-        block: lines, or what is none; None where the text is not at hand.
-        runs: what is compared or looked at.
-    """
-    if block is None or any(run.origin.policy.line_ends != "unscored" for run in runs):
-        return block
-    return replace(block, terminator=0)
 
 
 def _check_extent(table: ScoreBatch, block: Segments, name: str) -> None:

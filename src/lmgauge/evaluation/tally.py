@@ -5,7 +5,7 @@ Sums are kept as integers, multiples of 2^-80 nats, so they do not depend on how
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -127,8 +127,19 @@ class Tally:
         first_row = np.cumsum(batch.segment_events) - batch.segment_events
         for row in rows.tolist():
             segment = int(segment_of_row[row])
-            position = row - int(first_row[np.searchsorted(batch.segments, segment)])
+            position = row - int(first_row[np.searchsorted(batch.segments, segment)]) + self._rows_of(segment)
             self.first_zeros.append(ZeroEvent(segment, position, batch.strings.tokens[batch.token_ids[row]]))
+
+    def _rows_of(self, segment: int) -> int:
+        """Return how many rows the last segments that were added have of this one, which goes on behind them."""
+        count = 0
+        for segments, _, _, events, _ in reversed(self._columns):
+            if len(segments) and segments[-1] != segment:
+                break
+            count += int(events[-1:].sum())
+            if len(segments) > 1:
+                break
+        return count
 
     def merge(self, other: Tally) -> None:
         """Add the rows of another tally, which come after those of this one.
@@ -149,7 +160,8 @@ class Tally:
         for name, totals in other.parts.items():
             mine = self.parts.get(name, [0] * len(KINDS))
             self.parts[name] = [a + b for a, b in zip(mine, totals, strict=True)]
-        self.first_zeros = (self.first_zeros + other.first_zeros)[:_SHOWN_ZEROS]
+        for zero in other.first_zeros[: _SHOWN_ZEROS - len(self.first_zeros)]:
+            self.first_zeros.append(replace(zero, position=zero.position + self._rows_of(zero.segment)))
         self.contexts += other.contexts
         self.lossy_segments += other.lossy_segments
         self.given_bytes += other.given_bytes

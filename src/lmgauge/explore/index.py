@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import InputError, LmgaugeError
+from lmgauge.evaluation.denominators import segment_bytes
 from lmgauge.evaluation.run_folder import file_sha256
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import exact_sums
@@ -77,7 +77,8 @@ class Index:
         self._stop = threading.Event()
         self._answering, self._waiting = 0, 0  # requests, and those of them that wait for what is not read yet
         self._thread: threading.Thread | None = None
-        self.scores_line_ends = any(ContextPolicy.parse(run.origin.context).line_ends != "unscored" for run in runs)
+        policies = [run.origin.policy for run in runs]
+        self._policy = next((policy for policy in policies if policy.counts_line_ends), policies[0])
 
     # -- reading --------------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -194,8 +195,7 @@ class Index:
             values |= {"bytes": np.max([batch.reach() for batch in batches], axis=0)[shown], "line": segments + 1}
         else:
             lengths = block.ends - block.starts
-            scored = batches[0].scored_bytes()
-            values["bytes"] = lengths + (block.terminator if self.scores_line_ends else 0) if scored is None else scored
+            values["bytes"] = segment_bytes(block, batches[0], self._policy)
             values["group"] = nothing if block.groups is None else block.groups
             values["source"] = nothing + self._sources.setdefault(block.source, len(self._sources))
             values["line"] = block.lines()
@@ -247,12 +247,12 @@ class Index:
     def bits(self, k: int, size: int) -> NDArray[np.float64]:
         """Return bits of the first segments by run `k`, float64 [size]; infinite with an event of probability zero."""
         sums = ExactSums(*(self.of_run(k, name, size) for name in ("high", "low", "zeros")))
-        return nats_to_bits(-sums.nats()) + 0.0
+        return nats_to_bits(-sums.nats())
 
     def bits_at(self, k: int, place: int) -> float:
         """Return the bits that run `k` gives one segment."""
         high, low, zeros = (self.of_run(k, name, place + 1)[place:] for name in ("high", "low", "zeros"))
-        return float(nats_to_bits(-ExactSums(np.array(high), np.array(low), np.array(zeros)).nats())[0]) + 0.0
+        return float(nats_to_bits(-ExactSums(np.array(high), np.array(low), np.array(zeros)).nats())[0])
 
     @property
     def has_text(self) -> bool:

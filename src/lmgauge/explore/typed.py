@@ -21,7 +21,7 @@ from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text
-from lmgauge.scores import ScoreBatch, join_batches
+from lmgauge.scores import OOV, ScoreBatch, join_batches
 from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Typed:
             batch = self._scored(lines)
             columns, tops = self._looked_at(lines, len(batch))
         parts = spelled_parts(batch)
-        bits = nats_to_bits(-batch.logprob) + 0.0
+        bits = nats_to_bits(-batch.logprob)
         passages, begin = [], 0
         for i, line in enumerate(lines):
             events = int(batch.segment_events[i])
@@ -98,6 +98,7 @@ class Typed:
             "events": len(batch),
             "bytes": size,
             "bits_per_byte": total / size if size else None,
+            "bits_per_byte_is_bound": bool((batch.kind == OOV).any() or batch.lossy.any()),
             "perplexity": perplexity_from_nats(-math.fsum(batch.logprob.tolist()) / len(batch)) if len(batch) else None,
             "passages": passages,
         }

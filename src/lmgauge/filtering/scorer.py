@@ -177,6 +177,7 @@ class Scorer:
 
         Raises:
             InputError: one cannot be scored, and errors are to "fail".
+            UsageError: `texts` is a single string.
 
         Example:
             >>> import lmgauge
@@ -185,6 +186,8 @@ class Scorer:
             >>> scores.columns()["lap2_bits_per_byte"].round(4).tolist(), scores.problem_texts()
             ([1.3023, nan], [None, 'no text: null'])
         """
+        if isinstance(texts, (str, bytes)):  # whose characters would be texts
+            raise UsageError("texts is one string: give a list of strings")
         return self.score_documents(Documents.of(texts), values)
 
     def score_documents(self, documents: Documents, values: Sequence[str | None] | None = None) -> DocumentScores:

@@ -13,6 +13,7 @@ from lmgauge.context_policy import policy_of
 from lmgauge.contexts import GrowingContext
 from lmgauge.errors import UsageError
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.places import refuse_file_names
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, UNK
@@ -55,7 +56,7 @@ def sample(
         allow_unk: whether `<unk>` may be drawn; otherwise its mass is shared among the others. Where it is spelled, it may.
 
     Raises:
-        UsageError: a number is out of range, or nothing can follow a context.
+        UsageError: a number is out of range, the prompt is the name of a file, or nothing can follow a context.
     """
     if (
         count < 0
@@ -66,6 +67,7 @@ def sample(
         or seed < 0
     ):
         raise UsageError("sampling needs count >= 0, max-tokens >= 1, temperature >= 0, top-k >= 1 and a seed >= 0")
+    refuse_file_names(prompt)
     generator = np.random.default_rng(seed)
     start, begin = _prompt_ids(model, prompt)
     spells = hasattr(model, "writer")

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,13 +30,10 @@ from lmgauge.numerics.exact import Floats
 from lmgauge.numerics.grouped_sums import Statistics
 from lmgauge.numerics.intervals import (
     BOOTSTRAP,
-    DOCUMENTS,
-    JACKKNIFE,
     LEVEL,
-    SEGMENTS,
     Interval,
-    effective_freedom,
-    student_t_quantile,
+    Spread,
+    spread_of,
 )
 from lmgauge.option_numbers import MOST, check_whole
 from lmgauge.threads import run_ranges, thread_count
@@ -77,10 +73,7 @@ def check_draws(draws: int, seed: int, most: int | None = None) -> None:
 
 
 class Estimate(NamedTuple):
-    """What resamples say of a figure: their mean, the interval, and half its width, which is what people print after ±.
-
-    The jackknife has no resamples, and so no mean of them.
-    """
+    """A figure's interval, half its width, which is what people print after ±, and the mean of resamples, if any."""
 
     mean: float | None
     interval: Interval
@@ -263,28 +256,6 @@ def sacrebleu_coins(segments: int, trials: int, seed: int) -> Iterator[tuple[int
         yield begin, end, bits
 
 
-def swapped_sums(first: Statistics, other: Statistics) -> tuple[Floats, Floats]:
-    """Return sums of two systems' statistics under all swaps of rows between them, but for those that mirror another.
-
-    Args:
-        first: statistics of one system, int64 [rows, columns]; few rows, as there are 2^(rows - 1) swaps.
-        other: of the other.
-
-    Returns:
-        The sums of both mixed systems, float64 [2^(rows - 1), columns], exact; those of the real systems first.
-
-    Example:
-        >>> mine, theirs = swapped_sums(np.array([[1], [2]]), np.array([[10], [20]]))
-        >>> mine.tolist(), theirs.tolist()
-        ([[3.0], [21.0]], [[30.0], [12.0]])
-    """
-    moved = np.zeros((1, first.shape[1]), dtype=np.int64)
-    for row in (other - first)[1:]:
-        moved = np.concatenate((moved, moved + row))
-    mine, theirs = first.sum(axis=0, dtype=np.int64) + moved, other.sum(axis=0, dtype=np.int64) - moved
-    return mine.astype(np.float64), theirs.astype(np.float64)
-
-
 def _check_statistics(statistics: Sequence[Statistics], draws: int, seed: int) -> int:
     segments = len(statistics[0])
     if not segments or {len(part) for part in statistics} != {segments}:
@@ -294,59 +265,36 @@ def _check_statistics(statistics: Sequence[Statistics], draws: int, seed: int) -
 
 
 def jackknife(
-    scores: Callable[[Floats], Floats],
-    statistics: Sequence[Statistics],
-    sizes: Floats,
-    segments: int,
-    bounds: tuple[float, float] = (0.0, math.inf),
-) -> list[tuple[Estimate | None, Interval | None]]:
-    """Return the interval of each system's score, and of its difference to the first (None for the first itself).
+    scores: Callable[[Floats], Floats], statistics: Sequence[Statistics], sizes: Floats, unit: str
+) -> list[tuple[Spread | None, Spread | None]]:
+    """Return each system's score with its standard error, and its difference to the first (None for the first itself).
+
+    Each row is left out once, for all systems alike; see `intervals.spread_of`.
 
     Args:
         scores: the score of each row of sums, float64 [rows, columns] -> float64 [rows].
-        statistics: of each system int64 [documents, columns].
-        sizes: float64 [documents], how much reference each document has; degrees of freedom follow the effective number of
-            documents, (sum l)^2 / sum l^2 for sizes l.
-        segments: how many there are in all documents.
-        bounds: the lowest and the highest score there can be; intervals end there.
+        statistics: of each system int64 [rows, columns], in reading order where documents are unknown.
+        sizes: float64 [rows], how much reference each row has.
+        unit: what a row is: "documents", "segments", or "unknown" of segments whose documents are not known.
 
     Returns:
-        None for intervals where fewer than two documents have a reference, or a score without one of them is not finite.
+        None where fewer than six rows have a reference, or a score without one of them is not finite.
 
     Example:
-        >>> rows = np.array([[10, 20], [12, 20], [13, 20], [9, 20]])  # hits and words of four documents
-        >>> ((accuracy, _),) = jackknife(lambda sums: sums[:, 0] / sums[:, 1], [rows], rows[:, 1] * 1.0, 9)
-        >>> round(accuracy.interval.low, 3), round(accuracy.interval.high, 3)
-        (0.405, 0.695)
+        >>> rows = np.array([[10, 20], [12, 20], [13, 20], [9, 20], [11, 20], [13, 20]])  # hits and words of six documents
+        >>> ((accuracy, _),) = jackknife(lambda sums: sums[:, 0] / sums[:, 1], [rows], rows[:, 1] * 1.0, "documents")
+        >>> round(accuracy.interval().low, 3), round(accuracy.interval().high, 3)
+        (0.481, 0.652)
     """
-    if np.count_nonzero(sizes) < 2:
-        return [(None, None) for _ in statistics]
-    freedom = effective_freedom(sizes)
-    shape = Interval(0.0, 0.0, LEVEL, JACKKNIFE, DOCUMENTS if len(sizes) < segments else SEGMENTS, len(sizes))
-    intervals: list[tuple[Estimate | None, Interval | None]] = []
-    first: Floats | None = None
+    found: list[tuple[Spread | None, Spread | None]] = []
+    first: tuple[float, Floats] | None = None
     for rows in statistics:
         total = rows.sum(axis=0, dtype=np.int64)
-        # The whole and the rest without each document, by one formula.
-        values = scores(np.concatenate((total[None], total - rows)).astype(np.float64))
-        interval = _interval(values, freedom, shape)
-        difference = None if first is None else _interval(values - first, freedom, shape)
-        if interval is None:
-            intervals.append((None, difference))
-        else:  # Student's curve knows no bounds; scores do
-            half = 0.5 * (interval.high - interval.low)
-            within = replace(interval, low=max(bounds[0], interval.low), high=min(bounds[1], interval.high))
-            intervals.append((Estimate(None, within, half), difference))
-        first = values if first is None else first
-    return intervals
-
-
-def _interval(values: Floats, freedom: int, shape: Interval) -> Interval | None:
-    """Return the interval of the first of the figures; the others are those without one document each."""
-    if not np.isfinite(values).all():
-        return None
-    moves = values[1:] - values[0]
-    # No np.dot: BLAS adds in an order that depends on the number of threads.
-    error = math.sqrt((len(moves) - 1) / len(moves) * float((moves * moves).sum()))
-    reach = student_t_quantile(shape.level, freedom) * error
-    return replace(shape, low=float(values[0]) - reach, high=float(values[0]) + reach)
+        # The whole and the rest without each row, by one formula.
+        parts = (total - rows[begin : begin + _CHUNK] for begin in range(0, len(rows), _CHUNK))
+        values = np.concatenate([scores(part.astype(np.float64)) for part in (total[None], *parts)])
+        figure, falls = float(values[0]), (values[0] - values[1:]) * (sizes.sum() - sizes)
+        first = first or (figure, falls)
+        apart = None if not found else spread_of(figure - first[0], falls - first[1], sizes, unit)
+        found.append((spread_of(figure, falls, sizes, unit), apart))
+    return found

@@ -30,17 +30,15 @@ class Number:
     """A number and the rule by which it is written.
 
     Attributes:
-        value: None where there is none; a fraction for `percent`, a ratio for `change`.
+        value: None where there is none; a fraction for `percent`, a ratio for `change`; a `LowerBound` is written as one.
         digits: after the point.
         form: the rule.
-        bound: the number is a lower bound.
         significant: the number is a p-value below the level of the test.
     """
 
     value: float | None
     digits: int = 4
     form: Form = "number"
-    bound: bool = False
     significant: bool = False
 
 

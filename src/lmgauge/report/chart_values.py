@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 from urllib.parse import quote
 
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.readable import visible_on_page as visible
 from lmgauge.report.blocks import ChartData, Series
 
@@ -32,7 +33,8 @@ class Values:
 
     Attributes:
         rows: one for each point with the fields `series`, `x`, `y`, `low`, `high`, `what` (a description) and, as far as
-            there are any, `href`, `name`, `end` (of a bin), `alone_low` and `alone_high` (an interval without neighbors).
+            there are any, `href`, `name`, `end` (of a bin), `alone_low` and `alone_high` (an interval without neighbors);
+            `bound` in the place of `y`, `low` and `high` where a value is only a lower bound.
         series: names, each once, safe to show.
         names: what x are, in their order, each once, safe to show; empty where x are numbers.
         x, y: lowest and highest value to draw.
@@ -77,7 +79,7 @@ def values(chart: ChartData, *, links: bool = False) -> Values:
     x = (min(places), max(places)) if places else (0.1, 1.0)
     if chart.kind == "scatter":
         x, (low, high) = _with_room(x, log=chart.log_x), _with_room((low, high), log=chart.log_y)
-    missing = sum(row["y"] is None and row["low"] is None for row in rows)
+    missing = sum(row["y"] is None and row["low"] is None and "bound" not in row for row in rows)
     if chart.kind == "histogram":
         missing = 0
     return Values(rows, titles, tuple(shown.values()), x, (low, high), is_cut, missing)
@@ -91,9 +93,13 @@ def _rows(chart: ChartData, series: Series, title: str, shown: dict[str, str], *
         place = shown[str(x)] if shown else _drawable(x, log=chart.log_x)
         if place is None:
             continue
+        if is_bound := isinstance(numbers[0], LowerBound):
+            numbers = [numbers[0], None, None]
         intervals.append([_drawable(number, log=False) for number in numbers[1:]])
         y, low, high = (_drawable(number, log=chart.log_y) for number in numbers)
-        row: Row = {"series": title, "x": place, "y": y, "low": low, "high": high}
+        row: Row = {"series": title, "x": place, "y": None if is_bound else y, "low": low, "high": high}
+        if is_bound and y is not None:
+            row["bound"] = y
         if name is not None:
             row["name"] = visible(name)
         if links and chart.cut:
@@ -153,7 +159,7 @@ def _titles(names: Sequence[str]) -> tuple[str, ...]:
 
 def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
     """Return the lowest and highest value of an axis that neither hides nor blows up differences."""
-    points = [row["y"] for row in rows if row["y"] is not None]
+    points = [value for row in rows for value in (row["y"], row.get("bound")) if value is not None]
     if chart.rule is not None and _drawable(chart.rule, log=chart.log_y) is not None:
         points.append(chart.rule)
     ends = [(row["low"], row["high"]) for row in rows if row["low"] is not None and row["high"] is not None]
@@ -239,7 +245,9 @@ def _described(chart: ChartData, row: Row, low: float | None, high: float | None
         place += f" to {said(row['end'])}"
     words = [row["series"]] if len(chart.series) > 1 else []
     words += [row["name"], place] if "name" in row else [place]
-    y = "no value" if row["y"] is None else _quantity(row["y"], chart.y_title, chart.y_unit)
+    value = row.get("bound", row["y"])
+    y = "no value" if value is None else _quantity(value, chart.y_title, chart.y_unit)
+    y = f"at least {y}" if "bound" in row else y
     interval = "" if low is None or high is None else f" (95 % interval {said(low)} to {said(high)})"
     return f"{', '.join(words)}: {y}{interval}"
 

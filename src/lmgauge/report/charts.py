@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.readable import visible_on_page as visible
 from lmgauge.report.blocks import ChartData
 from lmgauge.report.chart_labels import placed_names
@@ -128,15 +129,29 @@ def _title(chart: ChartData, drawn: Values) -> Spec:
     if rules:
         rule = f"dashed line{'s' * (len(chart.x_rules) > 1)}: {visible(chart.x_rules_name)}, {rules}"
     cut = "long intervals are cut off" if drawn.is_cut else ""
+    has_bounds = any("bound" in row for row in drawn.rows)
+    bound = "open triangles: lower bounds, the value may be any more" if has_bounds else ""
     band = _interval_words(chart)
-    subtitle = " · ".join(text for text in (better, band, rule, cut) if text)
+    subtitle = " · ".join(text for text in (better, band, rule, cut, bound) if text)
     folded = _folded(subtitle, _FOLDED + 18)
     title: Spec = {"text": _folded(visible(chart.title), _FOLDED)}
     return title | ({"subtitle": folded} if subtitle else {})
 
 
+def _bounds(drawn: Values, channel: str, places: Spec, numbers: Spec) -> list[Spec]:
+    """Return open triangles that point to where the values are that have only a lower bound."""
+    rows = [row for row in drawn.rows if "bound" in row]
+    if not rows:
+        return []
+    turned = "triangle-right" if channel == "x" else "triangle-up"
+    mark: Spec = {"type": "point", "shape": turned, "filled": False, "size": 80, "strokeWidth": 2, "opacity": 1}
+    encoding = {**places, channel: numbers | {"field": "bound"}, **_color(drawn), **_said(drawn)}
+    return [{"data": {"values": rows}, "mark": mark, "encoding": encoding}]
+
+
 def _interval_words(chart: ChartData) -> str:
-    if not any(low is not None and y is not None for one in chart.series for low, y in zip(one.low, one.y, strict=False)):
+    ends = ((low, y) for one in chart.series for low, y in zip(one.low, one.y, strict=False))
+    if not any(low is not None and y is not None and not isinstance(y, LowerBound) for low, y in ends):
         return ""
     return "bands: 95 % intervals" if chart.kind == "line" else "lines: 95 % intervals"
 
@@ -301,6 +316,7 @@ def _lines(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
         layers.append({"mark": whole | {"aria": False}, "encoding": {"x": x, "y": y, **color, **dash}})
         shape = _in_legend(drawn, shape=_SHAPES)
         layers.append({"mark": _POINT | {"size": 48}, "encoding": {"x": x, "y": y, **shape, **_said(drawn)}})
+    layers += _bounds(drawn, "y", {"x": x}, y)
     return layers, 340 if chart.diagonal else _HEIGHTS["line"]
 
 
@@ -342,7 +358,7 @@ def _intervals(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
         layers.append({"mark": whisker, "encoding": {**rows, **ends, **_color(drawn)}})
     shape = _in_legend(drawn, shape=_SHAPES)
     layers.append({"mark": _POINT, "encoding": {**rows, "x": x, **shape, **_said(drawn)}})
-    return layers, height
+    return layers + _bounds(drawn, "x", rows, x), height
 
 
 def _bars(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
@@ -356,7 +372,7 @@ def _bars(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     bar: Spec = {"type": "bar", "cornerRadiusEnd": 2}
     fills = {"fillOpacity": _FILLS} if len(drawn.series) > 1 else {}
     encoding = {**rows, "x": x | {"stack": None}, **_in_legend(drawn, **fills), **_said(drawn)}
-    layers: list[Spec] = [{"mark": bar, "encoding": encoding}, *_rule(chart, "x")]
+    layers: list[Spec] = [{"mark": bar, "encoding": encoding}, *_rule(chart, "x"), *_bounds(drawn, "x", rows, x)]
     if any(row["low"] is not None for row in drawn.rows):
         whisker: Spec = {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False, "clip": True}
         layers.append({"mark": whisker, "encoding": {**rows, "x": x | {"field": "low"}, "x2": {"field": "high"}}})

@@ -153,7 +153,7 @@ def _figures(comparison: Comparison) -> doc.Table:
     without = len(comparison.differences)
     part = _PARTS.get(comparison.part, "")
     names = [TITLES[d.metric] + part + ", without p = 0" * (i >= without) for i, d in enumerate(differences)]
-    first, second, gap, between = zip(*(_cells(d, comparison) for d in differences), strict=True)
+    first, second, gap, between = zip(*(_cells(d) for d in differences), strict=True)
     columns = (
         doc.labels("figure", names),
         doc.Column(comparison.first, first),
@@ -164,13 +164,10 @@ def _figures(comparison: Comparison) -> doc.Table:
     return doc.Table(columns)
 
 
-def _cells(difference: Difference, comparison: Comparison) -> tuple[Figure, Figure, Figure, Figure]:
+def _cells(difference: Difference) -> tuple[Figure, Figure, Figure, Figure]:
     """Return the figure of each model, their difference and its interval."""
-    if perplexity := difference.metric == "perplexity":
-        first, second = doc.Number(difference.first, 2), doc.Number(difference.second, 2)
-    else:
-        bounds = comparison.lower_bounds
-        first, second = doc.Number(difference.first, bound=bounds[0]), doc.Number(difference.second, bound=bounds[1])
+    perplexity = difference.metric == "perplexity"
+    first, second = (doc.Number(value, 2 if perplexity else 4) for value in (difference.first, difference.second))
     return first, second, *change_cells(difference.difference, difference.interval, perplexity=perplexity)
 
 
@@ -197,7 +194,7 @@ def verdict(comparison: Comparison, models: int) -> doc.Verdict:
     if not comparison.differences:
         return doc.Verdict("bad", "Not comparable: nothing of the two can be compared.")
     lead = comparison.differences[0]
-    first, second, gap, between = map(in_words, _cells(lead, comparison))
+    first, second, gap, between = map(in_words, _cells(lead))
     whole = comparison.part == WHOLE and comparison.verdict(lead.metric).comparable
     where = "Comparable" if whole else f"Not comparable as a whole; on the {comparison.part}"
     interval = "" if lead.interval is None else f" (95 % interval {between})"

@@ -66,12 +66,12 @@ def _name(step: ContextStep) -> str:
 
 
 def _points(curve: ContextCurve) -> doc.Table:
-    points, bound = curve.points, curve.bits_per_byte_is_bound
+    points = curve.points
     columns = [
         doc.numbers("context", [point.context for point in points], form="count"),
         doc.numbers("bits/token", [point.bits_per_token for point in points]),
         doc.Column("95 % interval", [doc.between(point.interval_per_token) for point in points], 2),
-        doc.Column("bits/byte", [doc.Number(point.bits_per_byte, 4, bound=bound) for point in points]),
+        doc.numbers("bits/byte", [point.bits_per_byte for point in points]),
         doc.Column("95 %", [doc.between(point.interval_per_byte) for point in points], 1),
         doc.numbers("perplexity", [point.perplexity for point in points], 2, drop=3),
     ]
@@ -99,13 +99,13 @@ def _charts(curve: ContextCurve) -> Iterator[doc.ChartData]:
     """Yield the curve with its band, and the steps with their intervals."""
     x = [f"{point.context:,}" for point in curve.points]
     note = "bands are of each length alone; the steps, which are paired, are surer than bands that overlap look"
-    per_byte = [point.bits_per_byte for point in curve.points]
-    if None not in per_byte:
-        line = doc.series(curve.model, x, per_byte, [point.interval_per_byte for point in curve.points])
-        yield doc.ChartData(
-            "context", "Bits per byte by length of context", "context", "bits per byte", "bits", (line,), x_unit="tokens",
-            better="lower", note=note,
-        )  # fmt: skip
+    exact = not curve.bits_per_byte_is_bound and all(point.bits_per_byte is not None for point in curve.points)
+    unit = "byte" if exact else "token"
+    y, ends = ([getattr(point, f"{what}_per_{unit}") for point in curve.points] for what in ("bits", "interval"))
+    yield doc.ChartData(
+        "context", f"Bits per {unit} by length of context", "context", f"bits per {unit}", "bits",
+        (doc.series(curve.model, x, y, ends),), x_unit="tokens", better="lower", note=note,
+    )  # fmt: skip
     names = [_name(step) for step in curve.steps]
     gaps = doc.series(
         curve.model, names, [step.bits_per_token for step in curve.steps], [s.interval_per_token for s in curve.steps]

@@ -10,9 +10,10 @@ from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
 from lmgauge.evaluation.diagnosis.costs import RankStatistics
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations, ladder, spelling
-from lmgauge.report.formats import in_words, number, percent, probability, signed
+from lmgauge.report.formats import number, percent, probability, signed
 from lmgauge.report.slices import example_blocks, slice_blocks
 
 _Z_95 = 1.959963984540054
@@ -39,12 +40,14 @@ def _verdict(diagnosis: Diagnosis) -> Iterator[doc.Verdict]:
         return
     best = min(diagnosis.baselines, key=lambda baseline: baseline.bits_per_byte)
     what = "the best n-gram model of the training text" if best.trained else "the best without a language model"
-    better, bound = own < best.bits_per_byte, diagnosis.evaluation.bits_per_byte_is_bound
-    bits = in_words(doc.Number(own, 3, bound=bound))
+    if isinstance(own, LowerBound):
+        yield ladder.verdict_on_bound(diagnosis.evaluation.model, own, best)
+        return
+    better = own < best.bits_per_byte
     worth = f"{number(best.bits_per_byte / own, 2)} times as many" if better and own else "fewer"
     yield doc.Verdict(
-        "bad" if not better else "unknown" if bound else "good",
-        f"{diagnosis.evaluation.model} needs {bits} bits per byte; {best.name}, {what}, "
+        "good" if better else "bad",
+        f"{diagnosis.evaluation.model} needs {number(own, 3)} bits per byte; {best.name}, {what}, "
         f"{number(best.bits_per_byte, 3)}: {worth}.",
     )
 
@@ -79,7 +82,8 @@ def _slices(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     names = [diagnosis.evaluation.model]
     for slices in diagnosis.slices:
         if len(slices.rows) > 1:
-            yield from slice_blocks(slices, names, _average(diagnosis) if slices.unit == "byte" else None)
+            exact = slices.unit == "byte" and not diagnosis.evaluation.bits_per_byte_is_bound
+            yield from slice_blocks(slices, names, _average(diagnosis) if exact else None)
 
 
 def _ranks(ranks: RankStatistics) -> Iterator[doc.Block]:
@@ -98,10 +102,11 @@ def _baselines(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     result = diagnosis.evaluation
     own: Baseline | None = None
     if result.bits_per_byte is not None and result.bytes:
-        bound, bits = result.bits_per_byte_is_bound, result.bits_per_byte
-        own = Baseline(result.model, "the model", bits * result.bytes, bits, own=True, bound=bound)
+        bits = result.bits_per_byte
+        own = Baseline(result.model, "the model", bits * result.bytes, bits, own=True)
     rungs = in_order([*diagnosis.baselines, *([own] if own is not None else [])])
-    yield ladder.table(rungs, own, f"what the number is worth: the same bytes without {_network(diagnosis)}")
+    reference = rungs[0] if own is not None and own.bound else own
+    yield ladder.table(rungs, reference, f"what the number is worth: the same bytes without {_network(diagnosis)}")
     yield ladder.chart(rungs, f"What the number is worth: the text without {_network(diagnosis)}")
 
 

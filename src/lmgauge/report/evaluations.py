@@ -97,10 +97,7 @@ def _chart(
 
 
 def _cells(figure: Figure, results: Sequence[Evaluation]) -> list[doc.Number]:
-    return [
-        doc.Number(getattr(result, figure.name), figure.digits, bound=figure.bounded and result.bits_per_byte_is_bound)
-        for result in results
-    ]
+    return [doc.Number(getattr(result, figure.name), figure.digits) for result in results]
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
@@ -129,7 +126,7 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     yield from _independence(results)
     groups = [result for result in results if result.group is not None and result.interval is not None]
     if any(r.documents_by != UNKNOWN and r.interval is not None and r.interval.unit == UNKNOWN for r in groups):
-        yield "95 % interval of a group that is one document: about text like this document."
+        yield "95 % interval of a group of fewer than 6 documents: about text like these."
     elif groups and any(r.interval is not None and r.interval.unit == DOCUMENTS for r in groups):
         yield "95 % interval of a group: over the documents in it."
     yield from _notes(results)

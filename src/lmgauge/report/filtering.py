@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, number, share_of
 from lmgauge.signature import Signature
@@ -132,8 +133,8 @@ def _perplexities(result: FilteredDocuments) -> Iterator[doc.Block]:
         doc.numbers("documents", [one.documents for one in totals], form="count", drop=3),
         doc.numbers("tokens", [one.tokens for one in totals], form="count", drop=2),
         doc.numbers("unseen words", [one.unseen_share for one in totals], 2, "percent", drop=1),
-        doc.Column(
-            "bits/byte", [doc.Number(one.bits_per_byte, bound=bound) for one, bound in zip(totals, bounds, strict=True)]
+        doc.numbers(
+            "bits/byte", [marked(one.bits_per_byte, bound=bound) for one, bound in zip(totals, bounds, strict=True)]
         ),
         *(() if result.by else (doc.numbers("perplexity", [one.perplexity for one in totals], 2),)),
         *(() if result.by else (doc.Column("median document", [_bin(median) for median in medians]),)),

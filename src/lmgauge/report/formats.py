@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import Form, Number, Range
 
 _SIGNED_FORMS = ("signed", "fixed", "change")
@@ -13,11 +14,13 @@ _SIGNED_FORMS = ("signed", "fixed", "change")
 def number(value: float | None, digits: int = 4) -> str:
     """Return a figure rounded to `digits` after the point; infinity as a sign, a dash for None.
 
-    >>> number(1234.5, 1), number(None), number(1e9)
-    ('1,234.5', '–', '1e+09')
+    >>> number(1234.5, 1), number(None), number(1e9), number(LowerBound(1.5), 1)
+    ('1,234.5', '–', '1e+09', '≥ 1.5')
     """
     if value is None:
         return "–"
+    if isinstance(value, LowerBound):
+        return f"≥ {number(float(value), digits)}"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     if value and (abs(value) >= 10**7 or abs(value) < 10**-digits):
@@ -126,7 +129,7 @@ FORMS: dict[Form, Callable[[float, int], str]] = {
 def in_words(cell: Number | Range) -> str:
     """Return a number or an interval as it is written everywhere: a lower bound with ≥, a significant p-value with *.
 
-    >>> in_words(Number(1.5, 1, bound=True)), in_words(Range(0.1, 0.2, 1))
+    >>> in_words(Number(LowerBound(1.5), 1)), in_words(Range(0.1, 0.2, 1))
     ('≥ 1.5', '0.1 – 0.2')
     """
 
@@ -138,8 +141,9 @@ def in_words(cell: Number | Range) -> str:
         return form(cell.low, cell.digits) + between + form(cell.high, cell.digits)
     if cell.value is None:
         return number(None)
-    bound = cell.bound and math.isfinite(cell.value)
-    return "≥ " * bound + "* " * cell.significant + form(cell.value, cell.digits)
+    bound = isinstance(cell.value, LowerBound)
+    value = float(cell.value) if bound else cell.value
+    return "≥ " * bound + "* " * cell.significant + form(value, cell.digits)
 
 
 def names_in_brief(names: Sequence[str]) -> str:

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.ladder import Ladder, LadderStep
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import in_words, number, p_equals
+from lmgauge.report.formats import number, p_equals
 
 _TITLE = "the ladder a network must climb: bits per byte of the test text"
 
@@ -45,6 +47,8 @@ def _verdicts(ladder: Ladder) -> Iterator[doc.Verdict]:
 
 
 def _verdict(rung: Baseline, ladder: Ladder) -> doc.Verdict:
+    if isinstance(rung.bits_per_byte, LowerBound):
+        return verdict_on_bound(rung.name, rung.bits_per_byte, ladder.baselines[0])
     above = next((one for one in reversed(ladder.baselines) if one.bits <= rung.bits), None)
     below = next((one for one in ladder.baselines if one.bits > rung.bits), None)
     parts = [f"{rung.name}: {_bits(rung)} bits per byte"]
@@ -55,8 +59,26 @@ def _verdict(rung: Baseline, ladder: Ladder) -> doc.Verdict:
     if below is not None:
         more = f"{number(below.bits / rung.bits, 2)} times as many" if rung.bits else "more"
         parts.append(f"beats {below.name} ({_bits(below)}, {more}{_tested(rung, below, ladder)})")
-    level: doc.Level = "bad" if above is not None else "unknown" if rung.bound else "good"
-    return doc.Verdict(level, "; ".join(parts) + ".")
+    return doc.Verdict("bad" if above is not None else "good", "; ".join(parts) + ".")
+
+
+def verdict_on_bound(name: str, bound: LowerBound, best: Baseline) -> doc.Verdict:
+    """Return what a lower bound says of a model: that it loses, or nothing.
+
+    Args:
+        name: of the model.
+        bound: of its bits per byte.
+        best: the best of what it stands beside.
+
+    Example:
+        >>> verdict_on_bound("kn3", LowerBound(0.5), Baseline("xz", "LZMA", 16.0, 2.0)).level
+        'unknown'
+    """
+    says = f"{name}: {number(bound, 3)} bits per byte, a lower bound"
+    if bound.exceeds(best.bits_per_byte):
+        return doc.Verdict("bad", f"{says}; so it loses to {best.name} ({_bits(best)}).")
+    shown = "which does not show whether it is better or worse than"
+    return doc.Verdict("unknown", f"{says}, {shown} {best.name} ({_bits(best)}).")
 
 
 def _tested(better: Baseline, worse: Baseline, ladder: Ladder) -> str:
@@ -65,7 +87,7 @@ def _tested(better: Baseline, worse: Baseline, ladder: Ladder) -> str:
 
 
 def _bits(rung: Baseline) -> str:
-    return in_words(doc.Number(rung.bits_per_byte, 3, bound=rung.bound))
+    return number(rung.bits_per_byte, 3)
 
 
 def table(
@@ -75,7 +97,7 @@ def table(
 
     Args:
         rungs: in order.
-        reference: what each is compared with; None where its bits are not known.
+        reference: what each is compared with, no lower bound; None where its bits are not known.
         title: of the table.
         words: of the text; 0 for no such column, and none of seconds.
         characters: of the text; 0 for no such column.
@@ -85,15 +107,14 @@ def table(
         'xz'
     """
     own = tuple(i for i, rung in enumerate(rungs) if rung.own)
-    bits = [doc.Number(rung.bits_per_byte, 3, bound=rung.bound) for rung in rungs]
-    columns = [doc.labels("", [rung.name for rung in rungs]), doc.Column("bits/byte", bits)]
+    columns = [doc.labels("", [rung.name for rung in rungs]), doc.numbers("bits/byte", [r.bits_per_byte for r in rungs], 3)]
     if any(rung.interval for rung in rungs):
         columns.append(doc.Column("95 % interval", [doc.between(rung.interval, 3) for rung in rungs], drop=6))
     columns.append(_compared(rungs, reference))
     for heading, count in (("bits/word", words), ("bits/char", characters)):
         if count:
-            per = [doc.Number(rung.bits / count, 3, bound=rung.bound) for rung in rungs]
-            columns.append(doc.Column(heading, per, drop=3 if heading == "bits/word" else 1))
+            per = [rung.bits / count for rung in rungs]
+            columns.append(doc.numbers(heading, per, 3, drop=3 if heading == "bits/word" else 1))
     if any(rung.trained for rung in rungs):
         seen = ["" if rung.own else "yes" if rung.trained else "no" for rung in rungs]
         columns.append(doc.Column("trained", seen, drop=5, align="left", note="has seen the training text"))
@@ -105,7 +126,8 @@ def table(
 
 def _compared(rungs: Sequence[Baseline], reference: Baseline | None) -> doc.Column:
     known = None if reference is None or not reference.bits else reference.bits
-    times = [doc.Number(None if known is None else rung.bits / known, 2, "times") for rung in rungs]
+    ratios = [None if known is None or rung.bound else rung.bits / known for rung in rungs]
+    times = doc.numbers("", ratios, 2, "times").cells
     cells = ["" if rung == reference else cell for rung, cell in zip(rungs, times, strict=True)]
     return doc.Column(f"compared with {'the model' if reference is None or reference.own else 'the best'}", cells)
 
@@ -121,8 +143,8 @@ def chart(rungs: Sequence[Baseline], title: str) -> doc.ChartData:
         >>> chart([Baseline("xz", "LZMA", 16.0, 2.0)], "A ladder").series[0].name
         'bits per byte'
     """
-    finite = [rung for rung in rungs if rung.bits_per_byte < float("inf")]
-    own = next((rung for rung in finite if rung.own), None)
+    finite = [rung for rung in rungs if math.isfinite(rung.bits_per_byte)]
+    own = next((rung for rung in finite if rung.own and not rung.bound), None)
     series = doc.series("bits per byte", [rung.name for rung in finite], [rung.bits_per_byte for rung in finite])
     made = doc.ChartData("baselines", title, "code", "bits per byte", "bits", (series,), kind="bars", better="lower")
     return made if own is None or not own.bits else replace(made, rule=own.bits_per_byte, rule_name=own.name)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.group_matrix import GroupMatrix, group_matrix
 from lmgauge.evaluation.overview import Overview
-from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.evaluation.segment_scores import ScoreHistogram
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
@@ -70,7 +70,7 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
     elif not infinite:
         between = "" if diagnosed.interval is None else f" (95 %: {in_words(doc.between(diagnosed.interval))})"
         least = "at least " if result.bits_per_byte_is_bound else ""
-        yield f"That is {least}{number(result.bits_per_byte)} bits per byte{between}."
+        yield f"That is {least}{number(float(result.bits_per_byte))} bits per byte{between}."
     if result.interval is not None and result.independence:
         yield f"The intervals: {result.independence}."
     yield f"{_COMPARABLE}{_bits_comparable(result)}."
@@ -160,6 +160,8 @@ def _curve(overview: Overview) -> doc.Document:
     numbers, names, diagnoses = zip(*in_order, strict=True)
     results = [diagnosed.evaluation for diagnosed in diagnoses]
     by_bytes = all(result.bits_per_byte is not None for result in results)
+    if any(result.bits_per_byte_is_bound for result in results):  # perplexities, if these may be compared
+        by_bytes = by_bytes and bool(comparison_notes(results))
     values = tuple(_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results)
     ends = [
         d.interval if by_bytes else r.interval and (r.interval.low, r.interval.high)
@@ -241,12 +243,12 @@ def _matrix_table(matrix: GroupMatrix) -> doc.Table:
             columns.append(
                 doc.numbers("difference", [*(cell.difference for cell in cells), None, None], 3, "signed", drop=2)
             )
-            columns.append(doc.numbers("p", [*(cell.p_value for cell in cells), None, None], form="p", drop=4))
+            columns.append(doc.numbers("p (Holm)", [*(cell.p_value for cell in cells), None, None], form="p", drop=4))
     count = len(matrix.groups)
     adjusted = " and the number of models (Bonferroni)" if len(matrix.runs) > 2 else ""
     footnote = (
         f"bits per byte; differences are from {matrix.runs[0]}, paired; p adjusted for the groups (Holm){adjusted}. "
-        "The interval of a group that is one document is about text like it; its difference is not tested."
+        "The interval of a group of fewer than 6 documents is about text like these; its difference is not tested."
     )
     return doc.Table(tuple(columns), "models by groups", (count, count + 1), (footnote,), cut="group")
 

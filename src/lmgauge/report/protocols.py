@@ -20,7 +20,7 @@ def blocks(table: ProtocolTable) -> doc.Document:
     """
     pairs = [(row, row.evaluation) for row in table if row.evaluation is not None]
     rows, results = [row for row, _ in pairs], [result for _, result in pairs]
-    bits = [doc.Number(result.bits_per_byte, 4, bound=result.bits_per_byte_is_bound) for result in results]
+    bits = [doc.Number(result.bits_per_byte, 4) for result in results]
     columns = (
         doc.labels("protocol", [row.protocol for row in rows]),
         doc.numbers("perplexity", [result.perplexity for result in results], 4),

@@ -36,9 +36,7 @@ def _answer(rescored: Rescored) -> tuple[doc.Level, str]:
     before, after = rescored.systems
     name = rescored.systems.metric
     rates = " to ".join(in_words(doc.Number(one.score.score, 2, "percent")) for one in (before, after))
-    if after.p_value is None:
-        return "fact", f"{says}; {name} goes from {rates}."
-    p = p_equals(after.p_value)
+    p = "not tested" if after.p_value is None else p_equals(after.p_value)
     if not after.significant:
         return "unknown", f"{says}; {name} goes from {rates}: no sure difference ({p})."
     better = (after.difference or 0.0) < 0

@@ -13,6 +13,7 @@ from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.numerics.independence import FEW_UNITS
 from lmgauge.numerics.intervals import UNKNOWN
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report import blocks as doc
 
 _PLURAL = {"byte": "bytes", "event": "events"}
@@ -83,7 +84,8 @@ def _of_two(slices: Slices, names: Sequence[str]) -> list[doc.Column]:
         doc.numbers(names[1], [row.bits_per_unit[1] for row in rows], 3),
         doc.numbers("difference", [row.difference for row in rows], 3, "signed"),
         doc.Column("95 % interval", [doc.between(row.interval, 3, "signed") for row in rows], 2),
-        doc.numbers("p", [row.p_value for row in rows], form="p", drop=3),
+        doc.numbers("p", [row.p_value for row in rows], form="p", drop=2),
+        doc.numbers("p (Holm)", [row.p_value_holm for row in rows], form="p", drop=3),
     ]
 
 
@@ -144,7 +146,7 @@ def _most(slices: Slices) -> tuple[Sequence[Slice], str]:
 
 def _by_value(slices: Slices, rows: Sequence[Slice], values: Sequence[float | None]) -> Sequence[Slice]:
     """Return slices whose own order says nothing by their values, the highest first."""
-    if slices.name not in _UNORDERED:
+    if slices.name not in _UNORDERED or any(isinstance(value, LowerBound) for value in values):
         return rows
     places = sorted(range(len(rows)), key=lambda i: -math.inf if (value := values[i]) is None else value, reverse=True)
     return [rows[i] for i in places]

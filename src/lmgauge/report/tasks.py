@@ -10,7 +10,7 @@ from lmgauge.numerics.intervals import Interval
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, p_equals, percent
 from lmgauge.tasks.comparison import Systems
-from lmgauge.tasks.draws import BOOTSTRAP_TEST, SIGNIFICANT
+from lmgauge.tasks.draws import SIGNIFICANT, STUDENT
 from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.metrics.labels import F1Score, LabelScores
 from lmgauge.tasks.metrics.protocol import TaskScore
@@ -226,12 +226,10 @@ def _footnotes(systems: Systems) -> Iterator[str]:
     """Yield what the mark means, what is taken as independent, and notes."""
     tested = [item for item in systems if item.p_value_holm is not None]
     if tested:
-        if systems.test == BOOTSTRAP_TEST:
-            how = f"paired bootstrap, {systems.resamples:,} resamples"
-        elif systems.exact:
-            how = f"randomization, all {systems.trials:,} swaps of {systems.unit}"
-        else:
-            how = f"approximate randomization, {systems.trials:,} trials"
+        how = "paired, Student's t"
+        if systems.test != STUDENT:
+            randomized = f"approximate randomization, {systems.trials or 0:,} trials"
+            how = f"paired bootstrap, {systems.resamples:,} resamples" if systems.trials is None else randomized
         adjusted = f", p adjusted for {len(tested)} comparisons (Holm)" if len(tested) > 1 else ""
         differs = "* differs" if any(item.significant for item in tested) else "none differs"
         yield f"{differs} from {systems.items[0].system} at {100 * SIGNIFICANT:.0f} % ({how}{adjusted})."

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.readable import readable
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
@@ -152,7 +153,7 @@ class _Renderer:
 
     def _bars(self, chart: doc.ChartData) -> Iterator[Line]:
         """Yield a line of bars for each series whose x have an order, on one scale, with its lowest and highest value."""
-        known = [y for series in chart.series for y in series.y if y is not None and math.isfinite(y)]
+        known = [y for series in chart.series for y in map(_drawn, series.y) if y is not None]
         if chart.kind not in ("line", "histogram") or chart.diagonal or not known or readable(_LEVELS) != _LEVELS:
             return
         low, high = min(known), max(known)
@@ -160,7 +161,7 @@ class _Renderer:
         names = max(_size(readable(series.name)) for series in chart.series)
         unit = f" {chart.y_unit}" if chart.y_unit else ""
         for series in chart.series:
-            values = [y if y is not None and math.isfinite(y) else None for y in series.y]
+            values = list(map(_drawn, series.y))
             own = [y for y in values if y is not None]
             bars = "".join(" " if y is None else _LEVELS[round(7 * (y - low) / ((high - low) or 1.0))] for y in values)
             ends = _line(f"  {in_words(doc.Range(min(own, default=0.0), max(own, default=0.0), digits))}{unit}", "dim")
@@ -338,6 +339,11 @@ def _size(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
+
+
+def _drawn(value: float | None) -> float | None:
+    """Return a value that has a bar: a finite one that is no lower bound."""
+    return None if value is None or isinstance(value, LowerBound) or not math.isfinite(value) else value
 
 
 def _cut(text: str, room: int, where: Literal["start", "middle", "end"] = "middle") -> str:

@@ -49,7 +49,7 @@ def _chart(words: WordSurprisals, shown: dict[str, list[object]], name: str) -> 
     """Return what the first rows cost, with and without the correction."""
     numbers, strings = shown[f"{name}_number"], shown["word" if name == "word" else "region"]
     x = [f"{number} {string}" for number, string in zip(numbers, strings, strict=True)]
-    one_text = [place for place, text in enumerate(shown["text_id"]) if text == shown["text_id"][0]]
+    one_text = [place for place, text in enumerate(shown["segment"]) if text == shown["segment"][0]]
     series = tuple(
         doc.series(head, [x[place] for place in one_text], [_value(shown[column][place]) for place in one_text])
         for column, head in _FIGURES[:2]

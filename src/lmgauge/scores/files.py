@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 METADATA_KEY = b"lmgauge"
+PARQUET_ROWS = 1 << 18
+"""Rows of a Parquet table that are read at a time; no figure depends on it."""
 _JSON_ROWS = 1 << 16
 _ROWS_AT_A_TIME = 1 << 16
 _ROWS_REMEMBERED = 1 << 20
@@ -102,17 +104,18 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
         [[-0.5, -1.5]]
     """
     path = Path(path)
-    last, reach = -1, 0
+    last, reach, document = -1, 0, -1
     documents: dict[object, int] = {}
     for rows in _read_rows(path):
         batch = _from_arrow(rows, path, last, reach)
         if "document" in rows.schema.names:
             numbers = _numbered(rows["document"], documents, path)
             batch = replace(batch, extra={**batch.extra, "document": numbers})
-            here = batch.documents()
-            if here is not None and not np.array_equal(np.repeat(here, batch.segment_events), numbers):
-                at = int(np.argmax(np.repeat(here, batch.segment_events) != numbers))
-                raise InputError(f"{path}: segment {batch.row_segments()[at]} is in several documents; a segment is in one")
+            of_row = batch.row_segments()
+            torn = (np.diff(of_row, prepend=last) == 0) & (np.diff(numbers, prepend=document) != 0)
+            if torn.any():
+                raise InputError(f"{path}: segment {of_row[torn][0]} is in several documents; a segment is in one")
+            document = int(numbers[-1]) if len(numbers) else document
         if len(batch.segments) and (np.any(np.diff(batch.segments) < 0) or batch.segments[0] < last):
             raise InputError(
                 f"{path}: column 'segment' must not fall: the rows of a segment stand together, in reading order"
@@ -231,10 +234,10 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
         metadata = from_json(stored)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, pa.ArrowInvalid) and not _is_parquet(Path(path)):
-            raise InputError(
-                f"{path}: is not a run or a score table (Parquet, JSON lines); a text is evaluated first: "
-                "`lmgauge eval -m MODEL TEXT -o RUN`"
-            ) from error
+            first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
+            if Path(path).suffix in (".csv", ".tsv"):
+                first = f"a table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
+            raise InputError(f"{path}: is not a run or a score table (Parquet, JSON lines); {first}") from error
         raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
     return metadata if isinstance(metadata, dict) else {}
 
@@ -258,13 +261,13 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from lmgauge.text.parquet_files import batches_of
+
     try:
         if is_json_lines(path):
             yield from _read_json_lines(path)
         else:
-            file = pq.ParquetFile(path)
-            if file.num_row_groups:  # Arrow before 20 fails where there is none
-                yield from file.iter_batches(batch_size=1 << 18)
+            yield from batches_of(pq.ParquetFile(path), PARQUET_ROWS)
     except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
         reason = "a whole number has more than 64 bits" if isinstance(error, OverflowError) else str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
@@ -315,7 +318,7 @@ _FLOATS = (
 )
 _LISTS = ("top_tokens", "top_logprobs")
 _COLUMNS = frozenset((*_INTEGERS, *_FLOATS, *_LISTS, "logprob", "token", "kind", "document"))
-_LARGEST = 1 << 40  # of an integer: sums of them fit 64 bits
+_LARGEST = 1 << 52  # of an integer
 _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 
 

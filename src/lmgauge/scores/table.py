@@ -145,12 +145,10 @@ class ScoreBatch:
             reach[scored] = np.maximum.reduceat(self.ends, (np.cumsum(self.segment_events) - self.segment_events)[scored])
         return reach
 
-    def scored_bytes(self) -> NDArray[np.int64] | None:
-        """Return the bytes of each segment that its spans cover, int64 [s]; None if spans tile the segments."""
-        if not len(self.begins):
-            return None
+    def scored_bytes(self) -> NDArray[np.int64]:
+        """Return the bytes of each segment that its spans cover, int64 [s]."""
         owner = np.repeat(np.arange(len(self.segments)), self.segment_events)
-        return np.bincount(owner, self.ends - self.begins, len(self.segments)).astype(np.int64)
+        return np.bincount(owner, self.ends - self.starts(), len(self.segments)).astype(np.int64)
 
     def of_segments(self, begin: int, end: int) -> ScoreBatch:
         """Return the rows of some segments, as views of this batch.

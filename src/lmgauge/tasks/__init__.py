@@ -7,6 +7,8 @@
     >>> lmgauge.tasks.wer(hypotheses=["This test"], references=["This is a test"]).score
     0.5
 
+BLEU, chrF and TER are percent, as in sacreBLEU; WER, CER and their like are ratios, as in jiwer: 0.5 is 50 %.
+
 Hypotheses and references are named, as exchanged they would give a plausible wrong number. Several systems are scored on the
 same segments, with intervals and a test of each against the first:
 

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import UnitSums, document_sums
-from lmgauge.numerics.resampling import DEFAULT_RESAMPLES, Estimate, bootstrap_sums, percentile_interval
+from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN
+from lmgauge.numerics.resampling import Estimate
 from lmgauge.tasks.blank_segments import Blanks
-from lmgauge.tasks.draws import leave_out
+from lmgauge.tasks.draws import IndependentRows, Plan, draw
 from lmgauge.tasks.metrics.fixed_point import SCALE, with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, TaskScore
 from lmgauge.tasks.scoring import block_of_strings, block_statistics, document_codes
+from lmgauge.tasks.settings import ComparisonSettings
+from lmgauge.text.labels import BY_NAMES
 from lmgauge.version import __version__
 
 
@@ -26,7 +28,7 @@ class Accumulator:
     """A metric's statistics of segments that come in parts, in one process or many.
 
     The score depends on which segments there are, and not on how they were parted or in which order parts were merged. The
-    interval of a given seed depends also on the order of the segments, unless they name their documents; `merge` appends.
+    interval depends also on the order of the segments, unless they name their documents; `merge` appends.
 
     >>> from lmgauge.tasks import WER
     >>> whole, part = Accumulator(WER()), Accumulator(WER())
@@ -157,32 +159,28 @@ class Accumulator:
             self._parts = [np.concatenate([none, *self._parts])]
         return self._parts[0]
 
-    def interval(self, resamples: int = DEFAULT_RESAMPLES, seed: int = DEFAULT_SEED) -> Estimate:
-        """Return how sure the score is: 95 % interval and half its width, and the mean over resamples of the segments.
-
-        Where two documents or more are known, nothing is drawn: each is left out once, and there is no mean of resamples.
+    def interval(self, settings: ComparisonSettings | None = None) -> Estimate:
+        """Return how sure the score is: the 95 % interval and half its width, as `score_systems` gives them.
 
         Args:
-            resamples: of the bootstrap, at least 40.
-            seed: of the draws.
+            settings: the test whose interval it is; None: the defaults of `ComparisonSettings`.
 
         Raises:
-            InputError: fewer than two segments, or nothing but blank ones.
-            UsageError: statistics were not kept, too few resamples, or a seed below 0.
+            InputError: there are too few segments, or nothing but blank ones.
+            UsageError: statistics were not kept, or as `score_systems`.
         """
         self.blanks.check(self.metric)
         rows = self._rows()
-        if len(rows) < 2:
-            raise InputError("an interval needs two segments at least, as segments are what is drawn")
-        if self._documents is not None:
-            sums = document_sums([rows], document_codes(self._documents, len(rows)))
-            ((of_documents, _),) = leave_out(self._exact, sums, len(rows))
-            if of_documents is not None:
-                return of_documents
         units = UnitSums(rows.shape[1])
         units.add(rows)
-        (drawn,) = bootstrap_sums([units.rows()], resamples, seed)
-        return percentile_interval(self._exact.scores(drawn), seed, len(units.rows()))
+        by = UNKNOWN if self._documents is None else BY_NAMES
+        independent = IndependentRows([units.rows()], len(rows), units.segments_per_unit, by)
+        if self._documents is not None:
+            independent = independent.with_documents(document_sums([rows], document_codes(self._documents, len(rows))))
+        (found,) = draw(self._exact, [self.metric.name], Plan(independent, settings or ComparisonSettings()))
+        if found.interval is None:
+            raise InputError(f"{len(rows):,} segments are too few: an interval needs {FEWEST_UNITS} that have a reference")
+        return found.interval
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON, to be taken up by `from_dict` in another process or machine."""

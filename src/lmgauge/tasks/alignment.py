@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
+from lmgauge.places import refuse_file_names
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
 from lmgauge.tasks.blocks import ParallelSegments
@@ -182,6 +183,7 @@ def align(reference: str, hypothesis: str, unit: Unit = "word") -> Alignment:
     HYP:  shoe order one ****
     EVAL: I    S         D
     """
+    refuse_file_names([reference, hypothesis], "lmgauge.tasks.align_files(...)")
     references, hypotheses = Texts.of_strings([reference], "reference"), Texts.of_strings([hypothesis], "hypothesis")
     return next(align_all(references, hypotheses, unit))
 

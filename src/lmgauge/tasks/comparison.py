@@ -12,7 +12,7 @@ from lmgauge.errors import UsageError
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.result_list import ResultList
-from lmgauge.tasks.draws import SIGNIFICANT, Drawn, IndependentRows, Plan, doubts, draw
+from lmgauge.tasks.draws import SIGNIFICANT, Drawn, IndependentRows, Plan, doubts, draw, widest
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.settings import ComparisonSettings
 
@@ -29,12 +29,11 @@ class SystemResult:
     Attributes:
         system: its name.
         score: the number and its parts.
-        mean: of the scores over resamples; None where documents are known, whose interval has none.
-        interval: of 95 %: by the bootstrap over segments or, where documents are known, by leaving out one at a time; None
-            where nothing was drawn.
-        half_width: half its width, what sacreBLEU prints after ±.
+        mean: of the scores over the resamples of sacreBLEU's tests; None without them.
+        interval: of 95 %, by the test that was asked for; None where there was none, or fewer than six units.
+        half_width: half its width before it ends at the bounds of the score, what sacreBLEU prints after ±.
         difference: score minus the score of the first system; None for the first one itself.
-        difference_interval: of 95 %, in the same way.
+        difference_interval: of 95 %, in the same way; None also where systems differ in fewer than six units.
         p_value: of the test that was asked for, against the first system.
         p_value_holm: adjusted for all systems that are compared with the first (Holm 1979).
         groups: the score of each group of segments.
@@ -95,16 +94,16 @@ class Systems(ResultList[SystemResult]):
         items: a result a system; differences and p-values are against the first.
         metric: its name.
         signature: all choices that move the numbers.
-        test: "bootstrap", "randomization", or None if nothing was drawn.
-        resamples: of the bootstrap; None if there was none.
-        trials: of the randomization; None with another test.
-        exact: whether these are all there are; nothing is drawn then.
+        test: "student", "sacrebleu", "sacrebleu-bootstrap", or None if there was none.
+        resamples: of sacreBLEU's bootstrap; None with another test.
+        trials: of sacreBLEU's randomization; None with another test.
         seed: of all draws; None if nothing was drawn.
         segments: how many were scored.
-        unit: what intervals and tests take as independent, "segments" or "documents"; None if there are none.
+        unit: what intervals and tests take as independent, "documents" or "segments"; "unknown" if documents are not known
+            or fewer than six; None if there are no intervals.
         units: how many of them there are.
         independence: the same in words, without a full stop.
-        segments_per_draw: how many neighbors were drawn as one; 1 but for very long texts.
+        segments_per_draw: how many neighbors were taken as one; 1 but for very long texts.
         higher_is_better: whether a higher score is the better one.
         percent: whether scores are ratios that people read as per cent.
         notes: what a reader must know to read the numbers.
@@ -115,7 +114,7 @@ class Systems(ResultList[SystemResult]):
         >>> references = ["the dog barks", "it is raining"]
         >>> systems = lmgauge.tasks.score_systems(lmgauge.tasks.WER(), hypotheses=outputs, references=references)
         >>> systems.best.system, round(systems[1].difference, 3), systems.unit
-        ('b', -0.167, 'segments')
+        ('b', -0.167, None)
     """
 
     metric: str
@@ -129,7 +128,6 @@ class Systems(ResultList[SystemResult]):
     higher_is_better: bool
     percent: bool
     notes: tuple[str, ...] = ()
-    exact: bool = False
     unit: str | None = None
     units: int | None = None
     independence: str = ""
@@ -141,7 +139,7 @@ class Systems(ResultList[SystemResult]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, full precision; a dict a system under "systems"."""
-        names = ("metric", "signature", "test", "resamples", "trials", "exact", "seed", "segments", "segments_per_draw")
+        names = ("metric", "signature", "test", "resamples", "trials", "seed", "segments", "segments_per_draw")
         return {
             **{name: getattr(self, name) for name in (*names, "unit", "units", "independence")},
             "best": self.best.system,
@@ -168,12 +166,11 @@ def compare_systems(
     notes: Sequence[str] = (),
     settings: ComparisonSettings | None = None,
 ) -> Systems:
-    """Score systems, draw intervals, and test each against the first.
+    """Score systems, with intervals, and test each against the first.
 
-    Intervals are the bootstrap's with both tests, from one set of draws for all systems. (sacreBLEU gives the first
-    system other draws than the rest where it is asked for intervals beside the randomization test.) Where rows are
-    documents, intervals come from leaving out one at a time, and the randomization of 16 or fewer counts all swaps. Of one
-    system, or of one segment, nothing is tested.
+    With sacreBLEU's tests the intervals of both are the bootstrap's, from one set of draws for all systems. (sacreBLEU gives
+    the first system other draws than the rest where it is asked for intervals beside the randomization test.) Of one system,
+    or of fewer than six units, nothing is tested.
 
     Args:
         metric: that gave the statistics.
@@ -191,8 +188,9 @@ def compare_systems(
     test = plan.settings.test
     _check_names(names, len(rows.statistics))
     totals = [part.sum(axis=0, dtype=np.int64) for part in rows.statistics]
-    scores = [metric.score(total, references, plan.choices()) for total in totals]
     drawn = draw(metric, names, plan)
+    lead = widest(drawn)
+    scores = [metric.score(total, references, plan.choices(lead)) for total in totals]
     p_values = holm([of_system.p_value for of_system in drawn])
     doubtful = [note for name, one, p in zip(names, drawn, p_values, strict=True) for note in doubts(name, one, p, test)]
     items = (
@@ -206,16 +204,15 @@ def compare_systems(
         test=test,
         resamples=plan.resamples,
         trials=plan.trials,
-        exact=plan.exact,
         seed=plan.drawn_seed,
         segments=rows.count,
         segments_per_draw=rows.segments_per_row,
-        unit=None if plan.units is None else plan.units.unit,
-        units=None if plan.units is None else plan.units.units,
-        independence=plan.independence(),
+        unit=None if lead is None else lead.unit,
+        units=None if lead is None else lead.units,
+        independence=plan.independence(lead),
         higher_is_better=metric.higher_is_better,
         percent=metric.percent,
-        notes=tuple(dict.fromkeys([*notes, *drawn[0].notes, *plan.caveats(), *doubtful])),
+        notes=tuple(dict.fromkeys([*notes, *drawn[0].notes, *plan.caveats(lead), *doubtful])),
     )
 
 

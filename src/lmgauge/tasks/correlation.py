@@ -11,6 +11,7 @@ import numpy as np
 
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
+from lmgauge.figures import FIGURES
 from lmgauge.numerics.correlation import (
     average_ranks,
     kendall_interval,
@@ -20,6 +21,7 @@ from lmgauge.numerics.correlation import (
     spearman_interval,
     spearman_rho,
 )
+from lmgauge.numerics.lower_bound import LowerBound, marked
 from lmgauge.readable import first_few
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PERMUTATIONS = 100_000
+_BOUNDED = tuple(figure.name for figure in FIGURES if figure.bounded)
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,6 +202,10 @@ def _check(systems: Sequence[str], x: Sequence[float], y: Sequence[float], x_nam
             raise InputError(f"system {name!r} occurs twice; give each system one {x_name} and one {y_name}")
         seen.add(name)
         for what, value in ((x_name, first), (y_name, second)):
+            if isinstance(value, LowerBound):
+                raise InputError(
+                    f"{what} of system {name!r} is {value}, a lower bound, which has no rank; correlate perplexities"
+                )
             if math.isnan(value):
                 raise InputError(f"{what} of system {name!r} is NaN: leave the system out, or fix the program that wrote it")
         if log_x and first <= 0:
@@ -271,7 +278,8 @@ def _column(rows: Sequence[Mapping[str, Any]], system: str, column: str, table: 
         if name in numbers:
             raise InputError(f"{of}row {i}: system {name!r} occurs a second time")
         try:
-            numbers[name] = math.nan if isinstance(value, bool) else float(value)
+            bound = column in _BOUNDED and row.get("bits_per_byte_is_bound") is True
+            numbers[name] = math.nan if isinstance(value, bool) else marked(float(value), bound=bound)
         except (TypeError, ValueError):
             numbers[name] = math.nan
         if math.isnan(numbers[name]):

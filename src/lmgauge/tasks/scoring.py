@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import CodedSums, UnitSums, in_one_order
+from lmgauge.places import refuse_file_names
 from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Systems, compare_systems
@@ -19,7 +20,7 @@ from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric
 from lmgauge.tasks.segment_examples import SegmentChooser
 from lmgauge.tasks.settings import ComparisonSettings
-from lmgauge.tasks.texts import Integers, References, Texts
+from lmgauge.tasks.texts import TAKES_FILES, Integers, References, Texts
 from lmgauge.text.labels import Names
 
 
@@ -63,7 +64,8 @@ def check_sources(metric: TaskMetric, present: bool) -> None:
 
 
 GivenReferences = Sequence[str | Sequence[str | None]]
-"""For each segment a string, or a list of strings; None in a list is absent."""
+"""For each segment a string, or a list of strings; None in a list is absent. Where there are as many lists as texts in each,
+they must be tuples: lists could as well be sacreBLEU's, which has one for each reference translation."""
 
 
 def block_of_strings(
@@ -83,7 +85,8 @@ def block_of_strings(
         documents: the name of the document of each segment.
 
     Raises:
-        UsageError: something is not a string or list of strings, or sources are missing or not needed.
+        UsageError: something is not a string or list of strings, sources are missing or not needed, or lists of references
+            may be those of segments or whole translations.
         InputError: the lengths differ, a segment has no reference, or a text holds NUL.
 
     >>> from lmgauge.tasks import WER
@@ -95,6 +98,7 @@ def block_of_strings(
     for name, lines in hypotheses.items():
         outputs.append(Texts.of_strings(lines, "hypothesis" if len(hypotheses) == 1 else f"{name}: hypothesis"))
         check_lengths(len(outputs[-1]), len(against))
+    refuse_file_names([text for texts in (against.texts, *outputs) for text in texts.part(0, 1).strings()], TAKES_FILES)
     originals = None if sources is None else Texts.of_strings(sources, "source")
     if originals is not None and len(originals) != len(against):
         raise InputError(f"{len(originals):,} sources for {len(against):,} segments: give one for each")

@@ -95,7 +95,8 @@ class Reading(ReadingOptions):
             the name of a document on each line; None: each of several text files in folders, otherwise unknown.
         unit: "line", or "document": a whole file is one segment.
         format: one of `lmgauge.choices.FORMATS` for all files; None: by their names. For error rates also "kaldi", "trn" and
-            "stm" (outputs are ctm then): utterances are matched by ids or by time, and have "speaker" to group by.
+            "stm" (outputs are ctm then): utterances are matched by ids or by time, and have "speaker" to group by; None
+            also recognizes the first two by ids that are the same in all files.
         errors: "fail" or "replace" what is not valid text.
         block_bytes, lists: as `lmgauge.ReadingOptions` has them.
         keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
@@ -130,23 +131,24 @@ class ComparisonSettings:
     """How systems are compared with the first one.
 
     Attributes:
-        test: "randomization" (paired approximate randomization), "bootstrap" (paired), or None to draw nothing at all: no
-            intervals, no p-values.
-        resamples: of the test; None: 1,000 resamples of the bootstrap (40 at least), 10,000 trials of the randomization.
-            Beside the latter, intervals are of 1,000 resamples.
-        seed: same seed, same draws, which are sacreBLEU's.
+        test: "student" (Student's t over what is independent, as for perplexity), "sacrebleu" (its paired approximate
+            randomization and the bootstrap's intervals, to its digits, over segments), "sacrebleu-bootstrap" (its paired
+            bootstrap, which is lenient), or None: no intervals, no p-values.
+        resamples: of sacreBLEU's tests; None: 10,000 trials of the randomization, whose intervals are of 1,000 resamples, or
+            1,000 resamples of the bootstrap (40 at least).
+        seed: of sacreBLEU's tests; same seed, same draws, which are sacreBLEU's.
         threads: how many to use, all cores if None; no number depends on it.
 
     Example:
         >>> from lmgauge.tasks import WER, score_systems
         >>> outputs = {"a": ["a dog barks", "it rains"], "b": ["the dog barks", "it rains"]}
-        >>> settings = ComparisonSettings(test="bootstrap", resamples=500, seed=1)
+        >>> settings = ComparisonSettings(test="sacrebleu-bootstrap", resamples=500, seed=1)
         >>> systems = score_systems(WER(), hypotheses=outputs, references=["the dog barks", "it rains"], settings=settings)
         >>> systems.test, systems.resamples, systems.seed
-        ('bootstrap', 500, 1)
+        ('sacrebleu-bootstrap', 500, 1)
     """
 
-    test: SignificanceTest | None = "randomization"
+    test: SignificanceTest | None = "student"
     resamples: int | None = None
     seed: int = DEFAULT_SEED
     threads: int | None = None
@@ -155,11 +157,13 @@ class ComparisonSettings:
         """Check the test.
 
         Raises:
-            UsageError: it is unknown.
+            UsageError: it is unknown, or draws nothing and resamples are given.
         """
         if self.test is not None and self.test not in SIGNIFICANCE_TESTS:
             known = ", ".join(SIGNIFICANCE_TESTS)
-            raise UsageError(f"test {self.test!r} is not known; choose from {known}, or None to draw nothing")
+            raise UsageError(f"test {self.test!r} is not known; choose from {known}, or None for no test")
+        if self.resamples is not None and self.test in (None, "student"):
+            raise UsageError("only sacreBLEU's tests draw resamples: leave them out, or choose the test sacrebleu")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.places import refuse_file_names
 from lmgauge.text.segments import Segments
 
+TAKES_FILES = "lmgauge.tasks.score_files(metric, hypotheses=..., references=...)"
 Integers = NDArray[np.int64]
 
 # Texts made one string at a time: enough for the cost of a call not to matter, few enough for the copies not to.
@@ -148,6 +150,7 @@ class Texts:
 
 def _check_list(values: object, what: str) -> None:
     if isinstance(values, (str, bytes)):
+        refuse_file_names(values, TAKES_FILES)
         raise UsageError(f"one string was given where a list with a {what} for each segment belongs: put it in a list")
     if not isinstance(values, Iterable) or isinstance(values, (Mapping, Set)):
         raise UsageError(f"a list with a {what} for each segment is needed, not {type(values).__name__}")
@@ -192,7 +195,8 @@ class References:
             references: of each segment.
 
         Raises:
-            UsageError: something is not a string or a list of strings.
+            UsageError: something is not a string or a list of strings, or there are as many lists as texts in each, which
+                may be sacreBLEU's, one for each translation. Tuples are those of segments.
             InputError: a segment has no reference, or a text holds NUL.
 
         >>> References.of_lists(["a", ["b", None, "c"]]).offsets.tolist()
@@ -201,7 +205,14 @@ class References:
         _check_list(references, "reference (or a list of them)")
         flat: list[str] = []
         offsets = [0]
-        for i, one in enumerate(references):
+        given = list(references)
+        if len(given) > 1 and all(isinstance(one, (list, np.ndarray)) and len(one) == len(given) for one in given):
+            raise UsageError(
+                f"{len(given)} lists of {len(given)} references: what is each? All references of one segment: write "
+                "references=[tuple(texts) for texts in references]. One reference for every segment, as in sacreBLEU: write "
+                "references=list(zip(*references))"
+            )
+        for i, one in enumerate(given):
             several = [one] if isinstance(one, str) else [text for text in _listed(one, i) if text is not None]
             if not several:
                 raise InputError(f"segment {i + 1} has no reference; give at least one (it may be an empty string)")

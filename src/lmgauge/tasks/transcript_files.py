@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lmgauge.choices import TRANSCRIPT_FORMATS
+from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.alternatives import Lattice
 from lmgauge.tasks.blocks import Block
 from lmgauge.tasks.metrics.error_rates import EditRate
+from lmgauge.tasks.nbest.lines import by_id
+from lmgauge.tasks.nbest.references import speakers_of
 from lmgauge.tasks.parallel import Path, paths_of
 from lmgauge.tasks.records import check_once, merged, places, whole
 from lmgauge.tasks.settings import Reading
@@ -22,6 +24,7 @@ from lmgauge.tasks.transcripts import (
     format_of,
     is_ctm,
     lines_of,
+    marks_notes,
     read_ctm,
     read_kaldi,
     read_stm,
@@ -52,7 +55,12 @@ class TranscriptFiles:
     """References and hypotheses of one or more systems in files of speech tools; attributes as in `ParallelSegments`."""
 
     def __init__(
-        self, metric: EditRate, references: Path | Iterable[Path], hypotheses: Path | Iterable[Path], reading: Reading
+        self,
+        metric: EditRate,
+        references: Path | Iterable[Path],
+        hypotheses: Path | Iterable[Path],
+        reading: Reading,
+        formats: Mapping[str, TranscriptFormat | None],
     ) -> None:
         """Look for the files; they are read when it is iterated over.
 
@@ -61,12 +69,13 @@ class TranscriptFiles:
             references: a file, or several that each hold one more reference for every segment.
             hypotheses: a file for each system.
             reading: how to read them.
+            formats: of each file, as `formats_of` returns them.
 
         Raises:
             InputError: a file is missing.
             UsageError: there are folders among the files, or options that do not fit them.
         """
-        self._metric, self._reading = metric, reading
+        self._metric, self._reading, self._formats = metric, reading, formats
         self._references, listed = paths_of(references), paths_of(hypotheses)
         folder = next((path for path in (*self._references, *listed) if os.path.isdir(path)), None)
         if folder is not None:
@@ -98,10 +107,10 @@ class TranscriptFiles:
         self.notes.clear()
         self.group_names.clear()
         segments: list[Segment] = []
-        if format_of(self._references[0], self._reading.format) == "stm" and not is_ctm(self._references[0], False):
+        if self._formats[self._references[0]] == "stm" and not is_ctm(self._references[0], False):
             read = list(read_stm(self._lines(self._references[0])))
             segments = sorted(read, key=lambda one: (one.channel, one.begin))
-            first = _Transcript(self._references[0], tuple(one.utterance for one in read if not one.is_ignored))
+            first = self._transcript(self._references[0], (one.utterance for one in read if not one.is_ignored))
             ignored = sum(one.is_ignored for one in read)
             if ignored:
                 self.notes.append(f"{first.name}: {_segments(ignored)} not scored, nor what was recognized in that time")
@@ -109,7 +118,6 @@ class TranscriptFiles:
             first = self._read(self._references[0])
         if not first.utterances:
             raise InputError(f"{first.name}: the file holds no utterance")
-        check_once([one.id for one in first.utterances], first.name)
         references = [first, *(_in_order(first, self._read(path)) for path in self._references[1:])]
         hypotheses = [self._hypothesis(path, first, segments) for path in self._hypotheses]
         groups = self._labels(first, self._reading.group, "--group")
@@ -125,20 +133,41 @@ class TranscriptFiles:
 
     def _read(self, path: str) -> _Transcript:
         """Return a file whose utterances have ids."""
-        known = format_of(path, self._reading.format)
-        if known == "kaldi" and self._reading.format is None:
+        known, by_name = self._formats[path], format_of(path, self._reading.format)
+        if by_name is None and known is not None:
+            where = "Kaldi's text, whose lines begin" if known == "kaldi" else "sclite's trn, whose lines end"
+            self.notes.append(f"{path}: read as {where} with ids, as the same ids are in all files (else --format text)")
+        elif known == "kaldi" and self._reading.format is None:
             self.notes.append(
-                f"{path}: read as Kaldi's text by its name: the first word of each line is its id (else --format)"
+                f"{path}: read as Kaldi's text by its name: the first word of each line is its id (else --format text)"
             )
+        utterances: Iterable[Utterance]
         if known in ("kaldi", "trn"):
-            utterances = tuple((read_kaldi if known == "kaldi" else read_trn)(self._lines(path)))
+            utterances = (read_kaldi if known == "kaldi" else read_trn)(self._lines(path))
         elif known == "stm" and not is_ctm(path):
-            utterances = tuple(one.utterance for one in read_stm(self._lines(path)) if not one.is_ignored)
+            utterances = (one.utterance for one in read_stm(self._lines(path)) if not one.is_ignored)
         elif known == "stm":
             raise UsageError(f"{path}: the words of a ctm file have times and no segments: give an stm file as reference")
         else:
             utterances = self._records(path)
-        return _Transcript(path, utterances)
+        return self._transcript(path, utterances)
+
+    def _transcript(self, path: str, utterances: Iterable[Utterance]) -> _Transcript:
+        """Return a file that was read, each id once; note what of its words is not scored.
+
+        Raises:
+            InputError: an id occurs twice.
+        """
+        read = tuple(utterances)
+        try:
+            check_once([one.id for one in read], path)
+        except InputError as error:
+            if self._reading.format is None:
+                raise
+            hint = f"--format {self._reading.format} is for all files; without it, each is read by its name and its ids"
+            raise InputError(f"{error}; {hint}") from error
+        self.notes.extend(marks_notes(path, read))
+        return _Transcript(path, read)
 
     def _records(self, path: str) -> tuple[Utterance, ...]:
         """Return the records of another format, which have their ids in a field."""
@@ -154,8 +183,7 @@ class TranscriptFiles:
         return tuple(Utterance(name, text, None, {}) for name, text in zip(ids, texts, strict=True))
 
     def _hypothesis(self, path: str, first: _Transcript, segments: Sequence[Segment]) -> _Transcript:
-        known = format_of(path, self._reading.format)
-        if known == "stm" and is_ctm(path):
+        if self._formats[path] == "stm" and is_ctm(path):
             if not segments:
                 raise UsageError(f"{path}: the words of a ctm file are placed by time: give an stm file as reference")
             return self._placed(path, first, segments)
@@ -175,7 +203,7 @@ class TranscriptFiles:
         for missing in sorted(known - words.keys()):
             self.notes.append(f"{path}: has no word of recording {missing[0]}, channel {missing[1]}: all count as deleted")
         spoken = placed(segments, words)
-        return _Transcript(path, tuple(spoken[one.id] for one in first.utterances))
+        return self._transcript(path, (spoken[one.id] for one in first.utterances))
 
     def _block(self, references: Sequence[_Transcript], hypotheses: Sequence[_Transcript]) -> Block:
         """Return all segments; where there are alternatives, each system with the readings that are nearest."""
@@ -214,16 +242,17 @@ class TranscriptFiles:
 
     def _named(self, first: _Transcript, path: str) -> list[str]:
         """Return what a file says of each segment: a name on each line, or an id and a name, as in Kaldi's utt2spk."""
-        lines = [line.split() for line, _ in self._lines(path)]
-        by_id = {line[0]: line[1] for line in lines if len(line) == 2}
-        if all(one.id in by_id for one in first.utterances):
-            return [by_id[one.id] for one in first.utterances]
+        lines = [" ".join(line.split()) for line, _ in self._lines(path)]
+        ids, parts = [one.id for one in first.utterances], [line.partition(" ") for line in lines]
+        if {*ids} <= {key for key, _, _ in parts}:
+            known = by_id(((i, key, name) for i, (key, _, name) in enumerate(parts, 1) if key), path)
+            return speakers_of(ids, {key: name for key, (_, name) in known.items()})
         if len(lines) != len(first.utterances):
             raise InputError(
                 f"{path}: {len(lines):,} lines for the {len(first.utterances):,} segments of {first.name}: give a name for "
                 "each, in its order, or each id with its name"
             )
-        return [" ".join(line) for line in lines]
+        return lines
 
 
 def placed(segments: Sequence[Segment], words: Mapping[tuple[str, str], Sequence[Word]]) -> dict[str, Utterance]:
@@ -250,7 +279,8 @@ def placed(segments: Sequence[Segment], words: Mapping[tuple[str, str], Sequence
         tokens = [token for word in part for token in word.tokens]
         lattice = Lattice.of_tokens(tokens, part[0].place if part else name)
         plain = all(len(arcs) == 1 for arcs in lattice.arcs[1:])
-        spoken[name] = Utterance(name, " ".join(lattice.first_reading()), None if plain else lattice, {})
+        marked = tuple(mark for word in part for mark in word.marked)
+        spoken[name] = Utterance(name, " ".join(lattice.first_reading()), None if plain else lattice, {}, marked)
     return spoken
 
 
@@ -335,17 +365,3 @@ def _names(labels: list[str]) -> list[str]:
     """Return the names of systems without the endings of the formats, if these are told apart so."""
     short = [label.removesuffix(".trn").removesuffix(".ctm").removesuffix(".stm") for label in labels]
     return short if len({*short}) == len(labels) else labels
-
-
-def are_transcripts(references: Path | Iterable[Path], hypotheses: Path | Iterable[Path], reading: Reading) -> bool:
-    """Return whether one of the files is in a format of speech tools, by the option or by its name.
-
-    Args:
-        references: of segments.
-        hypotheses: of systems.
-        reading: the options.
-
-    >>> are_transcripts("ref.txt", ["hyp.trn"], Reading()), are_transcripts("ref.txt", ["hyp.txt"], Reading())
-    (True, False)
-    """
-    return any(format_of(path, reading.format) for path in (*paths_of(references), *paths_of(hypotheses)))

@@ -1,7 +1,7 @@
 """Transcripts as speech tools write them: Kaldi's `text`, and NIST's trn, stm and ctm (the formats of sclite).
 
 kaldi   utt-1 the cat sat                       an id, then words
-trn     the { cat / cats } sat (utt-1)          words, then an id in round brackets; alternatives; ;; comments
+trn     the { cat / cats } sat; (utt-1)         words, then an id in round brackets; alternatives; word;tag; ;; comments
 stm     rec-1 A anna 0.00 4.20 <O,F> the cat    recording, channel, speaker, begin, end, label (may be missing), words
 ctm     rec-1 A 0.35 0.20 the 0.98              recording, channel, begin, duration, word, confidence (may be missing)
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, UsageError
+from lmgauge.readable import first_few
 from lmgauge.tasks.alternatives import Lattice, Mark, Token
 from lmgauge.text.documents import Corpus
 from lmgauge.text.reading_options import ReadingOptions
@@ -29,6 +31,7 @@ _COMMENT = ";;"
 _ID_AT_END = re.compile(r"(.*)\(([^()\s]+)\)\s*", re.DOTALL)
 _BRACES = re.compile(r"[{}]|[^\s{}]+")
 _SPEAKER = re.compile(r"[^-_]+(?=[-_])")
+_TAGGED = re.compile(r"((?:[^\\;]|\\.)+);+[^;]")
 _MARKS = {mark.value: mark for mark in Mark}
 _ALT_MARKS = {"<ALT_BEGIN>": Mark.BEGIN, "<ALT>": Mark.NEXT, "<ALT_END>": Mark.END}
 
@@ -42,12 +45,14 @@ class Utterance:
         text: its words; the first of all alternatives.
         lattice: all readings, where there are alternatives.
         labels: "speaker", and of stm segments "file", "channel" and "label".
+        marked: words as the file has them of which a part is not in the text: said;tag, @.
     """
 
     id: str
     text: str
     lattice: Lattice | None
     labels: Mapping[str, str]
+    marked: tuple[str, ...] = ()
 
 
 class Segment(NamedTuple):
@@ -67,12 +72,14 @@ class Word(NamedTuple):
         middle: of its time in seconds; of alternatives the latest.
         tokens: the word, or words and marks.
         place: file and line, for messages.
+        marked: as in `Utterance`.
     """
 
     begin: float
     middle: float
     tokens: tuple[Token, ...]
     place: str
+    marked: tuple[str, ...] = ()
 
 
 def format_of(path: str, given: str | None) -> TranscriptFormat | None:
@@ -192,6 +199,7 @@ def read_ctm(lines: Iterator[tuple[str, str]]) -> Iterator[tuple[tuple[str, str]
     [0.6]
     """
     group: list[Token] = []
+    marked: list[str] = []
     times: list[tuple[float, float]] = []
     opened = ""
     for line, place in lines:
@@ -208,14 +216,63 @@ def read_ctm(lines: Iterator[tuple[str, str]]) -> Iterator[tuple[tuple[str, str]
             begin, duration = _seconds(fields[2], place), _seconds(fields[3], place)
             times.append((begin, begin + duration / 2))
         group.append(_without_tags(fields[4]) if mark is None else mark)
+        if mark is None and (_TAGGED.match(fields[4]) or (fields[4] == "@" and not opened)):
+            marked.append(fields[4])
         opened = (opened or place) if mark in (Mark.BEGIN, Mark.NEXT) else "" if mark is Mark.END else opened
         if not opened:
             if not times:
                 raise InputError(f"{place}: alternatives without a word that has times")
-            yield channel, Word(min(times)[0], max(middle for _, middle in times), tuple(group), place)
-            group, times = [], []
+            yield channel, Word(min(times)[0], max(middle for _, middle in times), tuple(group), place, tuple(marked))
+            group, marked, times = [], [], []
     if opened:
         raise InputError(f"{opened}: <ALT_BEGIN> without <ALT_END>")
+
+
+def marks_notes(name: str, utterances: Iterable[Utterance]) -> list[str]:
+    """Return a note on words of which a part is not scored, if there are any.
+
+    Args:
+        name: of the file.
+        utterances: all of it.
+
+    >>> marks_notes("ref.trn", read_trn(iter([("said;tag it (u1)", "ref.trn:1")])))[0][:54]
+    "ref.trn: 1 word has marks of sclite, such as 'said;tag"
+    """
+    marked = [word for one in utterances for word in one.marked]
+    if not marked:
+        return []
+    words = "1 word has" if len(marked) == 1 else f"{len(marked):,} words have"
+    return [
+        f"{name}: {words} marks of sclite, such as {first_few(list(dict.fromkeys(marked)), 2)}: what follows a semicolon is "
+        "a tag, and @ is nothing, so neither is scored (write \\; for a semicolon)"
+    ]
+
+
+def trn_line(utterance: str, text: str) -> str:
+    r"""Return an utterance as a line of a trn file that is read as these very words.
+
+    Args:
+        utterance: its id.
+        text: its words.
+
+    Raises:
+        UsageError: a mark of trn files is a word of the text, or the id has white space or brackets.
+
+    >>> trn_line("u1", "wait; a;b")
+    'wait; a\\;b (u1)'
+    """
+    words = text.split()
+    line = " ".join(
+        word if _without_tags(word) == word else word.replace("\\", "\\\\").replace(";", "\\;") for word in words
+    )
+    line = f"{line} ({utterance})".lstrip()
+    with suppress(InputError):
+        if [(one.id, one.text, one.lattice) for one in read_trn(iter([(line, "")]))] == [(utterance, " ".join(words), None)]:
+            return line
+    raise UsageError(
+        f"utterance {utterance!r} cannot be written as trn, where braces, @, a word in round brackets and ;; at the "
+        "beginning are marks, and ids have neither white space nor brackets: write .txt or .jsonl"
+    )
 
 
 def lines_of(path: str, options: ReadingOptions, notes: Callable[[str], None]) -> Iterator[tuple[str, str]]:
@@ -255,7 +312,9 @@ def _utterance(name: str, text: str, labels: dict[str, str], place: str) -> Utte
         return Utterance(name, text, None, labels)
     lattice = Lattice.of_tokens(_tokens(text), place)
     plain = all(len(arcs) == 1 for arcs in lattice.arcs[1:])
-    return Utterance(name, " ".join(lattice.first_reading()), None if plain else lattice, labels)
+    words, written = lattice.first_reading(), text.split()
+    marked = tuple(word for word in written if _TAGGED.match(word) or (plain and word == "@"))
+    return Utterance(name, text if words == written else " ".join(words), None if plain else lattice, labels, marked)
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -272,11 +331,9 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _without_tags(word: str) -> str:
-    r"""Return a word without what follows a semicolon; `\;` is one that belongs to the word."""
-    if ";" not in word:
-        return word
-    match = re.match(r"(?:[^\\;]|\\.)*", word)
-    return re.sub(r"\\(.)", r"\1", match[0]) if match and match[0] else word
+    r"""Return a word without its tags: a semicolon and what follows it. One at the end, or `\;`, belongs to the word."""
+    match = _TAGGED.match(word)
+    return re.sub(r"\\([\\;])", r"\1", match[1] if match else word) if ";" in word else word
 
 
 def _seconds(text: str, place: str) -> float:

@@ -1,14 +1,86 @@
-"""Notice files of speech recognition whose lines hold the ids of utterances, which would be scored as words."""
+"""Recognize files of speech tools by the ids of utterances in their lines, and notice ids that would be scored as words."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
+from lmgauge.errors import InputError
+from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.transcripts import Utterance, format_of, lines_of, read_kaldi, read_trn
+from lmgauge.text.streams import find_sources
 
 _LOOKED_AT = 1000
+_LEAST = 20
+_READERS: Mapping[TranscriptFormat, Callable[[Iterator[tuple[str, str]]], Iterator[Utterance]]] = {
+    "kaldi": read_kaldi,
+    "trn": read_trn,
+}
+_ID = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z_-])\w(?:[\w.:/-]*\w)?", re.ASCII)
+"""What is taken for an id where no other file says what ids look like: anna-1, test001, but neither 12 nor anna."""
+
+
+def formats_of(paths: Sequence[str], reading: Reading) -> dict[str, TranscriptFormat | None]:
+    """Return the format of each file: by the option, by its name, or by its ids; None for texts and records.
+
+    A text has ids if each of its lines has one of its own. Beside a file whose name says that it has ids, some of them must
+    be the same. Where no name says so, all files must have the same ids, which look like ids, and words beside them.
+
+    Args:
+        paths: of references and outputs; globs stand for several.
+        reading: an option `format`, or another field of ids, says all.
+
+    Raises:
+        InputError: a file is missing.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     files = [f"{folder}/ref.txt", f"{folder}/best.txt"]
+        ...     _ = Path(files[0]).write_text("utt-1 a dog\\nutt-2 barks")
+        ...     _ = Path(files[1]).write_text("it barks (utt-2)\\na dog (utt-1)")
+        ...     list(formats_of(files, Reading()).values())
+        ['kaldi', 'trn']
+    """
+    if not paths or any(map(os.path.isdir, paths)):
+        return {path: format_of(path, reading.format) for path in paths}
+    sources = find_sources(paths, None if reading.format in TRANSCRIPT_FORMATS else reading.format)
+    formats = {source.path: format_of(source.path, reading.format) for source in sources}
+    unnamed = [source for source in sources if formats[source.path] is None]
+    told = reading.format or reading.id or reading.reference_fields or reading.unit != "line" or "stm" in formats.values()
+    readable = not any(source.one_shot for source in sources) and all(source.format == "text" for source in unnamed)
+    if told or not unnamed or not readable:
+        return formats
+    named = [(path, form) for path, form in formats.items() if form is not None]
+    for path, form in named[:1] or [(unnamed[0].path, form) for form in _READERS]:
+        wanted = _ids(path, form, reading, by_look=not named)
+        for source in unnamed if wanted else []:
+            found = ((own, _ids(source.path, own, reading, by_look=not named)) for own in _READERS)
+            formats[source.path] = next((own for own, ids in found if ids & wanted and (named or ids == wanted)), None)
+        if all(formats.values()):
+            return formats
+    return formats if named else dict.fromkeys(formats)
+
+
+def _ids(path: str, form: TranscriptFormat, reading: Reading, by_look: bool) -> set[str]:
+    """Return the ids of a file in this format; none if it is not, or if they do not look like ids."""
+    ids: set[str] = set()
+    spoken = 0
+    with suppress(InputError):
+        for one in _READERS[form](lines_of(path, reading, lambda _: None)):
+            if one.id in ids or (by_look and not _ID.fullmatch(one.id)):
+                return set()
+            ids.add(one.id)
+            spoken += bool(one.text)
+        if not by_look or 2 * spoken >= len(ids) > 1:
+            return {name.lower() for name in ids}
+    return set()
 
 
 class _Format(NamedTuple):
@@ -24,6 +96,12 @@ def _first_word(line: str) -> str | None:
     """Return the first word if it may be an id: 1089-134686-0000, spk1_utt2."""
     word = (line.split(maxsplit=1) or [""])[0]
     return word if word.isascii() and re.search("[0-9_]", word) else None
+
+
+def _any_word(line: str) -> str | None:
+    """Return the first word if others follow."""
+    words = line.split(maxsplit=1)
+    return words[0] if len(words) > 1 else None
 
 
 def _last_in_brackets(line: str) -> str | None:
@@ -51,10 +129,12 @@ _FORMATS = (
     _Format("ctm", _times(_CTM), "begins", "stm"),
     _Format("Kaldi text", _first_word, "begins", "kaldi"),
     _Format("sclite trn", _last_in_brackets, "ends", "trn"),
+    _Format("Kaldi text", _any_word, "begins", "kaldi"),
 )
 _TIMED = 2
 """The first two have times: references in the one go with outputs in either."""
-
+_DOUBTFUL = 4
+"""The last takes any word for an id: many lines must have one of their own, and all files the same ones."""
 
 _NONE = [None for _ in _FORMATS]
 
@@ -118,10 +198,14 @@ class UtteranceIds:
             if k < _TIMED and ids:
                 with_ids = [name for file, name in outputs if file.ids_in(0) or file.ids_in(1)]
                 what = "every line has a recording, a channel and times"
+            elif k == _DOUBTFUL:
+                with_ids = [name for file, name in outputs if len(ids) >= _LEAST and ids == file.ids_in(k)]
+                what = f"every line begins with a word of its own ({min(ids, default='')}), the same ones: perhaps ids"
             else:
                 with_ids = [name for file, name in outputs if ids & file.ids_in(k)]
                 what = f"every line {known.where} with an id ({min(ids, default='')})"
             if with_ids:
                 files = " and ".join([names[0], *with_ids])
-                return f"{files}: {what}, as in {known.name}, and it is scored as words: give --format {known.option}"
+                way_out = f"take it out, or, for wer and cer, give --format {known.option}"
+                return f"{files}: {what}, as in {known.name}, and it is scored as words: {way_out}"
         return None

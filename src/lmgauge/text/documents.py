@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text.formats import TEXT_FORMATS
 from lmgauge.text.labels import BY_NAMES, DOCUMENT, FILE, GIVEN, GROUP, UNKNOWN, DocumentNumbers, Names, choose_labels
-from lmgauge.text.readers import ReadingPass, read_records, utf8
+from lmgauge.text.readers import ReadingPass, read_strings
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.streams import Source, find_sources
@@ -107,6 +107,7 @@ class Corpus:
         join: str | None = None,
         given: str | None = None,
         boundary: Boundary = "joint",
+        keep: str | Sequence[str] = (),
     ) -> Corpus:
         """Return the text of files as a corpus; the files are looked for now and read when it is iterated over.
 
@@ -134,6 +135,8 @@ class Corpus:
                 and in no denominator; None for none.
             boundary: how given text and segment are cut into tokens: "joint", as one text, where a token that begins in the
                 given text and ends in the segment is scored, or "apart", each on its own.
+            keep: field or column, or several, to carry along: rows of segments, tokens and words have them as columns, as
+                strings ("" for null).
 
         Returns:
             The corpus.
@@ -156,6 +159,7 @@ class Corpus:
             join=join,
             given=given,
             boundary=boundary,
+            keep=keep,
         )
         return cls.read(paths, options)
 
@@ -224,7 +228,7 @@ class Corpus:
         field = GIVEN if GIVEN in labels else None
 
         return cls(
-            [partial(_read_strings, texts, labels)],
+            [partial(read_strings, texts, labels)],
             ReadingOptions(errors=errors, block_bytes=block_bytes, given=field, boundary=boundary),
             documents=UNKNOWN if documents is None else BY_NAMES,
             one_shot="this iterator" if once else None,
@@ -249,7 +253,7 @@ class Corpus:
         """
         if self.boundary is not None:
             raise UsageError("text that is given before each segment cannot be kept where segments are joined into one")
-        options = replace(self._options, join=separator, document=None, id=None)
+        options = replace(self._options, join=separator, document=None, id=None, keep=())
         return Corpus(self._readers, options, one_shot=self._one_shot, sources=self.sources)
 
     def in_blocks(self, block_bytes: int) -> Corpus:
@@ -305,6 +309,11 @@ class Corpus:
         """How text that is given before each segment is cut from it; None where no text is given."""
         return None if self._options.given is None else self._options.boundary
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Names of the fields that are carried along."""
+        return tuple(self._options.keep)
+
     def without_given(self, use: str) -> Corpus:
         """Return the corpus, once it is known that no text is given before its segments.
 
@@ -344,7 +353,7 @@ class Corpus:
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by, report.boundary = numbers.source, self.boundary
         reading = ReadingPass(self._options, self._label_fields, groups, documents, report)
-        digest, seen = hashlib.sha256(), 0
+        digest, seen, ids = hashlib.sha256(), 0, [np.zeros(0, np.int64)]
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
             numbers.begin_file(self.sources[i].stored_path if self.sources else "")
@@ -366,46 +375,18 @@ class Corpus:
                 report.segments += len(segments)
                 report.bytes += segments.byte_count()
                 report.documents = numbers.count
+                if segments.ids is not None:
+                    ids.append(np.fromiter(map(hash, segments.ids), np.int64, len(segments)))
                 _update_digest(digest.update, segments)
                 yield segments
         if report.unusable and not report.segments:
             raise InputError(f"no record of the text can be used; the first: {report.first_unusable}")
+        report.repeated_ids = sum(map(len, ids)) - len(np.unique(np.concatenate(ids)))
         report.sha256 = digest.hexdigest()
         if self._sha256 not in ("", report.sha256):
             where = self.sources[0].name if len(self.sources) == 1 else "the text"
             raise InputError(f"{where}: changed while it was used, as it was read more than once; begin again")
         self._sha256 = report.sha256
-
-
-_PLURALS = {GROUP: "groups", DOCUMENT: "documents", GIVEN: "given texts"}
-
-
-def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
-    """Yield strings in batches of about `block_bytes`."""
-    batch: list[bytes] = []
-    names: dict[str, list[str]] = {label: [] for label in labels}
-    waiting = {label: iter(values) for label, values in labels.items()}
-    first, size = 1, 0
-    for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise UsageError(f"text {number} is {type(text).__name__}, not a string")
-        batch.append(utf8(text))
-        size += len(batch[-1])
-        for label, values in waiting.items():
-            name = next(values, None)
-            if name is None:
-                raise UsageError(f"there are more texts than {_PLURALS[label]}: text {number} has none")
-            if label == GIVEN and not isinstance(name, str):
-                raise UsageError(f"the given text of text {number} is {type(name).__name__}, not a string")
-            names[label].append(name)
-        if size >= reading.options.block_bytes:
-            yield from read_records(batch, range(first, number + 1), names, "<strings>", reading)
-            batch, names, first, size = [], {label: [] for label in labels}, number + 1, 0
-    if batch:
-        yield from read_records(batch, range(first, first + len(batch)), names, "<strings>", reading)
-    for label, values in waiting.items():
-        if next(values, None) is not None:
-            raise UsageError(f"there are more {_PLURALS[label]} than texts")
 
 
 def _joined(parts: Iterator[Segments], separator: bytes, report: TextReport) -> Iterator[Segments]:

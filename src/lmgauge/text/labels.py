@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lmgauge.choices import Unit
 from lmgauge.errors import UsageError
 from lmgauge.text.reading_options import ReadingOptions
-from lmgauge.text.segments import Segments, is_white_space
+from lmgauge.text.segments import KEEP, Segments, is_white_space
 from lmgauge.text.streams import Source
 
 GROUP, DOCUMENT, ID, GIVEN = "group", "document", "id", "given"
@@ -27,6 +27,7 @@ _INSTEAD = {
     DOCUMENT: f"that names documents: use {', '.join(DOCUMENT_RULES)}",
     ID: "that holds ids: a line is identified by its file and number",
     GIVEN: "that holds given text: use JSONL, TSV or Parquet",
+    KEEP: "to carry along: use JSONL, TSV or Parquet",
 }
 
 
@@ -38,8 +39,8 @@ def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[s
         sources: the files.
 
     Returns:
-        One of `DOCUMENT_RULES`, or `BY_NAMES`; and by label ("group", "document", "id", "given") the field or column, where
-        one is asked for.
+        One of `DOCUMENT_RULES`, or `BY_NAMES`; and by label ("group", "document", "id", "given", "keep:NAME") the field or
+        column, where one is asked for.
 
     Raises:
         UsageError: a field of plain text, or documents by blank lines or headings of what has no lines.
@@ -49,10 +50,11 @@ def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[s
     group = None if options.group == FILE else options.group
     asked = {GROUP: group, DOCUMENT: document, ID: options.id, GIVEN: options.given}
     fields = {label: name for label, name in asked.items() if name is not None}
+    fields |= {KEEP + name: name for name in options.keep}
     plain = next((source for source in sources if source.format == "text"), None)
     if fields and plain is not None:
         label, name = next(iter(fields.items()))
-        raise UsageError(f"{plain.name}: plain text has no field {name!r} {_INSTEAD[label]}")
+        raise UsageError(f"{plain.name}: plain text has no field {name!r} {_INSTEAD.get(label, _INSTEAD[KEEP])}")
     return rule, fields
 
 

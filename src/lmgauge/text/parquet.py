@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import find_problem
-from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, ID, Names
+from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, Names
 from lmgauge.text.parquet_files import batches_of, open_parquet, refuse_missing_rows
-from lmgauge.text.readers import MAX_LINE_BYTES, ReadingPass, gaps, read_records
-from lmgauge.text.segments import Segments
+from lmgauge.text.readers import MAX_LINE_BYTES, ReadingPass, gaps, name_one, read_records
+from lmgauge.text.segments import KEEP, Segments
 from lmgauge.text.streams import Source, file_errors
 
 if TYPE_CHECKING:
@@ -43,17 +43,18 @@ def read_parquet(source: Source, reading: ReadingPass) -> Iterator[Segments]:
 
 def _read_file(file: pq.ParquetFile, source: Source, reading: ReadingPass) -> Iterator[Segments]:
     columns = [reading.options.field, *reading.label_fields.values()]
-    for column in columns:
+    for label, column in (("field", reading.options.field), *reading.label_fields.items()):
         if column not in file.schema_arrow.names:
             names = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
-            raise InputError(f"{source.name}: no column {column!r}; the columns are {names}: name one of them")
+            raise InputError(f"{source.name}: no column {column!r}; the columns are {names}: {name_one(label)}")
         if file.schema_arrow.names.count(column) > 1:
             raise InputError(f"{source.name}: several columns are called {column!r}: give each a name of its own")
     row = 1
     for batch in batches_of(file, _rows_per_batch(file, reading), sorted(set(columns))):
         numbers = np.arange(row, row + len(batch), dtype=np.int64)
         row += len(batch)
-        batch, numbers = _without_nulls(batch, columns, numbers, source, reading)
+        needed = [name for label, name in reading.label_fields.items() if not label.startswith(KEEP)]
+        batch, numbers = _without_nulls(batch, [reading.options.field, *needed], numbers, source, reading)
         texts = _strings(batch.column(reading.options.field), reading.options.field, source)
         fields = reading.label_fields.items()
         labels = {label: _strings(batch.column(field), field, source, label) for label, field in fields}
@@ -65,7 +66,7 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: ReadingPass) -> It
 def _without_nulls(
     batch: pa.RecordBatch, columns: list[str], numbers: NDArray[np.int64], source: Source, reading: ReadingPass
 ) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
-    """Return the rows that have a value in all columns, and their numbers."""
+    """Return the rows that have a value in these columns, and their numbers."""
     import pyarrow as pa
 
     null = np.zeros(len(batch), dtype=bool)
@@ -97,15 +98,18 @@ def _rows_per_batch(file: pq.ParquetFile, reading: ReadingPass) -> int:
 def _strings(column: pa.Array, name: str, source: Source, label: str = "field") -> pa.LargeStringArray:
     """Return a column without nulls as strings; labels other than text may also be integers."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    integers = label not in ("field", GIVEN)
+    integers, kept = label not in ("field", GIVEN), label.startswith(KEEP)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if kept and (pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        column, kind = column.cast(kind).cast(pa.string()), pa.string()
     if integers and pa.types.is_integer(kind):
         column, kind = column.cast(kind).cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
         wanted = "strings or integers" if integers else f"strings: choose another with --{label}"
         raise InputError(f"{source.name}: column {name!r} holds {kind}, not {wanted}")
-    return column.cast(pa.large_string())
+    return pc.fill_null(column.cast(pa.large_string()), "")
 
 
 def _listed(labels: pa.Array, source: Source) -> list[str]:
@@ -154,8 +158,8 @@ def _segments(
         codes = _codes(labels.get(GROUP), reading.groups, source)
         groups = None if codes is None else codes.astype(np.int32)
         documents = _codes(labels.get(DOCUMENT), reading.documents, source)
-        ids = _listed(labels[ID], source) if ID in labels else None
-        yield Segments(data, offsets[:-1], offsets[1:], source.name, int(numbers[0]), gaps(numbers), groups, documents, ids)
+        own = {label: _listed(values, source) for label, values in labels.items() if label not in (GROUP, DOCUMENT)}
+        yield Segments(data, offsets[:-1], offsets[1:], source.name, int(numbers[0]), gaps(numbers), groups, documents, own)
         return
     bounds = offsets.tolist()
     records = [whole[start:end] for start, end in pairwise(bounds)]

@@ -1,4 +1,4 @@
-"""Lines, documents, JSONL and Parquet records, read block by block into segments.
+"""Lines, documents, JSONL records and strings, read block by block into segments.
 
 Each reader yields `Segments` numbered from zero within its file; `documents.Corpus` puts them in their place. The
 text that comes out does not depend on the block size.
@@ -7,19 +7,19 @@ text that comes out does not depend on the block size.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.json_text import from_json
 from lmgauge.text.cleaning import Place, clean_lines, clean_record, find_problem, strip_file_start
-from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, ID, Names
+from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, Names
 from lmgauge.text.reading_options import ReadingOptions
-from lmgauge.text.segments import Segments, TextReport
+from lmgauge.text.segments import KEEP, Segments, TextReport
 from lmgauge.text.streams import Source, read_chunks
 
 Labels = Mapping[str, Sequence[str]]
@@ -38,7 +38,8 @@ class ReadingPass:
 
     Attributes:
         options: how to read.
-        label_fields: by label ("group", "document", "id", "given") the field or column that holds it; only those asked for.
+        label_fields: by label ("group", "document", "id", "given", "keep:NAME") the field or column that holds it; only what
+            is asked for.
         groups: numbers of the groups.
         documents: numbers of the documents that have names.
         report: counts what is read and changed.
@@ -263,11 +264,13 @@ def _text_field(record: dict[str, object], reading: ReadingPass, name: str, line
 
 def _label_field(record: dict[str, object], label: str, reading: ReadingPass, name: str, line: int) -> str:
     field = reading.label_fields[label]
-    value = _field(record, field, name, line)
+    value = _field(record, field, name, line, label)
     if label == GIVEN:  # cleaned as the text itself is
         if isinstance(value, str):
             return value
         raise InputError(f"{name}:{line}: the field {field!r} of given text holds {kind_of(value)}, not a string")
+    if label.startswith(KEEP) and (value is None or isinstance(value, float)):
+        return "" if value is None else json.dumps(value)
     if not isinstance(value, (str, int)):
         raise InputError(f"{name}:{line}: the field {field!r} holds {kind_of(value)}, not a string or an integer")
     if not isinstance(value, str):
@@ -277,11 +280,20 @@ def _label_field(record: dict[str, object], label: str, reading: ReadingPass, na
     return value
 
 
-def _field(record: dict[str, object], field: str, name: str, line: int) -> object:
+def _field(record: dict[str, object], field: str, name: str, line: int, label: str = "field") -> object:
     if field not in record:
         fields = ", ".join(map(repr, list(record)[:8])) or "none"
-        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {fields}: name one of them")
+        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {fields}: {name_one(label)}")
     return record[field]
+
+
+def name_one(label: str) -> str:
+    """Return the end of a message about a field that is not there.
+
+    >>> name_one("keep:condition")
+    'name one of them (--keep)'
+    """
+    return f"name one of them (--{label.partition(':')[0]})"
 
 
 def kind_of(value: object) -> str:
@@ -301,6 +313,46 @@ def utf8(text: str) -> bytes:
     b'\xc3\xbc'
     """
     return text.encode("utf-8", "surrogatepass")
+
+
+_PLURALS = {GROUP: "groups", DOCUMENT: "documents", GIVEN: "given texts"}
+
+
+def read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
+    """Yield strings in batches of about `block_bytes`.
+
+    Args:
+        texts: the strings.
+        labels: the groups, documents and given texts, a name for each string.
+        reading: the options of the pass.
+
+    Raises:
+        UsageError: something is not a string, or there are more texts than names, or fewer.
+    """
+    batch: list[bytes] = []
+    names: dict[str, list[str]] = {label: [] for label in labels}
+    waiting = {label: iter(values) for label, values in labels.items()}
+    first, size = 1, 0
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise UsageError(f"text {number} is {type(text).__name__}, not a string")
+        batch.append(utf8(text))
+        size += len(batch[-1])
+        for label, values in waiting.items():
+            name = next(values, None)
+            if name is None:
+                raise UsageError(f"there are more texts than {_PLURALS[label]}: text {number} has none")
+            if label == GIVEN and not isinstance(name, str):
+                raise UsageError(f"the given text of text {number} is {type(name).__name__}, not a string")
+            names[label].append(name)
+        if size >= reading.options.block_bytes:
+            yield from read_records(batch, range(first, number + 1), names, "<strings>", reading)
+            batch, names, first, size = [], {label: [] for label in labels}, number + 1, 0
+    if batch:
+        yield from read_records(batch, range(first, first + len(batch)), names, "<strings>", reading)
+    for label, values in waiting.items():
+        if next(values, None) is not None:
+            raise UsageError(f"there are more {_PLURALS[label]} than texts")
 
 
 def read_records(
@@ -379,9 +431,9 @@ def pack_records(
     data = np.frombuffer(records[0] if len(records) == 1 else b"".join(records), dtype=np.uint8)
     groups = reading.groups.numbers(labels[GROUP]).astype(np.int32) if GROUP in labels else None
     documents = reading.documents.numbers(labels[DOCUMENT]) if DOCUMENT in labels else None
-    ids = list(labels[ID]) if ID in labels else None
+    others = {label: list(values) for label, values in labels.items() if label not in (GROUP, DOCUMENT, GIVEN)}
     lines = gaps(np.array(numbers, dtype=np.int64))
-    return Segments(data, ends - lengths, ends, name, numbers[0], lines, groups, documents, ids)
+    return Segments(data, ends - lengths, ends, name, numbers[0], lines, groups, documents, others)
 
 
 def gaps(numbers: NDArray[np.int64]) -> NDArray[np.int64] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,7 +13,7 @@ from lmgauge.option_numbers import check_whole
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
 """What decides which text is read: it is written into run folders, in this order."""
 _NAMES = ("group", "document", "id", "given", "join")
-_STORED_IF_CHOSEN = ("lists", "given", "boundary", "join")
+_STORED_IF_CHOSEN = ("lists", "given", "boundary", "join", "keep")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class ReadingOptions:
         keep_bom: a byte order mark at the start of a text file is text.
         join: what all segments are joined by into one; None to leave them apart.
         given: the field or column with the text that is given before each segment; None for none.
+        keep: the fields or columns to carry along into rows of segments, tokens and words: one name, or several.
         boundary: how given text and target are cut into tokens: "joint", as one text, or "apart".
 
     Example:
@@ -51,6 +53,7 @@ class ReadingOptions:
     keep_bom: bool = False
     join: str | None = None
     given: str | None = None
+    keep: str | Sequence[str] = ()
     boundary: Boundary = "joint"
 
     def __post_init__(self) -> None:
@@ -69,6 +72,9 @@ class ReadingOptions:
             if value not in known:
                 raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
         strings = {"field": self.field} | {name: getattr(self, name) for name in _NAMES if getattr(self, name) is not None}
+        kept = [self.keep] if isinstance(self.keep, str) else list(self.keep)
+        strings |= {f"keep[{i}]": name for i, name in enumerate(kept)}
+        object.__setattr__(self, "keep", tuple(dict.fromkeys(kept)))
         for name, value in strings.items():
             if not isinstance(value, str):
                 raise UsageError(f"{name} must be a string; got {type(value).__name__}")

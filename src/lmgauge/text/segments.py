@@ -7,7 +7,8 @@ array, so that a corpus of a million lines is a few hundred objects and compiled
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from lmgauge._kernels import _native
 from lmgauge.choices import Boundary
 from lmgauge.errors import UsageError
 
+KEEP = "keep:"
+"""What the label of a field that is carried along begins with."""
 UTF8_LENGTHS = np.array([1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64)
 """Bytes of a character in UTF-8, by its first byte."""
 
@@ -40,7 +43,8 @@ class Segments:
         groups: int32 [segments], index into `Corpus.group_names`; None when all belong to one group.
         documents: int64 [segments], number of the document of each segment, counted from 0 over the whole corpus by first
             appearance; None where documents are not known.
-        ids: the id that its source gave each segment; None where no field with ids is named.
+        labels: what its source says of each segment, as far as it is asked for: under "id" its id, under "keep:NAME" a field
+            that is carried along.
         terminator: 1 for lines (each is followed by a newline in `data`, also a last line that had none in its
             file), 0 for records and documents.
         first: index of the first segment in reading order over the whole corpus.
@@ -57,7 +61,7 @@ class Segments:
     line_numbers: NDArray[np.int64] | None = None
     groups: NDArray[np.int32] | None = None
     documents: NDArray[np.int64] | None = None
-    ids: list[str] | None = None
+    labels: Mapping[str, list[str]] = field(default_factory=dict)
     terminator: int = 0
     first: int = 0
     given_starts: NDArray[np.int64] | None = None
@@ -138,7 +142,7 @@ class Segments:
             line_numbers=np.array([self.line(i)], np.int64),
             groups=None if self.groups is None else self.groups[i : i + 1],
             documents=None if self.documents is None else self.documents[i : i + 1],
-            ids=None if self.ids is None else self.ids[i : i + 1],
+            labels={label: values[i : i + 1] for label, values in self.labels.items()},
             terminator=self.terminator,
             first=self.first + i,
             given_starts=None if self.given_starts is None else np.zeros(1, np.int64),
@@ -171,7 +175,7 @@ class Segments:
             line_numbers=None if self.line_numbers is None else self.line_numbers[begin:end],
             groups=None if self.groups is None else self.groups[begin:end],
             documents=None if self.documents is None else self.documents[begin:end],
-            ids=None if self.ids is None else self.ids[begin:end],
+            labels={label: values[begin:end] for label, values in self.labels.items()},
             first=self.first + begin,
             given_starts=None if self.given_starts is None else self.given_starts[begin:end] - low,
         )
@@ -207,7 +211,7 @@ class Segments:
             line_numbers=self.lines()[rows],
             groups=None if self.groups is None else self.groups[rows],
             documents=None if self.documents is None else self.documents[rows],
-            ids=None if self.ids is None else [self.ids[row] for row in rows.tolist()],
+            labels={label: [values[row] for row in rows.tolist()] for label, values in self.labels.items()},
         )
 
     def alone(self) -> Segments:
@@ -248,6 +252,20 @@ class Segments:
         texts = (self.text(i).decode() for i in np.flatnonzero(chosen).tolist())
         return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
 
+    @property
+    def ids(self) -> list[str] | None:
+        """The id that its source gave each segment; None where no field with ids is named."""
+        return self.labels.get("id")
+
+    def kept(self, rows: NDArray[np.int64]) -> dict[str, list[str]]:
+        """Return the fields that are carried along, by name: of each row that of its segment.
+
+        Args:
+            rows: int64 [rows], the segment of each, counted from 0 in this object.
+        """
+        kept = {label[len(KEEP) :]: values for label, values in self.labels.items() if label.startswith(KEEP)}
+        return {name: [values[row] for row in rows.tolist()] for name, values in kept.items()}
+
     def identifiers(self) -> list[str]:
         """Return the id of each segment, "file:line" where its source gave none."""
         return [f"{self.source}:{line}" for line in self.lines().tolist()] if self.ids is None else self.ids
@@ -275,6 +293,7 @@ class TextReport:
             (given beside strings) or "unknown".
         documents: how many there are; 0 if unknown.
         joined, joined_by: how many segments were joined into one, and by what; 0 if none were.
+        repeated_ids: records with the id of an earlier one.
         given_bytes: bytes of given text, which is shown and not scored.
         boundary: how given text is cut from the segments; None where no text is given.
     """
@@ -296,6 +315,7 @@ class TextReport:
     documents: int = 0
     joined: int = 0
     joined_by: str = ""
+    repeated_ids: int = 0
     given_bytes: int = 0
     boundary: Boundary | None = None
 
@@ -330,6 +350,9 @@ class TextReport:
             lines.append(f"{_counted(invalid, 'segment')} left out: not valid text")
         if self.unusable:
             lines.append(f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}")
+        if self.repeated_ids:
+            repeated = _counted(self.repeated_ids, "record")
+            lines.append(f"{repeated} with the id of an earlier one: in rows, segment tells texts apart, the id does not")
         if self.boundary is not None:
             lines.append(
                 f"{self.given_bytes:,} bytes of given text are shown and not scored, and in no denominator; it is cut into "

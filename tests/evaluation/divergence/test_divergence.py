@@ -258,7 +258,7 @@ def test_one_segment_has_no_interval() -> None:
     assert result.kl_ab_nats.value is not None
     assert result.kl_ab_nats.interval is None
     assert result.perplexity_ratio.interval is None
-    assert result.notes[0].startswith("one segment: no interval")
+    assert result.notes[0].startswith("fewer than 6 documents or segments")
 
 
 # -- what is told -------------------------------------------------------------------------------------------------------

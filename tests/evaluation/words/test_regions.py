@@ -65,10 +65,13 @@ def test_json_lines_and_rows(tmp_path: Path) -> None:
 
 
 def test_texts_are_named_by_their_own_ids() -> None:
-    segments = replace(block(), ids=["x", "1", "z"])
+    segments = replace(block(), labels={"id": ["x", "1", "z"]})
     assert laid(Regions.of_rows([{"text_id": "1", "text": "für"}]), segments) == [(1, "1", "für")]
     with pytest.raises(InputError, match="row 1: there is no text '2'; a text is named by its id"):
         laid(Regions.of_rows([{"text_id": "2", "text": "für"}]), segments)
+    twice = replace(block(), labels={"id": ["x", "1", "1"]})
+    with pytest.raises(InputError, match=r"regions: two texts have the id '1'; give each an id of its own"):
+        laid(Regions.of_rows([{"text_id": "1", "start": 0, "end": 3}]), twice)
     with_lines = replace(block(), source="in.txt")
     assert laid(Regions.of_rows([{"text_id": "in.txt:2", "text": "für"}]), with_lines) == [(1, "1", "für")]
 

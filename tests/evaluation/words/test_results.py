@@ -17,7 +17,7 @@ from lmgauge.evaluation.row_files import ROW_FILES
 LINES = ["the cat sat", "the dog sat", "a dog ran"]
 COLUMNS = [
     *("model", "text_id", "word_number", "word", "start", "end", "pieces", "surprisal", "surprisal_corrected"),
-    *("entropy_before", "length", "oov", "shared"),
+    *("entropy_before", "length", "oov", "shared", "segment"),
 ]
 
 

@@ -29,6 +29,15 @@ def test_every_form_says_the_same(tmp_path: Path, text: str) -> None:
     assert references_of(["u1", "u2"], tmp_path / "ref", READING) == (["a  dog", "the cat"], [])
 
 
+def test_punctuation_is_read_the_same_from_every_form_and_tags_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "ref.trn").write_text("wait; a;tag dog (u1)\n")
+    (tmp_path / "ref").write_text("u1 wait; a dog\n")
+    for name, notes in (("ref", 0), ("ref.trn", 1)):
+        texts, said = references_of(["u1"], tmp_path / name, READING)
+        assert (texts, len(said)) == (["wait; a dog"], notes)
+    assert said[0].startswith(f"{tmp_path / 'ref.trn'}: 1 word has marks of sclite, such as 'a;tag'")
+
+
 def test_an_utterance_without_words_and_references_without_lists(tmp_path: Path) -> None:
     (tmp_path / "ref").write_text("u1\nu2 a dog\nu3 b\n")
     references, notes = references_of(["u1"], tmp_path / "ref", READING)

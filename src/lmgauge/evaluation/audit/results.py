@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.choices import AUDIT_LEVELS, DEFAULT_SEED
 from lmgauge.errors import CheckFailedError, InputError, UsageError
+from lmgauge.numerics.lower_bound import marked, plain_figures
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.option_numbers import check_whole
 from lmgauge.result_list import data_frame
@@ -140,6 +141,9 @@ class Headline:
     bits_per_byte_is_bound: bool = False
     events: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits_per_byte", marked(self.bits_per_byte, bound=self.bits_per_byte_is_bound))
+
     @classmethod
     def of(cls, nats: float, events: int, size: int | None, *, bound: bool) -> Headline:
         """Return the headline of a text.
@@ -170,8 +174,7 @@ class Headline:
         large = _LONG_NUMBER <= self.perplexity < math.inf
         parts = [f"perplexity {self.perplexity:.6g}" if large else f"perplexity {self.perplexity:,.4f}"]
         if self.bits_per_byte is not None:
-            bound = ">= " if self.bits_per_byte_is_bound and math.isfinite(self.bits_per_byte) else ""
-            parts.append(f"bits per byte {bound}{self.bits_per_byte:.4f}")
+            parts.append(f"bits per byte {self.bits_per_byte:.4f}")
         return ", ".join([*parts, counted(self.events, "event")])
 
 
@@ -285,7 +288,7 @@ class Audit(Shown):
         return {
             "model": self.model,
             "passed": self.passed,
-            **asdict(self.headline),
+            **asdict(self.headline, dict_factory=plain_figures),
             "levels": {level: self.verdict(level) for level in LEVELS},
             "checks": [asdict(check) for check in self.checks],
             "settings": dict(self.settings),

@@ -198,7 +198,7 @@ def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None)
         sizes.append(block.ends - block.starts)
         places += [f"{block.source}:{line}" for line in block.lines().tolist()]
         strings += [block.text(i).decode() for i in range(len(block))]
-        ids += [] if block.ids is None else block.ids
+        ids += next(iter(block.labels.values()), [])
         codes += [] if block.groups is None else block.groups.tolist()
     lengths = np.concatenate(sizes)
     if not len(lengths):

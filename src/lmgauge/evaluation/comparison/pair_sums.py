@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +83,10 @@ class PairSums:
         chosen = self._chosen(block, tables, ranges)
         sums = [aligned.exact_sums(table, events) for table, events in zip(tables, ranges.events, strict=True)]
         sizes = by.range_sizes(block, ranges)
-        if block is None and self.unit == "byte" and self.line_end() == 0:
-            sizes[_ends_segment(ranges), 0] -= 1
+        if block is None and self.unit == "byte" and self.line_end() != 0:
+            sizes[ranges.ends_segment(), 0] += 1
         self.bytes_in_all += int(sizes[:, 0].sum())
+        ends = np.any([aligned.kinds_within(*pair, EOS_KIND) for pair in zip(tables, ranges.events, strict=True)], axis=0)
         ranges = _only(ranges, chosen)
         sums = [ExactSums(part.high[chosen], part.low[chosen], part.zeros[chosen]) for part in sums]
         columns = np.column_stack((ranges.events[1], sizes[chosen])).astype(np.float64)
@@ -97,7 +99,7 @@ class PairSums:
         cuts = self._cuts.of(block, ranges, spans=not self.by_segment)
         self.slices.add(cuts, ranges.segment, sums, unit, first=first, documents=documents)
         if block is not None:
-            self._add_examples(block, ranges, sums)
+            self._add_examples(block, ranges, sums, ends[chosen])
 
     def _ranges(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> Ranges:
         if self.by_event:
@@ -107,7 +109,9 @@ class PairSums:
         return aligned.shared_ranges(tables, silent=block is not None)
 
     def line_end(self) -> int | None:
-        """Return the bytes of a line end, 1 or 0, as a run's own count of bytes tells; None if no run has one."""
+        """Return the bytes of a line end, 1 or 0, as a run's policy or own count of bytes tells; None if neither does."""
+        if not any(run.origin.policy.counts_line_ends for run in self.runs):
+            return 0
         counts = (run.evaluation for run in self.runs if run.evaluation is not None)
         known = next(((c["bytes"], c["segments"]) for c in counts if c.get("bytes") and c.get("segments")), None)
         if known is None or known[0] - self.facts.span_bytes not in (0, known[1]):
@@ -150,24 +154,18 @@ class PairSums:
         self.per_segment.zeros.append(zeros)
         self.per_segment.sizes.append(np.column_stack([_by_segment(ranges, column, segments) for column in columns.T]))
 
-    def _add_examples(self, block: Segments, ranges: Ranges, sums: Sequence[ExactSums]) -> None:
+    def _add_examples(self, block: Segments, ranges: Ranges, sums: Sequence[ExactSums], ends: NDArray[np.bool_]) -> None:
         nats = [part.nats() for part in sums]
         finite = np.isfinite(nats[0]) & np.isfinite(nats[1])
         bits: list[Floats] = [nats_to_bits(-part) for part in nats]
         finite_bits = [np.where(finite, part, 0.0) for part in bits]
         if not self.by_segment:
-            self.tokens.add_ranges(block, ranges, finite_bits[1] - finite_bits[0], bits)
+            shown = replace(ranges, ends=ranges.ends + ends)  # what ends behind the text shows as </s>
+            self.tokens.add_ranges(block, shown, finite_bits[1] - finite_bits[0], bits)
         whole = [_by_segment(ranges, part, len(block)) for part in finite_bits]
         gains = whole[1] - whole[0]
         gains[ranges.segment[~finite]] = 0.0
         self.segments.add_segments(block, gains, whole)
-
-
-def _ends_segment(ranges: Ranges) -> NDArray[np.bool_]:
-    """Return bool [ranges], whether a range is the last of its segment."""
-    last = np.ones(len(ranges), bool)
-    last[:-1] = ranges.segment[1:] != ranges.segment[:-1]
-    return last
 
 
 def _by_segment(ranges: Ranges, values: Floats, segments: int) -> Floats:

@@ -10,6 +10,7 @@ from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval, interval_columns
+from lmgauge.numerics.lower_bound import marked, plain_figures
 from lmgauge.result_list import ResultList
 from lmgauge.shown import Shown
 
@@ -24,9 +25,9 @@ class Difference:
 
     Attributes:
         metric: `perplexity`, or `bits_per_` what it is per.
-        first, second: the figure of each; infinite where an event has probability zero.
+        first, second: the figure of each; infinite where an event has probability zero, a `LowerBound` where it is only one.
         difference: second minus first, in bits per unit (for perplexity: the ratio of the two).
-        interval: 95 %, of the difference (of the ratio); None with a single segment.
+        interval: 95 %, of the difference (of the ratio); None for fewer than six documents or segments.
     """
 
     metric: str
@@ -34,6 +35,12 @@ class Difference:
     second: float
     difference: float
     interval: Interval | None
+
+    def marked(self, bounds: tuple[bool, bool]) -> Difference:
+        """Return the same, the figures of each model marked where they are lower bounds."""
+        if self.metric == "perplexity":
+            return self
+        return replace(self, first=marked(self.first, bound=bounds[0]), second=marked(self.second, bound=bounds[1]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,8 +58,8 @@ class Comparison(Shown):
         differences: of the figures that part allows, the leading one first.
         without_zeros: the same figures over the segments where neither has an event of probability zero,
             if there are such events.
-        p_value: two-sided; by sign flips of paired documents (or segments, where each is one), or, where documents are not
-            known, by Student's t; None with a single segment, or where a figure is infinite.
+        p_value: two-sided, by Student's t of the same error as the leading interval; None for fewer than six documents or
+            segments, or where a figure is infinite.
         p_value_holm: adjusted for the number of models.
         segments: paired.
         segments_with_zeros: those where an event has probability zero.
@@ -69,15 +76,15 @@ class Comparison(Shown):
 
     Example:
         >>> import tempfile, lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"] * 2)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     models = {f"wb{n}": lmgauge.train("witten-bell", text, order=n) for n in (1, 2)}
         ...     _ = lmgauge.evaluate(models, text, output=folder)
         ...     comparison = lmgauge.compare([f"{folder}/wb1", f"{folder}/wb2"], text=text)[0]
         >>> comparison.verdict("perplexity").comparable, comparison.significant
-        (True, False)
+        (True, True)
         >>> [(one.metric, round(one.difference, 3)) for one in comparison.differences]
-        [('perplexity', 0.333), ('bits_per_byte', -0.613), ('bits_per_character', -0.613), ('bits_per_word', -2.113)]
+        [('perplexity', 0.287), ('bits_per_byte', -0.698), ('bits_per_character', -0.698), ('bits_per_word', -2.404)]
     """
 
     first: str
@@ -106,6 +113,10 @@ class Comparison(Shown):
     tokens_lost: tuple[Example, ...]
     tokens_won: tuple[Example, ...]
     notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("differences", "without_zeros"):
+            object.__setattr__(self, name, tuple(one.marked(self.lower_bounds) for one in getattr(self, name)))
 
     @property
     def significant(self) -> bool | None:
@@ -176,7 +187,7 @@ class Comparisons(ResultList[Comparison]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, full precision."""
-        plain = asdict(self)
+        plain = asdict(self, dict_factory=plain_figures)
         for item, comparison in zip(plain["items"], self.items, strict=True):
             item["significant"] = comparison.significant
         plain["comparisons"] = plain.pop("items")
@@ -186,7 +197,12 @@ class Comparisons(ResultList[Comparison]):
         """Return a row for each comparison and figure."""
         return [
             {"first": c.first, "second": c.second, "part": c.part, "p_value": c.p_value, "p_value_holm": c.p_value_holm}
-            | {"metric": d.metric, "first_value": d.first, "second_value": d.second, "difference": d.difference}
+            | {
+                "metric": d.metric,
+                "first_value": float(d.first),
+                "second_value": float(d.second),
+                "difference": d.difference,
+            }
             | interval_columns(d.interval)
             for c in self.items
             for d in c.differences

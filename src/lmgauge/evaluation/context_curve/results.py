@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.row_files import write_table
 from lmgauge.numerics.intervals import Interval, interval_columns
+from lmgauge.numerics.lower_bound import plain_figures
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
 
@@ -116,7 +117,7 @@ class ContextCurve(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, full precision; infinities stay floats."""
-        return asdict(self)
+        return asdict(self, dict_factory=plain_figures)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each length, with what it saves beside the length before, and no difference for the first."""
@@ -127,11 +128,12 @@ class ContextCurve(Shown):
                 "context": point.context,
                 "events": self.events,
                 "bytes": self.bytes,
-                **{name: value for name, value in asdict(point).items() if not name.startswith(("context", "interval"))},
+                **{name: value for name, value in plain.items() if not name.startswith(("context", "interval"))},
                 **_ends(point, ""),
                 **_difference(steps.get(point.context)),
             }
             for point in self.points
+            for plain in [asdict(point, dict_factory=plain_figures)]
         ]
 
     def to_pandas(self) -> pd.DataFrame:

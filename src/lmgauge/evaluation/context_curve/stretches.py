@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.evaluation.slicing.ranges import Floats, Ints, Ranges, exact_sums, ranges_by_event
+from lmgauge.evaluation.denominators import scored_text
+from lmgauge.evaluation.slicing.ranges import Floats, Ints, exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.slices import range_sizes
 from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.text.segments import Segments
@@ -100,20 +100,13 @@ class StretchSums:
         nats = np.column_stack([part.nats() for part in sums])[used]
         self._zeros.append(zeros)
         self._nats.append(np.where(zeros > 0, 0.0, nats))
-        sizes = np.add.reduceat(self._bytes(block, ranges), begins)
+        sizes = np.add.reduceat(range_sizes(scored_text(block, [self._policy]), ranges)[:, 0], begins)
         self._sizes.append(np.column_stack((events, sizes))[used].astype(np.float64))
         self._segments.append(owners + block.first)
         if block.documents is not None:
             self._documents.append(block.documents[owners])
         self._oov += int(np.count_nonzero(counted & (table.kind == OOV)))
         self._lossy += int(np.count_nonzero(table.lossy[np.unique(owners)])) if len(table.lossy) else 0
-
-    def _bytes(self, block: Segments, ranges: Ranges) -> Ints:
-        """Return the bytes of each event, with the line end where it is scored."""
-        sizes: NDArray[np.int64] = range_sizes(block, ranges)[:, 0].copy()
-        if self._policy.line_ends != "unscored":
-            sizes[np.diff(ranges.segment, append=-1) != 0] += block.terminator
-        return sizes
 
     def finish(self) -> Stretches:
         """Return all that was added."""

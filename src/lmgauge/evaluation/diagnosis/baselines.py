@@ -26,6 +26,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.text.segments import Segments
 from lmgauge.threads import pool, thread_count
@@ -43,11 +44,10 @@ class Baseline:
     Attributes:
         name: of it.
         what: in words.
-        bits: in all.
-        bits_per_byte: of the text.
+        bits: in all; a `LowerBound` where unseen words are not spelled, or part of the text is not predicted.
+        bits_per_byte: of the text, likewise.
         trained: it has seen the training text.
         own: it is not a baseline, but a model of the user's.
-        bound: its bits are a lower bound, as with unseen words that are not spelled.
         interval: 95 %, low and high, of the bits per byte; None where what each segment costs is not known.
         seconds: that it took to learn and to predict, or None: elapsed time of models, processor time of compressors.
     """
@@ -58,19 +58,23 @@ class Baseline:
     bits_per_byte: float
     trained: bool = False
     own: bool = False
-    bound: bool = False
     interval: tuple[float, float] | None = None
     seconds: float | None = None
 
+    @property
+    def bound(self) -> bool:
+        """True if its bits are a lower bound: then it has no place on a ladder."""
+        return isinstance(self.bits, LowerBound)
+
 
 def in_order(baselines: Iterable[Baseline]) -> tuple[Baseline, ...]:
-    """Return baselines in the order of a ladder: the fewest bits first; of equal ones by name.
+    """Return baselines in the order of a ladder: the fewest bits first, of equal ones by name; lower bounds behind them.
 
     Example:
         >>> [one.name for one in in_order([Baseline("b", "", 9.0, 3.0), Baseline("a", "", 6.0, 2.0)])]
         ['a', 'b']
     """
-    return tuple(sorted(baselines, key=lambda baseline: (baseline.bits, baseline.name)))
+    return tuple(sorted(baselines, key=lambda one: (one.bound, 0.0 if one.bound else one.bits, one.name)))
 
 
 class Baselines:

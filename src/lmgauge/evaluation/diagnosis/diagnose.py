@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED, DIAGNOSIS_SECTIONS
 from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines, in_order
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS, Calibration, calibrate
 from lmgauge.evaluation.diagnosis.costs import RankSums, TokenCosts, UnseenWords
@@ -27,7 +28,7 @@ from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.diagnosis.spelling_costs import SpellingSums
 from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_scored_line_ends
+from lmgauge.evaluation.runs import Run, about, lockstep, remembered
 from lmgauge.evaluation.slicing import slices as by
 from lmgauge.evaluation.slicing.cuts import EventCuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import ExampleHeap
@@ -199,7 +200,7 @@ class _Reading:
     def read(self) -> Iterator[ScoreBatch]:
         """Read the table and the text once, and hand the rows on."""
         for block, (table,) in lockstep([self.run.batches()], self.corpus, [self.run.name]):
-            self._add(with_scored_line_ends(block, [self.run]), table)
+            self._add(scored_text(block, [self.run.origin.policy]), table)
             yield table
 
     def _add(self, block: Segments | None, table: ScoreBatch) -> None:
@@ -207,7 +208,7 @@ class _Reading:
         if block is not None and self.baselines is not None:
             self.baselines.add(block)
         self.spans &= len(table.ends) == len(table)
-        ranges = _event_ranges(table)
+        ranges = ranges_by_event([table])
         sums = exact_sums(table, ranges.events[0])
         self.tokens.add(table)
         self.spelling.add(block if self.spans and "unseen" in self.only else None, table)
@@ -217,6 +218,16 @@ class _Reading:
             cuts = self.cuts.of(block, table, ranges, spans=self.spans)
             first = int(table.segments[0]) if len(table.segments) else 0
             documents = self._documents(block, table)
+            silent = np.flatnonzero(table.segment_events == 0)
+            if block is not None and self.spans and len(silent):
+                # Segments without rows have no event, but their line ends are bytes of their group.
+                at = np.searchsorted(ranges.segment, silent)
+                segment, events = np.insert(ranges.segment, at, silent), np.insert(ranges.events[0], at, 0)
+                name, labels, codes = next(cuts)
+                codes = np.insert(codes, at, 0 if block.groups is None else block.groups[silent])
+                group, sizes = [(name, labels, codes)], np.insert(size, at, block.terminator)
+                own = [exact_sums(table, events)]
+                self.slices.add(group, segment, own, sizes, first=first, documents=documents, events=events)
             self.slices.add(cuts, ranges.segment, [sums], size, first=first, documents=documents)
         if block is not None:
             self._add_examples(block, table, ranges)
@@ -234,8 +245,7 @@ class _Reading:
         zero = np.isinf(bits)
         finite = np.where(zero, 0.0, bits)
         if self.spans:
-            # A last event that is not `</s>` is shown without the line end that is counted to it.
-            shown = replace(ranges, ends=ranges.ends - _ends_behind(table) + (table.kind == EOS_KIND))
+            shown = replace(ranges, ends=ranges.ends + (table.kind == EOS_KIND))  # what ends behind the text shows as </s>
             if "tokens" in self.only:
                 self.worst.add_ranges(block, shown, finite, [bits])
                 self.impossible.add_ranges(block, shown, zero.astype(np.float64), [bits])
@@ -243,8 +253,7 @@ class _Reading:
                 self.unseen.add(block, table, ranges)
         if "segments" in self.only:
             whole = np.bincount(ranges.segment, finite, len(block))
-            own_bytes = table.scored_bytes()
-            size = block.ends - block.starts + block.terminator if own_bytes is None else own_bytes
+            size = segment_bytes(block, table, self.run.origin.policy)
             scored = np.where(table.segment_events > 0, whole - self.bits_per_byte * size, 0.0)
             in_all = np.bincount(ranges.segment, bits, len(block)).astype(np.float64)
             self.segments.add_segments(block, scored, [in_all])
@@ -252,10 +261,11 @@ class _Reading:
     def finish(self, calibration: Calibration | None, information: InformationCurve | None) -> Diagnosis:
         """Return the diagnosis."""
         unit = "byte" if self.corpus is not None and self.spans else "event"
-        slices = self.slices.finish(unit)
+        bound = self.evaluation.bits_per_byte_is_bound
+        slices = [cut.marked([bound]) for cut in self.slices.finish(unit)]
         return Diagnosis(
             evaluation=self.evaluation,
-            interval=self.slices.whole_interval(),
+            interval=None if bound and unit == "byte" else self.slices.whole_interval(),
             baselines=self._ladder(),
             slices=tuple(slices),
             costly_tokens=self.tokens.most(self.examples) if "tokens" in self.only else (),
@@ -316,21 +326,6 @@ def _with_stored_figures(run: Run, evaluation: Evaluation) -> Evaluation:
         known[name] = None if stored.get(name) is None else float(stored[name])  # JSON has "inf" as a string
     known |= {name: stored[name] for name in ("signature", "fingerprints") if name in stored}
     return replace(evaluation, **known, notes=[])
-
-
-def _event_ranges(table: ScoreBatch) -> Ranges:
-    """Return each row a range; the last of a segment ends one byte behind it, where the line end is."""
-    ranges = ranges_by_event([table])
-    return replace(ranges, ends=ranges.ends + _ends_behind(table)) if len(table.ends) else ranges
-
-
-def _ends_behind(table: ScoreBatch) -> Ints:
-    """Return int64 [n], 1 for the last row of each segment; 0 where a protocol leaves out tokens, and line ends."""
-    behind = np.zeros(len(table), np.int64)
-    if len(table.begins):
-        return behind
-    behind[np.cumsum(table.segment_events)[table.segment_events > 0] - 1] = 1
-    return behind
 
 
 class _LongRuns:

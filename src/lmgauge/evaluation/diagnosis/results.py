@@ -14,6 +14,7 @@ from lmgauge.evaluation.diagnosis.spelling_costs import SpellingCosts
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
+from lmgauge.numerics.lower_bound import plain_figures
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_bits
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -73,7 +74,7 @@ class Diagnosis(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, full precision; infinities stay floats."""
-        plain = asdict(self)
+        plain = asdict(self, dict_factory=plain_figures)
         plain["slices"] = [{"name": slices.name, "unit": slices.unit, "rows": slice_rows(slices)} for slices in self.slices]
         for name in ("worst_tokens", "impossible_tokens", "worst_segments"):
             for example in plain[name]:
@@ -150,7 +151,7 @@ def _plain(row: Slice, share: float | None, unit: str) -> dict[str, Any]:
         "bytes": row.size if unit == "byte" else None,
         "bits": row.bits[0],
         "share_of_bits": share,
-        "bits_per_byte": row.bits_per_unit[0] if unit == "byte" else None,
+        "bits_per_byte": None if unit != "byte" or (bits := row.bits_per_unit[0]) is None else float(bits),
         "bits_per_event": row.bits[0] / row.ranges,
         "perplexity": slice_perplexity(row),
         "zero_probability_events": row.zeros[0],

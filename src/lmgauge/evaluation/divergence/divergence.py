@@ -192,7 +192,7 @@ def with_tests(
         sums: of each candidate.
         settings: seed and threads of the tests.
     """
-    tests = candidate_tests(sums, settings.seed, settings.threads)
+    tests = candidate_tests(sums)
     named = [replace(item, tests=tuple(test for test in tests if test.second == item.b)) for item in items]
     return CandidateDivergences(tuple(named))
 
@@ -338,7 +338,7 @@ class Measured:
             notes=(
                 *filter(None, (a.alignment, facts.alignment)),
                 *_context_notes(a, facts),
-                *_notes(events, segments, (a.name, self.name)),
+                *_notes(events, (a.name, self.name)),
                 *caveats(interval),
                 *report.notes(),
             ),
@@ -353,9 +353,7 @@ def _context_notes(a: ModelFacts, b: ModelFacts) -> Iterator[str]:
         )
 
 
-def _notes(events: PairEvents, segments: int, names: tuple[str, str]) -> Iterator[str]:
-    if segments == 1:
-        yield "one segment: no interval, which would need the difference between segments"
+def _notes(events: PairEvents, names: tuple[str, str]) -> Iterator[str]:
     for column, (left, right) in (("kl_ab", ("A", "B")), ("kl_ba", ("B", "A"))):
         infinite = int(np.count_nonzero(events.columns[column] == np.inf))
         if infinite:

@@ -28,8 +28,8 @@ class Ranges:
 
     Attributes:
         segment: int64 [n], number of the segment within the block.
-        starts, ends: int64 [n], bytes in the segment. The last range of a segment ends one byte behind it, where the line
-            end is: the `</s>` event and what it stands for are in there.
+        starts, ends: int64 [n], bytes in the segment. The last range of a segment also has the line end: the `</s>` event
+            and what it stands for are in there.
         position: int64 [n], number of the range in its segment, from 0.
         events: for each table int64 [n], how many of its rows are in each range; they follow each other.
     """
@@ -42,6 +42,11 @@ class Ranges:
 
     def __len__(self) -> int:
         return len(self.segment)
+
+    def ends_segment(self) -> NDArray[np.bool_]:
+        """Return which ranges are the last of their segment, bool [n]."""
+        last: NDArray[np.bool_] = np.diff(self.segment, append=-1) != 0
+        return last
 
 
 def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Ranges:
@@ -60,8 +65,8 @@ def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Rang
         >>> from lmgauge.scores import example_batch
         >>> table = example_batch()
         >>> ranges = shared_ranges([table])
-        >>> ranges.starts.tolist(), ranges.ends.tolist()  # the last of a segment ends behind the line end
-        ([0, 0, 3], [4, 3, 8])
+        >>> ranges.starts.tolist(), ranges.ends.tolist()
+        ([0, 0, 3], [3, 3, 7])
     """
     keys = [_boundaries(table) for table in tables]
     boundaries = [_distinct(key) for key in keys]
@@ -75,15 +80,14 @@ def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Rang
             shared = np.intersect1d(shared, theirs, assume_unique=True)
     segment, ends = shared // _STRIDE, shared % _STRIDE
     last = ends == _LINE_END
-    left_out = any(len(table.begins) for table in tables)  # such tables have no line ends either
-    ends[last] = np.max([extents(table) for table in tables], axis=0)[segment[last]] + (not left_out)
+    ends[last] = np.max([extents(table) for table in tables], axis=0)[segment[last]]
     first = np.ones(len(shared), bool)
     first[1:] = segment[1:] != segment[:-1]
     starts = np.where(first, 0, np.concatenate(([0], ends[:-1])))
     first_of = np.flatnonzero(first)
     position = np.arange(len(shared)) - np.repeat(first_of, np.diff(np.concatenate((first_of, [len(shared)]))))
     events = tuple(np.diff(np.searchsorted(key, shared, side="right"), prepend=0) for key in keys)
-    if left_out:
+    if any(len(table.begins) for table in tables):
         begins = [table.starts()[np.cumsum(counts) - counts] for table, counts in zip(tables, events, strict=True)]
         starts = np.max([starts, *begins], axis=0)
     return Ranges(segment, starts, ends, position, events)
@@ -165,7 +169,7 @@ def whole_segments(tables: Sequence[ScoreBatch], block: Segments | None) -> Rang
     """
     count = len(tables[0].segments)
     nothing = np.zeros(count, np.int64)
-    ends = nothing if block is None else block.ends - block.starts + 1
+    ends = nothing if block is None else block.ends - block.starts
     return Ranges(np.arange(count, dtype=np.int64), nothing, ends, nothing, tuple(table.segment_events for table in tables))
 
 

@@ -115,8 +115,7 @@ def range_classes(block: Segments, ranges: Ranges) -> Codes:
 def _bytes_of(block: Segments, ranges: Ranges) -> tuple[Codes, Codes]:
     """Return where ranges are in the block's bytes; line ends are left out."""
     begin = block.starts[ranges.segment]
-    end = np.minimum(begin + ranges.ends, block.ends[ranges.segment])
-    return begin + np.minimum(ranges.starts, end - begin), end
+    return begin + np.minimum(ranges.starts, ranges.ends), begin + ranges.ends
 
 
 def _letters(block: Segments) -> NDArray[np.bool_]:
@@ -229,9 +228,9 @@ def position_bands(position: Codes) -> Codes:
 
 
 def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
-    """Return int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range, line ends included.
+    """Return int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range.
 
-    Without the text bytes are those of the spans, the rest is 0.
+    The last range of a segment has its line end. Without the text bytes are those of the spans alone, the rest is 0.
 
     Example:
         >>> from lmgauge.text.documents import Corpus
@@ -243,12 +242,10 @@ def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
     if block is None:
         return np.column_stack((ranges.ends - ranges.starts, np.zeros((len(ranges), 2), np.int64)))
     starts, ends = _bytes_of(block, ranges)
-    behind = ranges.ends - (block.ends - block.starts)[ranges.segment] > 0
-    line_end = behind.astype(np.int64) * block.terminator
     counts = [ends - starts]
     for marks in (is_character_start(block.data), _word_starts(block)):
         before = np.concatenate(([0], np.cumsum(marks)))
         counts.append(before[ends] - before[starts])
-    counts[0] = counts[0] + line_end
-    counts[1] = counts[1] + line_end
-    return np.column_stack(counts)
+    sizes = np.column_stack(counts)
+    sizes[ranges.ends_segment(), :2] += block.terminator
+    return sizes

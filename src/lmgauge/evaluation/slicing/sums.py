@@ -11,6 +11,7 @@ import numpy as np
 from lmgauge.evaluation.slicing.ranges import Floats, Ints
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN, Spread, spread, sums_by
+from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 
@@ -29,13 +30,14 @@ class Slice:
         ranges: ranges of text in it.
         size: bytes (or events, where bytes are not to be compared) in it.
         bits: of each model in all; infinite with an event of probability zero.
-        bits_per_unit: of each model, per byte (or event).
+        bits_per_unit: of each model, per byte (or event); a `LowerBound` where the model's bits per byte are one.
         difference: of the second model from the first, bits per byte (or event); None for one model, infinite or
             undefined values.
         interval: 95 %, low and high: for two models of the difference, for one of its bits per byte (or event). Over
-            documents or, where unknown, as `numerics.intervals.spread` does; None for fewer than two, and with an event of
-            probability zero. For one model that of a group that is one document is about text like this document.
-        p_value: two-sided, adjusted by Holm over the slices of the table.
+            documents or, where unknown, as `numerics.intervals.spread` does; None for fewer than six, and with an event of
+            probability zero. For one model that of a group of fewer than six documents is about text like these.
+        p_value: two-sided, below 0.05 if and only if the interval leaves out 0; None without one, and for one model.
+        p_value_holm: adjusted for the slices of the table.
         zeros: of each model, events of probability zero.
         finite_bits: of each model, without those events.
         unit, units: what the interval takes as independent ("documents", or "unknown": segments whose likeness to their
@@ -55,6 +57,7 @@ class Slice:
     finite_bits: tuple[float, ...] = ()
     unit: str = ""
     units: int = 0
+    p_value_holm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,25 @@ class Slices:
     name: str
     unit: str
     rows: tuple[Slice, ...]
+
+    def marked(self, bounds: Sequence[bool]) -> Slices:
+        """Return the same, its bits per byte marked where they are lower bounds; those of one model have no interval then.
+
+        Args:
+            bounds: of each model.
+
+        Example:
+            >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,))
+            >>> Slices("class", "byte", (row,)).marked([True]).rows[0].bits_per_unit
+            (>= 1.0,)
+        """
+        if self.unit != "byte":
+            return self
+        per_byte = (tuple(marked(v, bound=b) for v, b in zip(row.bits_per_unit, bounds, strict=True)) for row in self.rows)
+        rows = [replace(row, bits_per_unit=bits) for row, bits in zip(self.rows, per_byte, strict=True)]
+        if list(bounds) == [True]:
+            rows = [replace(row, interval=None, unit="", units=0) for row in rows]
+        return replace(self, rows=tuple(rows))
 
 
 class SliceSums:
@@ -92,6 +114,7 @@ class SliceSums:
         *,
         first: int = 0,
         documents: Ints | None = None,
+        events: Ints | None = None,
     ) -> None:
         """Add ranges of whole segments.
 
@@ -102,6 +125,7 @@ class SliceSums:
             size: int64 [n], bytes (or events).
             first: number of the block's first segment in the text.
             documents: int64 [segments of the block], the document of each; None where documents are not known.
+            events: int64 [n], what ranges count as in each slice; 1 each if None.
         """
         self._grow(len(self.labels))
         width = len(self.labels)
@@ -121,8 +145,9 @@ class SliceSums:
             present = np.arange(cells)
         slice_of = present % width
         ranges_in = np.bincount(cell_of, minlength=len(slice_of))
+        events_in = ranges_in if events is None else np.bincount(cell_of, events, len(slice_of))
         sizes = np.bincount(cell_of, size, len(slice_of))
-        for column, counted in enumerate((ranges_in > 0, ranges_in, sizes)):
+        for column, counted in enumerate((ranges_in > 0, events_in, sizes)):
             self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
         nats = _finite(sums[0]) - _finite(sums[1]) if self._tables == 2 else -_finite(sums[0])
         in_cell = np.bincount(cell_of, nats, len(slice_of))
@@ -148,21 +173,25 @@ class SliceSums:
         """
         rows = [self._row(code) for code in range(len(self._counts)) if self._counts[code, 1]]
         adjusted = holm([row.p_value for row in rows])
-        return Slices(self.name, unit, tuple(replace(row, p_value=p) for row, p in zip(rows, adjusted, strict=True)))
+        return Slices(self.name, unit, tuple(replace(row, p_value_holm=p) for row, p in zip(rows, adjusted, strict=True)))
 
     def _row(self, code: int) -> Slice:
         segments, ranges, size = self._counts[code].tolist()
         zeros = self._zeros[code].tolist()
-        finite = tuple(nats_to_bits(exact_to_nats(-exact[code])) for exact in self._exact)
+        costs = [exact_to_nats(-exact[code]) for exact in self._exact]
+        finite = tuple(map(nats_to_bits, costs))
         bits = tuple(math.inf if zero else value for zero, value in zip(zeros, finite, strict=True))
-        per_unit = tuple(value / size if size else None for value in bits)
+        per_unit = tuple(
+            None if not size else math.inf if zero else nats_to_bits(nats / size)
+            for nats, zero in zip(costs, zeros, strict=True)
+        )
         made = Slice(self.labels[code], segments, ranges, size, bits, per_unit, zeros=tuple(zeros), finite_bits=finite)
         if not size or any(zeros):
             return made
+        total = exact_to_nats(self._exact[0][code] - self._exact[1][code]) if self._tables == 2 else costs[0]
         if self._tables == 2:
-            difference = nats_to_bits(exact_to_nats(self._exact[0][code] - self._exact[1][code])) / size
-            made = replace(made, difference=difference)
-        over = self._cells.spread(code)
+            made = replace(made, difference=nats_to_bits(total / size))
+        over = self._cells.spread(code, total)
         if over is None:
             return made
         p_value = over.p_value if self._tables == 2 else None
@@ -177,7 +206,7 @@ class SliceSums:
 
     def whole_interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of all slices together, bits per unit; None with an event of probability zero."""
-        over = None if self._zeros.any() else self._cells.spread(None)
+        over = None if self._zeros.any() else self._cells.spread(None, exact_to_nats(-sum(self._exact[0])))
         return None if over is None else self._interval(over)
 
 
@@ -200,6 +229,7 @@ class CutSums:
         *,
         first: int = 0,
         documents: Ints | None = None,
+        events: Ints | None = None,
     ) -> None:
         """Add ranges of whole segments, cut in each of these ways.
 
@@ -210,12 +240,13 @@ class CutSums:
             size: int64 [n], bytes (or events).
             first: number of the block's first segment in the text.
             documents: int64 [segments of the block], the document of each; None where documents are not known.
+            events: int64 [n], what ranges count as in each slice; 1 each if None.
         """
         for name, labels, codes in cuts:
             whole_segments = name == "group" and len(sums) == 1
             own = self.cuts.setdefault(name, SliceSums(name, labels, len(sums), whole_segments=whole_segments))
             own.labels = max(labels, own.labels, key=len)
-            own.add(codes, segment, sums, size, first=first, documents=documents)
+            own.add(codes, segment, sums, size, first=first, documents=documents, events=events)
 
     def whole_interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of the bits per unit of all of one table; None without groups, or with p = 0."""
@@ -233,7 +264,7 @@ class CutSums:
 class _SegmentCells:
     """Values and sizes for a way to cut that cuts no segment: a row for each.
 
-    A slice within one document is treated as `spread` treats a text of one document: what is said is about text like it.
+    A slice of few documents is treated as `spread` treats a text of few: what is said is about text like these.
     """
 
     def __init__(self) -> None:
@@ -245,12 +276,12 @@ class _SegmentCells:
         self._known = known
         self._parts.append((units, slices, values, sizes))
 
-    def spread(self, code: int | None) -> Spread | None:
-        """Return the value per size of a slice (of all if None), nats."""
+    def spread(self, code: int | None, total: float) -> Spread | None:
+        """Return the value per size of a slice (of all if None), in all `total` nats."""
         if len(self._parts) != 1:
             unit, codes, values, sizes = (np.concatenate(column) for column in zip(*self._parts, strict=True))
             self._parts = [(unit, codes, values, sizes)]
-        return _spread(self._parts[0], code, known=self._known)
+        return _spread(self._parts[0], code, total, known=self._known)
 
 
 class _Cells:
@@ -285,19 +316,19 @@ class _Cells:
         cells, inverse = np.unique(unit * width + code, return_inverse=True)
         return cells // width, cells % width, sums_by(inverse, difference), sums_by(inverse, size)
 
-    def spread(self, code: int | None) -> Spread | None:
-        """Return the value per size of a slice (of all if None), nats."""
+    def spread(self, code: int | None, total: float) -> Spread | None:
+        """Return the value per size of a slice (of all if None), in all `total` nats."""
         if len(self._parts) != 1 or self._held:
             self._parts, self._held = [self._joined()], 0
-        return _spread(self._parts[0], code, known=self._known)
+        return _spread(self._parts[0], code, total, known=self._known)
 
 
-def _spread(cells: tuple[Ints, Ints, Floats, Floats], code: int | None, *, known: bool) -> Spread | None:
+def _spread(cells: tuple[Ints, Ints, Floats, Floats], code: int | None, total: float, *, known: bool) -> Spread | None:
     unit, codes, values, sizes = cells
     if code is not None:
         own = codes == code
         unit, values, sizes = unit[own], values[own], sizes[own]
-    return spread(values, sizes, unit if known else None)
+    return spread(values, sizes, unit if known else None, total=total)
 
 
 def _finite(sums: ExactSums) -> Floats:

@@ -136,7 +136,9 @@ class Regions:
             if key is None:
                 self.texts_without += 1
                 continue
-            self._waiting.pop(key, None)
+            if key not in self._waiting:
+                raise InputError(f"regions: two texts have the id {_short(key)}; give each an id of its own (--id)")
+            self._waiting.pop(key)
             spans += [(*span, i, region) for span, region in _placed(self._by_text[key], block, i, key)]
         starts, ends, owners = (np.array([span[k] for span in spans], np.int64) for k in range(3))
         named = [span[3] for span in spans]

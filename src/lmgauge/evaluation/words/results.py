@@ -12,7 +12,7 @@ import numpy as np
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import InputError
-from lmgauge.evaluation.row_files import TableWriter
+from lmgauge.evaluation.row_files import TableWriter, with_kept
 from lmgauge.evaluation.words.frequency import WordFrequencies, strings_of
 from lmgauge.evaluation.words.merging import ENTROPY, Merged, merge
 from lmgauge.evaluation.words.regions import Regions
@@ -50,11 +50,13 @@ class WordSettings:
         tokenizer: cuts the text into words.
         regions: measured in place of words; None for words.
         frequencies: of words in a training text; None without one.
+        kept: names of the fields of the text that are carried along.
     """
 
     tokenizer: WordTokenizer
     regions: Regions | None = None
     frequencies: WordFrequencies | None = None
+    kept: tuple[str, ...] = ()
 
     def units(self, block: Segments) -> Units:
         """Return the units of a block.
@@ -83,7 +85,7 @@ class WordSettings:
         own = ("word_number", "word") if self.regions is None else ("region_number", "region", "text")
         of_words = () if self.frequencies is None or self.regions is not None else ("log_frequency", "unseen")
         measured = ("start", "end", "pieces", "surprisal", "surprisal_corrected", "entropy_before", "length")
-        return ("model", "text_id", *own, *measured, *of_words, "oov", "shared")
+        return with_kept(("model", "text_id", *own, *measured, *of_words, "oov", "shared", "segment"), self.kept)
 
 
 @dataclass
@@ -136,9 +138,11 @@ class WordCounts:
             which = "which share a token with what is next to them (it counts whole for the first of them)"
             yield f"{missing} {_counted(self.shared, unit)}, {which}"
         if self.unscored:
-            yield f"surprisal is missing for {_counted(self.unscored, unit)}: first tokens are unscored (--first-token)"
+            words = _counted(self.unscored, unit)
+            yield f"surprisal is missing for {words}: first tokens are unscored (--first-token; in Python first_token)"
         if self.without_end:
-            yield f"{missing} {_counted(self.without_end, unit)} without an event behind: --end eos gives one"
+            words = _counted(self.without_end, unit)
+            yield f'{missing} {words} without an event behind: --end eos gives one; in Python end="eos"'
         if self.impossible_after:
             count = _counted(self.impossible_after, unit)
             yield f"surprisal_corrected is infinite for {count}: the model lets no word end there"
@@ -197,6 +201,7 @@ class WordRows:
         columns: dict[str, Any] = {
             "model": pa.array([self.model] * len(units), pa.string()),
             "text_id": pa.array([ids[i] for i in units.owners.tolist()], pa.string()),
+            "segment": units.owners + block.first,
             "word_number": units.numbers(),
             "region_number": units.numbers(),
             "word": pa.array(strings, pa.string()),
@@ -211,6 +216,7 @@ class WordRows:
             "length": np.array([len(string) for string in strings], np.int64),
             "oov": merged.oov.astype(np.int8),
             "shared": merged.owners.shared.astype(np.int8),
+            **block.kept(units.owners),
         }
         if "unseen" in self.settings.columns and self.settings.frequencies is not None:
             columns["log_frequency"], counts = self.settings.frequencies.of(strings)

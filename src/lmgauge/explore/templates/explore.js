@@ -76,12 +76,13 @@
     if (COLUMNS[name]) return COLUMNS[name] + (state.runs.length > 1 && !/^(segment|bytes|difference)/.test(name) ? `, ${state.runs[0].name}` : "");
     return `${COLUMNS[name.slice(0, -2)]}, ${state.runs[1].name}`;
   };
+  const perByte = (bits, { bits_per_byte_is_bound: bound }) => (bound && Number.isFinite(bits) ? "≥ " : "") + number(bits, 4);
   const showRuns = () => {
     const section = byId("runs");
     section.hidden = byId("report").hidden = !state.runs.length;
     const rows = state.runs.map(({ name, figures }) => [
       name, number(figures.perplexity, 2), between(figures.interval && [figures.interval.low, figures.interval.high], 2),
-      (figures.bits_per_byte_is_bound ? "≥ " : "") + number(figures.bits_per_byte, 4), whole(figures.events), whole(figures.oov) + (figures.oov && figures.oov_policy === "spelled" ? ", spelled" : ""),
+      perByte(figures.bits_per_byte, figures), whole(figures.events), whole(figures.oov) + (figures.oov && figures.oov_policy === "spelled" ? ", spelled" : ""),
       whole(figures.zero_probability_events), whole(figures.segments), whole(figures.bytes),
     ]);
     const titles = ["", "perplexity", "95 %", "bits per byte", "events", "unseen words", "impossible", "segments", "bytes"];
@@ -231,7 +232,7 @@
         if (numbers.runs) {
           const rows = numbers.runs.map((run, i) => [
             state.runs[i].name, whole(numbers.segments), whole(numbers.bytes), whole(run.events), number(run.bits, 1),
-            number(run.bits_per_byte, 4), between(run.bits_per_byte_interval, 4), number(run.perplexity, 2), between(run.perplexity_interval, 2),
+            perByte(run.bits_per_byte, state.runs[i].figures), between(run.bits_per_byte_interval, 4), number(run.perplexity, 2), between(run.perplexity_interval, 2),
           ]);
           const titles = ["", "segments", "bytes", "events", "bits", "bits per byte", "95 %", "perplexity", "95 %"];
           const made = [table(titles, rows, "All segments found")];
@@ -330,7 +331,7 @@
       if (!text) { area.querySelector(".list").replaceChildren(); area.querySelector(".legend").hidden = true; status.textContent = ""; return; }
       try {
         const result = await post("score", { text }, signal);
-        status.textContent = `${number(result.bits, 1)} bits in ${whole(result.events)} events, ${number(result.bits_per_byte)} bits per byte, perplexity ${number(result.perplexity, 2)}`;
+        status.textContent = `${number(result.bits, 1)} bits in ${whole(result.events)} events, ${perByte(result.bits_per_byte, result)} bits per byte, perplexity ${number(result.perplexity, 2)}`;
         const data = { step: 0.05, names: [state.typed.name], cuts: {}, passages: Object.fromEntries(result.passages.map((one) => [String(one.segment), one.runs])) };
         const made = new window.lmgauge.Passages(area, data);
         const articles = result.passages.map((one) => {

@@ -49,7 +49,7 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
                 f"a <unk>, <s> or </s> in the text means {choices[0][1]!r} to {choices[0][0]} and {policy!r} to {name}; "
                 "choose one for all with --reserved (with_reserved in Python)"
             )
-    unscored = [policy_of(model).line_ends == "unscored" for model in models]
+    unscored = [not policy_of(model).counts_line_ends for model in models]
     for name, other in zip(names, unscored, strict=True):
         if other != unscored[0]:
             without, scoring = (name, names[0]) if other else (names[0], name)

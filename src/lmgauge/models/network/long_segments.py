@@ -63,6 +63,6 @@ def _of(block: Segments, chosen: NDArray[np.int64], first: int) -> Segments:
         line_numbers=block.lines()[chosen],
         groups=None if block.groups is None else block.groups[chosen],
         documents=None if block.documents is None else block.documents[chosen],
-        ids=None if block.ids is None else [block.ids[i] for i in chosen.tolist()],
+        labels={label: [values[i] for i in chosen.tolist()] for label, values in block.labels.items()},
         first=first,
     )

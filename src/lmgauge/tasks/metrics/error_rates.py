@@ -110,7 +110,7 @@ def _divided(numerator: Floats, denominator: Floats, otherwise: Floats) -> Float
 
 @dataclass(frozen=True, repr=False)
 class ErrorRates(Shown):
-    """A word or character error rate and its parts; all rates are ratios, of counts summed over the segments.
+    """A word or character error rate and its parts; all rates are ratios (0.5 is 50 %), of counts summed over the segments.
 
     Attributes:
         metric: "WER" or "CER".

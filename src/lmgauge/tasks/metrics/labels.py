@@ -17,6 +17,7 @@ import numpy as np
 
 from lmgauge.choices import Average
 from lmgauge.errors import InputError, UsageError, needing
+from lmgauge.places import refuse_file_names
 from lmgauge.readable import first_few
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 LARGEST_TABLE = 1 << 30
 """Bytes of statistics that are made at once."""
+_TAKES_FILES = "lmgauge.tasks.score_label_files(gold=..., predicted=...)"
 
 
 def f1_scores(sums: Floats, *, weighted: bool = False, zero_division: float = 0.0) -> Floats:
@@ -308,6 +310,7 @@ def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
     """
     for name, labels in (("gold", gold), ("predicted", predicted)):
         if isinstance(labels, str):
+            refuse_file_names(labels, _TAKES_FILES)
             raise InputError(f"{name} is one string: give a list with a label for each segment")
         if not isinstance(labels, Sized):
             raise InputError(f"{name} is {type(labels).__name__}, not a list with a label for each segment")
@@ -321,6 +324,7 @@ def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
         )
     if not len(gold):
         raise InputError("there are no labels: nothing can be measured")
+    refuse_file_names([*gold, *predicted], _TAKES_FILES)
 
 
 def _check_options(labels: tuple[str, ...], zero_division: float) -> None:

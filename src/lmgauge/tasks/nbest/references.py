@@ -10,7 +10,7 @@ from lmgauge.readable import first_few
 from lmgauge.tasks.nbest.jsonl import RECORD
 from lmgauge.tasks.nbest.lines import by_id, decoded_lines, read_table
 from lmgauge.tasks.settings import NbestReading
-from lmgauge.tasks.transcripts import format_of, read_trn
+from lmgauge.tasks.transcripts import Utterance, format_of, marks_notes, read_trn
 from lmgauge.text.readers import json_record
 from lmgauge.text.streams import find_sources
 
@@ -32,7 +32,7 @@ def references_of(
     >>> references_of(["u1"], {"u1": "a dog barks", "u2": ""}, NbestReading())
     (['a dog barks'], ['the references: 1 of 2 has no n-best list and is not counted'])
     """
-    known = references if isinstance(references, Mapping) else _read(references, ids, reading)
+    known, notes = (references, []) if isinstance(references, Mapping) else _read(references, ids, reading)
     name = "the references" if isinstance(references, Mapping) else os.fspath(references)
     absent = [utterance for utterance in ids if utterance not in known]
     if absent:
@@ -41,10 +41,10 @@ def references_of(
             f"{name}: has no reference of {first_few(absent, 3)}; {present}: ids must be those of the n-best lists"
         )
     rest = len(known) - len(set(ids))
-    verb = "has no n-best list and is" if rest == 1 else "have no n-best list and are"
-    return [known[utterance] for utterance in ids], [
-        f"{name}: {rest:,} of {len(known):,} {verb} not counted"
-    ] if rest else []
+    if rest:
+        verb = "has no n-best list and is" if rest == 1 else "have no n-best list and are"
+        notes = [*notes, f"{name}: {rest:,} of {len(known):,} {verb} not counted"]
+    return [known[utterance] for utterance in ids], notes
 
 
 def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[str, str]) -> list[str]:
@@ -71,17 +71,20 @@ def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[s
     return [known[utterance] for utterance in ids]
 
 
-def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading) -> dict[str, str]:
-    """Return the references of a file by their ids."""
+def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading) -> tuple[Mapping[str, str], list[str]]:
+    """Return the references of a file by their ids, and notes."""
     source = find_sources(path, "text")[0]
+    notes: list[str] = []
     lines = [(number, line) for number, line in enumerate(decoded_lines(source), 1) if line.strip()]
     if format_of(source.stored_path, None) == "trn" or _ends_with_ids(lines, ids):
-        rows = [row for number, line in lines for row in _of_trn(line, f"{source.name}:{number}", number)]
+        spoken = [(number, one) for number, line in lines for one in _of_trn(line, f"{source.name}:{number}")]
+        rows = [(number, one.id, one.text) for number, one in spoken]
+        notes = marks_notes(source.name, (one for _, one in spoken))
     elif lines and lines[0][1].lstrip().startswith("{"):
         rows = [_of_json(line, f"{source.name}:{number}", number, reading) for number, line in lines]
     else:
-        return {key: text for key, (_, text) in read_table(path).items()}
-    return {key: text for key, (_, text) in by_id(rows, source.name).items()}
+        return {key: text for key, (_, text) in read_table(path).items()}, notes
+    return {key: text for key, (_, text) in by_id(rows, source.name).items()}, notes
 
 
 def _ends_with_ids(lines: Sequence[tuple[int, str]], ids: Sequence[str]) -> bool:
@@ -90,12 +93,12 @@ def _ends_with_ids(lines: Sequence[tuple[int, str]], ids: Sequence[str]) -> bool
     return all(word.endswith(")") for word in last) and not {*ids}.isdisjoint(word[:-1] for word in last)
 
 
-def _of_trn(line: str, where: str, number: int) -> Iterator[tuple[int, str, str]]:
-    """Yield number, id and text of a line of a trn file; nothing for a comment."""
+def _of_trn(line: str, where: str) -> Iterator[Utterance]:
+    """Yield the utterance of a line of a trn file; nothing for a comment."""
     for utterance in read_trn(iter([(line, where)])):
         if utterance.lattice is not None:
             raise InputError(f"{where}: the reference has alternatives, and one reading is needed here; write it plainly")
-        yield number, utterance.id, utterance.text
+        yield utterance
 
 
 def _of_json(line: str, where: str, number: int, reading: NbestReading) -> tuple[int, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.errors import UsageError
 from lmgauge.files import writing_or_printing
@@ -17,6 +17,9 @@ from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.metrics.protocol import Floats
 from lmgauge.tasks.nbest.lists import NbestLists, is_cost
 from lmgauge.tasks.texts import Integers
+from lmgauge.tasks.transcripts import format_of, trn_line
+from lmgauge.text.formats import BY_SUFFIX
+from lmgauge.text.streams import COMPRESSIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,15 +206,18 @@ class Rescored(Shown):
         """Write the best hypothesis of each list, in the order of the lists.
 
         Args:
-            path: of the file: JSONL with id, text, rank, scores and total where it ends in .jsonl; else Kaldi's form, id and
-                words on a line. "-" is standard output.
+            path: of the file: JSONL with id, text, rank, scores and total where it ends in .jsonl; sclite's form, words and
+                id on a line, where it ends in .trn; else Kaldi's, id and words. "-" is standard output.
 
         Raises:
             OutputError: it cannot be written; nothing is left behind.
-            UsageError: an id has white space, and the file is not JSONL.
+            UsageError: the name has the ending of another format, or an id or a word cannot be written in this form.
         """
-        if os.fspath(path).endswith(".jsonl"):
+        form = form_of_best(path)
+        if form == "jsonl":
             self._write(path, (_record(row, self._score_names) for row in self._rows() if row["best"]))
+        elif form == "trn":
+            self._write(path, map(trn_line, self.ids, self.texts))
         else:
             spaced = next((name for name in self.ids if len(name.split()) != 1), None)
             if spaced is not None:
@@ -241,6 +247,22 @@ class Rescored(Shown):
         with writing_or_printing(path) as file:
             text = "".join(line + "\n" for line in lines)
             file.write((for_output(text) if os.fspath(path) == "-" else text).encode())
+
+
+def form_of_best(path: str | os.PathLike[str]) -> Literal["jsonl", "trn", "kaldi"]:
+    """Return the form in which the best hypotheses are written to a file of this name, which is how they are read again.
+
+    Raises:
+        UsageError: files called so are read in a form that is not written.
+
+    >>> form_of_best("best.trn"), form_of_best("best.txt")
+    ('trn', 'kaldi')
+    """
+    suffix = os.path.splitext(path)[1].lower()
+    known = format_of(os.fspath(path), None) or BY_SUFFIX.get(suffix, "text")
+    if known in ("stm", "tsv", "parquet") or suffix in COMPRESSIONS:
+        raise UsageError(f"-o {os.fspath(path)}: the best hypotheses are written as .txt, .trn or .jsonl, not as {suffix}")
+    return "jsonl" if known == "jsonl" else "trn" if known == "trn" else "kaldi"
 
 
 def _record(row: dict[str, Any], names: tuple[str, ...]) -> str:
