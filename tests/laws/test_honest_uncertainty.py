@@ -207,6 +207,28 @@ def test_unknown_documents(name: str, count: int, request: pytest.FixtureRequest
     assert holds(found), found
 
 
+@pytest.mark.parametrize("count", [3, 4])
+def test_few_documents_are_about_text_like_these(novels: Population, count: int) -> None:
+    """Passages of whole novels: intervals hold the figure of the novels that they are from, and more is not claimed."""
+    begins = [i for i, chapter in enumerate(chapters()) if re.fullmatch(r"(?i)chapter (1|I)", chapter[0])][2:]
+    starts = [*novels.starts[np.array(begins) - begins[0]], novels.starts[-1]]
+    generator, missed = np.random.default_rng(count), 0
+    for _ in range(DRAWS):
+        passages, wholes = [], []
+        for novel in generator.choice(len(begins), count, replace=False):
+            begin, end = starts[novel], starts[novel + 1]
+            first = generator.integers(begin, end - (end - begin) // 4)
+            passages.append(np.arange(first, first + (end - begin) // 4))
+            wholes.append(novels.nats[begin:end, 0].sum() / novels.events[begin:end].sum())
+        rows, lengths = np.concatenate(passages), [len(passage) for passage in passages]
+        interval = ratio_interval(novels.nats[rows, 0], novels.events[rows], np.repeat(np.arange(count), lengths))
+        assert interval is not None
+        assert interval.unit == "unknown"
+        sizes = [novels.events[passage].sum() for passage in passages]
+        missed += not interval.low <= np.average(wholes, weights=sizes) <= interval.high
+    assert missed <= allowed(DRAWS)[1], missed
+
+
 def test_lines_of_documents_are_not_independent(wiki: Population) -> None:
     """The law has teeth: what treats the lines of these documents as independent errs many times as often."""
     found = errors(wiki, 25, AS_LINES, 25)

@@ -45,6 +45,7 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
     return doc.Table(tuple(columns), title)
 
 
+_CURES = {"byte": "--words of all bytes, <0x00> to <0xFF>,"}
 _UNSEEN = {"spelled": "spelled", "unk": "as <unk>", "closed": "impossible"}
 
 
@@ -108,7 +109,10 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     """
     if any(result.bits_per_byte_is_bound and not result.zero_probability_events for result in results):
         reasons = dict.fromkeys(reason for result in results for reason in result.bound_reasons)
-        yield f"≥: lower bound, as {' and '.join(reasons)}."
+        bounds = [result for result in results if result.oov and result.bits_per_byte_is_bound]
+        cures = dict.fromkeys(_CURES.get(result.unit, "--vocabulary spelled") for result in bounds)
+        exact = f"; training with {' or '.join(cures)} makes bits exact" if cures else ""
+        yield f"≥: lower bound, as {' and '.join(reasons)}{exact}."
     for result in results:
         if result.zero_probability_events and result.group is None:
             first = result.first_zero_probability_events[0]

@@ -136,10 +136,10 @@ def test_documents_are_what_is_independent() -> None:
     )
     assert "|independent:unknown|" in few.signature
     known = lmgauge.context_curve(own, corpus(documents=[str(n) for n in range(10)]), "8,16")
-    assert "8 documents (names) are taken as independent" in known.independence
+    assert "8 segments are taken as independent, as each is a document (names)" in known.independence
     assert "|lengths:8+16|stride:2|n:" in known.signature
-    assert "|context:sentence,end=newline|independent:8-documents|" in known.signature
-    assert any("only 8 documents" in note for note in known.notes)
+    assert "|context:sentence,end=newline|independent:segments|" in known.signature
+    assert any("only 8 segments" in note for note in known.notes)
     unknown = lmgauge.context_curve(own, corpus(), "8,16")
     assert unknown.documents is None
     assert unknown.independence.startswith("documents are not known; of ")
