@@ -290,7 +290,7 @@ def test_json_that_arrow_cannot_hold_is_an_error(tmp_path: Path, line: str) -> N
 
 @pytest.mark.parametrize("segment", [2**63, 2**64, 10**400])
 def test_numbers_beyond_64_bits_are_said_in_words(tmp_path: Path, segment: int) -> None:
-    with pytest.raises(InputError, match="a whole number in it does not fit into 64 bits"):
+    with pytest.raises(InputError, match="a whole number has more than 64 bits"):
         list(read_scores(jsonl(tmp_path, [json.dumps({"segment": segment, "logprob": -1})])))
 
 
