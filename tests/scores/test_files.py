@@ -288,12 +288,6 @@ def test_json_that_arrow_cannot_hold_is_an_error(tmp_path: Path, line: str) -> N
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("segment", [2**63, 2**64, 10**400])
-def test_numbers_beyond_64_bits_are_said_in_words(tmp_path: Path, segment: int) -> None:
-    with pytest.raises(InputError, match="a whole number has more than 64 bits"):
-        list(read_scores(jsonl(tmp_path, [json.dumps({"segment": segment, "logprob": -1})])))
-
-
 @pytest.mark.parametrize("groups", [True, False])
 def test_a_table_without_rows(tmp_path: Path, groups: bool) -> None:
     schema = pa.schema([("segment", pa.int64()), ("start", pa.int64()), ("end", pa.int64()), ("logprob", pa.float64())])
