@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -62,3 +63,47 @@ def test_errors_of_workers_are_raised(threads: int) -> None:
         list(map_in_order(lambda i: 1 // i, [1, 0], threads))
     with pytest.raises(ZeroDivisionError):
         list(map_as_done(lambda i: 1 // i, [1, 0], threads))
+
+
+FORKED = """
+import multiprocessing, os, warnings
+warnings.simplefilter("ignore")  # of forks of a process that has threads, which this is about
+import lmgauge
+from lmgauge import Corpus
+from lmgauge.errors import UsageError
+from lmgauge.threads import OfProcess, map_as_done, map_in_order
+
+model = lmgauge.train("kneser-ney", Corpus.from_strings(["the cat sat", "the dog sat"]))
+locks = [model.tables.whole(eos=True)._lock, OfProcess(list)]
+locks[1].value.append("a connection")
+
+def score(i):
+    return lmgauge.evaluate(model, Corpus.from_strings(["the cat"] * 3), threads=2).perplexity
+
+def refused(step):
+    try:
+        return list(step)
+    except UsageError as error:
+        return str(error).partition(";")[0]
+
+expected = score(0)
+in_order, as_done = map_in_order(abs, range(9), 2), map_as_done(abs, range(9), 2)
+next(in_order), next(as_done)
+with locks[0].value:  # as if another thread were in the midst of it
+    child = os.fork()
+if child == 0:
+    with locks[0].value:
+        print(score(1) == expected, locks[1].value, refused(in_order), "|", refused(as_done), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(locks[1].value, len(list(in_order)), len(list(as_done)))
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(score, range(4)) == [expected] * 4)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_forked_children_have_pools_and_locks_of_their_own() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=True)
+    refusal = "this process was forked in the middle of work that threads of its parent do"
+    assert done.stdout.splitlines() == [f"True [] {refusal} | {refusal}", "['a connection'] 8 8", "True"]

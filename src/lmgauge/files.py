@@ -1,13 +1,15 @@
-"""Writing files so that nothing half-written is ever left under its final name."""
+"""Writing files so that nothing half-written is ever left under its final name; reading those that a stranger chose."""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -244,6 +246,64 @@ def _destination(named: Path) -> Path:
     if not named.exists():
         raise OutputError(f"{named}: is a link to {os.readlink(named)}, which does not exist; remove the link, or make that")
     return Path(os.path.realpath(named))
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Return True for what is there and is neither a folder nor a file of a disk: a pipe, a device, a part of /proc.
+
+    Reading it may wait without end, or have none. A user may name one; a folder from elsewhere may not hold or name one.
+
+    Example:
+        >>> is_special(os.devnull), is_special("nowhere"), is_special(".")
+        (True, False, False)
+    """
+    try:
+        seen = os.stat(path)
+    except (OSError, ValueError):  # ValueError: a NUL in the name
+        return False
+    return not (stat.S_ISREG(seen.st_mode) or stat.S_ISDIR(seen.st_mode)) or seen.st_dev in _devices_of_system()
+
+
+@cache
+def _devices_of_system() -> set[int]:
+    return {os.stat(folder).st_dev for folder in ("/proc", "/sys") if os.path.ismount(folder)}
+
+
+def regular(path: str, flags: int) -> int:
+    """Open a file in a folder from elsewhere, or one that such a folder names: the `opener` of `open`.
+
+    Args:
+        path: of the file.
+        flags: as `open` gives them.
+
+    Raises:
+        OSError: it cannot be opened, or `is_special`.
+
+    Example:
+        >>> open(os.devnull, "rb", opener=regular)
+        Traceback (most recent call last):
+        OSError: [Errno 22] is a pipe or a device, not a file of a disk: '/dev/null'
+    """
+    if is_special(path):
+        raise OSError(errno.EINVAL, "is a pipe or a device, not a file of a disk", path)
+    return os.open(path, flags)
+
+
+def read_regular(path: str | os.PathLike[str], most: int = 1 << 30) -> bytes:
+    """Return the bytes of a file in a folder from elsewhere.
+
+    Args:
+        path: of the file.
+        most: bytes that it may have; by default as many as a line of text, as its parser takes several times as much.
+
+    Raises:
+        OSError: it cannot be read, `is_special`, or is larger.
+    """
+    with open(path, "rb", opener=regular) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"has more than the {most >> 20:,} MiB that such a file may have", os.fspath(path))
+    return content
 
 
 def folder_named(name: str) -> str:

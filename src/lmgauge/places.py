@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import OutputError, writing
+from lmgauge.files import OutputError, regular, writing
 from lmgauge.json_text import to_json
 from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
 from lmgauge.remote.protocol import FileState
@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 _ASKED_AT_A_TIME = 16
+_LARGEST_JSON = 1 << 30  # bytes
 
 Place = str | os.PathLike[str]
 """A local path, or the address of a remote file or folder."""
@@ -255,11 +256,14 @@ def read_json(place: Place) -> Any:
         InputError: there is no such file, or it is not JSON.
         MissingExtraError: the library for such addresses is not installed.
     """
-    with open_reading(place) as file:
-        text = file.read()
     try:
-        return json.loads(text)
+        with open_reading(place) if is_remote(place) else open(place, "rb", opener=regular) as file:
+            return json.loads(file.read(_LARGEST_JSON))
+    except OSError as error:
+        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
     except (ValueError, RecursionError) as error:  # brackets thousands deep
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{shown_name(place)}: is not valid JSON: {error}") from error
 
 

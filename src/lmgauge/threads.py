@@ -7,14 +7,53 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from lmgauge.errors import UsageError
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
-_pools: dict[int, ThreadPoolExecutor] = {}
 _this_thread = threading.local()
+_of_processes: WeakSet[OfProcess[Any]] = WeakSet()
+
+
+class OfProcess(Generic[_Out]):
+    """What a process does not share with its children: a forked child, or whoever unpickles it, makes it anew.
+
+    Of a pool a forked child has no threads, a lock may never be opened there, and a connection has two users.
+
+    Attributes:
+        value: of this process.
+
+    Example:
+        >>> import pickle
+        >>> idle = OfProcess(list)
+        >>> idle.value.append("connection")
+        >>> pickle.loads(pickle.dumps(idle)).value
+        []
+    """
+
+    def __init__(self, make: Callable[[], _Out]) -> None:
+        self._make, self.value = make, make()
+        _of_processes.add(self)
+
+    def forget(self) -> None:
+        """Make the value anew."""
+        self.value = self._make()
+
+    def __reduce__(self) -> tuple[type[OfProcess[_Out]], tuple[Callable[[], _Out]]]:
+        return OfProcess, (self._make,)
+
+
+def _forget_parent() -> None:
+    for one in list(_of_processes):
+        one.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
+_pools: OfProcess[dict[int, ThreadPoolExecutor]] = OfProcess(dict)
 
 
 def thread_count(threads: int | None = None) -> int:
@@ -38,9 +77,10 @@ def thread_count(threads: int | None = None) -> int:
 
 def pool(threads: int) -> ThreadPoolExecutor:
     """Return the shared executor with `threads` workers."""
-    if threads not in _pools:
-        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="lmgauge", initializer=be_worker)
-    return _pools[threads]
+    pools = _pools.value
+    if threads not in pools:
+        pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="lmgauge", initializer=be_worker)
+    return pools[threads]
 
 
 def be_worker() -> None:
@@ -114,10 +154,11 @@ def map_as_done(work: Callable[[_In], _Out], items: Iterable[_In], threads: int)
     if _alone(threads):
         yield from ((item, work(item)) for item in items)
         return
-    source, workers = iter(items), pool(threads)
+    source, workers, pools = iter(items), pool(threads), _pools.value
     waiting = {workers.submit(work, item): item for item in islice(source, threads)}
     try:
         while waiting:
+            _refuse_fork(pools)
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
                 result = future.result()
@@ -132,12 +173,24 @@ def map_as_done(work: Callable[[_In], _Out], items: Iterable[_In], threads: int)
             future.cancel()
 
 
+def _refuse_fork(pools: dict[int, ThreadPoolExecutor]) -> None:
+    """Refuse to go on in a child that was forked since: the threads at work are in the parent, and are waited for in vain.
+
+    Raises:
+        UsageError: this is such a child.
+    """
+    if pools is not _pools.value:
+        raise UsageError("this process was forked in the middle of work that threads of its parent do; begin it again here")
+
+
 def _in_flight(workers: ThreadPoolExecutor, work: Callable[[_In], _Out], items: Iterable[_In], most: int) -> Iterator[_Out]:
     source = iter(items)
     waiting: list[Future[_Out]] = []
+    pools = _pools.value
     try:
         waiting.extend(workers.submit(work, item) for item in islice(source, most))
         while waiting:
+            _refuse_fork(pools)
             result = waiting.pop(0).result()
             waiting.extend(workers.submit(work, item) for item in islice(source, 1))
             yield result

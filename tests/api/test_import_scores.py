@@ -99,3 +99,32 @@ def test_what_is_refused(tmp_path: Path, text: Path) -> None:
     with pytest.raises(InputError, match="is not about"):
         lmgauge.import_scores(written(tmp_path, SRILM, "srilm"), tmp_path / "run", text=text)
     assert not (tmp_path / "run").exists()
+
+
+def test_two_columns_of_a_table_are_compared(tmp_path: Path) -> None:
+    rows = [(i, word, -1.5 - i, -2.0) for i, line in enumerate(LINES) for word in line.split()]
+    table = "sentence_id,token,a,b\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    path = written(tmp_path, table, "x.csv")
+    text = written(tmp_path, "".join(line + "\n" for line in LINES), "text.txt")
+    result = lmgauge.import_scores(path, tmp_path / "a", logprob="a", log_unit="nats", text=text)
+    assert (result.model, result.events) == ("a", len(rows))
+    assert "imported from the column 'a', logarithms in nats" in result.notes
+    ok("import", path, "--logprob", "b", "--log-unit", "nats", "--text", text, "-o", tmp_path / "b")
+    compared = lmgauge.compare([tmp_path / "a", tmp_path / "b"])[0]
+    bits = next(one for one in compared.differences if one.metric == "bits_per_byte")
+    assert bits.second == pytest.approx(lmgauge.evaluate_scores(tmp_path / "b", text).bits_per_byte)
+
+
+def test_what_is_no_run_is_told_what_to_do(tmp_path: Path) -> None:
+    model = lmgauge.train("witten-bell", Corpus.from_strings(TRAIN), order=2)
+    evaluations = lmgauge.evaluate({"a": model, "b": model}, texts=TRAIN)
+    with pytest.raises(UsageError, match=r'figures only: keep the scores with evaluate\(..., output="runs"\)'):
+        lmgauge.compare(evaluations)  # type: ignore[arg-type]
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(UsageError, match="not DataFrame: save its columns segment, token and logprob with to_parquet"):
+        lmgauge.compare([pandas.DataFrame()] * 2)  # type: ignore[list-item]
+    model.save(tmp_path / "wb2")
+    with pytest.raises(InputError, match=r"wb2 is a model: score a text with it first: `lmgauge eval -m .*wb2 TEXT -o RUN`"):
+        lmgauge.read_run(tmp_path / "wb2")
+    with pytest.raises(InputError, match=r"x.html: no such run; `lmgauge eval -m MODEL TEXT -o RUN` makes one"):
+        lmgauge.read_run(tmp_path / "x.html")

@@ -224,6 +224,12 @@ def test_several_references_in_files_records_and_folders(files: dict[str, Path],
     assert found.score == lmgauge.tasks.wer(hypotheses=BAD, references=REFERENCES)
 
 
+def test_a_name_of_a_system_is_of_one_file(files: dict[str, Path], tmp_path: Path) -> None:
+    outputs = {"a": tmp_path / "*d.txt"}  # good and bad
+    with pytest.raises(UsageError, match="1 names of systems for 2 files: give each name one file"):
+        score_files(WER(), references=files["ref"], hypotheses=outputs, settings=NOTHING)
+
+
 def test_each_segment_on_its_own(files: dict[str, Path], tmp_path: Path) -> None:
     groups = written(tmp_path / "groups.txt", ["x", "y", "x", "y"])
     hypotheses = [files["good"], files["bad"]]

@@ -161,7 +161,7 @@ def test_standard_input(folder: Path) -> None:
         (["a", "b"], "name a model with -m"),
         (["a.txt"], "name a model with -m"),
         (["none"], "no such run"),
-        (["{folder}/wb3"], "is not a run folder"),
+        (["{folder}/wb3"], "wb3 is a model: score a text with it first"),
     ],
 )
 def test_bad_usage_exits_with_2(folder: Path, arguments: list[str], message: str) -> None:

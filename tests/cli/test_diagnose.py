@@ -155,7 +155,7 @@ def test_another_text_is_refused(folder: Path) -> None:
 
 def test_no_run_is_refused(folder: Path) -> None:
     assert "no such run" in refused("diagnose", folder / "nothing")
-    assert "is not a run folder" in refused("diagnose", folder / "kn2")
+    assert "kn2 is a model: score a text with it first: `lmgauge eval -m" in refused("diagnose", folder / "kn2")
 
 
 def test_training_text_without_the_text_is_refused(folder: Path, tmp_path: Path) -> None:

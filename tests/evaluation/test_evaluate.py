@@ -11,6 +11,9 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, Evaluation, InputError, NgramModel
+from lmgauge.evaluation.audit.coverage import recount
+from lmgauge.evaluation.denominators import count_denominators
+from lmgauge.evaluation.notes import NO_WORDS
 from lmgauge.version import NUMBERS_VERSION
 
 EXACT = 1e-14
@@ -324,3 +327,46 @@ def test_many_unseen_words_are_told(model: NgramModel, tmp_path: Path) -> None:
     assert note.startswith("60 % of the tokens are unseen words, all one event <unk>")
     path.write_text("and the and the and the and the and the and the zwei\n")
     assert not any("unseen" in note for note in lmgauge.evaluate(model, path).notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "has_words"),
+    [
+        ("นักวิจัยกล่าวว่าภาษาไทยไม่มีช่องว่าง ระหว่างคำ", False),
+        ("ភាសាខ្មែរមិនមានដកឃ្លារវាងពាក្យ", False),
+        ("吾輩は猫である。名前はまだ無い。", False),
+        ("夫唯不爭，故無尤。曲則全，枉則直。 Dao", False),
+        ("ภาษา ไทย ที่ ตัด คำ แล้ว", True),  # cut into words by spaces
+        ("the cat sat ภาษาไทย", True),
+        ("한국어는 띄어쓰기를 한다", True),
+        ("für uns · “quoted”", True),
+    ],
+)
+def test_bits_per_word_need_words(text: str, has_words: bool) -> None:
+    """Spaces part no words in Thai, Khmer, Japanese and Chinese, so what is between them is not one."""
+    corpus = Corpus.from_strings([text, text])
+    (block,) = corpus
+    assert count_denominators(block) == recount(block)
+    halves = [count_denominators(block, np.array([i])) for i in (0, 1)]
+    assert halves[0] + halves[1] == count_denominators(block)
+    model = lmgauge.train("witten-bell", corpus, order=2, tokenizer="character")
+    result = lmgauge.evaluate(model, corpus)
+    assert result.words == 2 * len(text.encode().split())
+    assert (result.bits_per_word is not None, result.word_perplexity is not None) == (has_words, has_words)
+    assert (NO_WORDS in result.notes) is not has_words
+    assert result.bits_per_byte is not None
+
+
+def test_a_run_without_words_is_audited_and_compared(tmp_path: Path) -> None:
+    corpus = Corpus.from_strings(["ภาษาไทยไม่มีช่องว่าง", "ระหว่างคำ"])
+    for order in (1, 2):
+        model = lmgauge.train("witten-bell", corpus, order=order, tokenizer="character")
+        lmgauge.evaluate(model, corpus, output=tmp_path / str(order))
+    claims = next(check for check in lmgauge.audit_run(tmp_path / "1", text=corpus).checks if check.name == "claims")
+    assert claims.verdict == "PASS"
+    compared = lmgauge.compare([tmp_path / "1", tmp_path / "2"], text=corpus)[0]
+    assert [difference.metric for difference in compared.differences] == [
+        "perplexity",
+        "bits_per_byte",
+        "bits_per_character",
+    ]

@@ -224,7 +224,7 @@ def test_a_missing_file_is_an_error(folder: Path, name: str) -> None:
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such run; make one with"):
+    with pytest.raises(InputError, match="no such run; `lmgauge eval"):
         open_run(tmp_path / "none")
 
 

@@ -83,3 +83,28 @@ def test_a_size_that_is_said_late_still_counts(replies: tuple[str, list[bytes]])
     with places.open_reading(address) as file:
         assert file.read() == b"the cat sat\n"
     assert coming == []
+
+
+def part(length: str, size: str = "1000000") -> bytes:
+    return f"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-0/{size}\r\n{length}\r\n\r\n".encode()
+
+
+def test_a_part_is_never_longer_than_what_was_asked_for(replies: tuple[str, list[bytes]]) -> None:
+    address, coming = replies
+    large = b"100000\r\n" + b"x" * (1 << 20) + b"\r\n"
+    for answer, words in {
+        part("Content-Length: 10000000000000"): "says of 100 bytes that they are 10,000,000,000,000 (Content-Length)",
+        part("Transfer-Encoding: chunked") + large * 64: "sends more than the 100 bytes that it was asked for",
+    }.items():
+        coming[:] = [part("Content-Length: 1") + b"x", answer]
+        with places.open_in_parts(address) as file, pytest.raises(InputError) as caught:
+            file.read(100)
+        assert words in str(caught.value)
+
+
+def test_a_file_is_never_longer_than_its_size(replies: tuple[str, list[bytes]]) -> None:
+    address, coming = replies
+    endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + (b"8\r\n" + b"the cat\n" + b"\r\n") * 99
+    coming[:] = [part("Content-Length: 1", size="100") + b"x", endless]
+    with places.open_reading(address) as file, pytest.raises(InputError, match="sends more than the 100 bytes that it says"):
+        file.read()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from urllib.request import Request
 
 import pytest
 from tests.remote_servers import WebFiles
@@ -11,6 +12,7 @@ from lmgauge import places
 from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.files import OutputError
 from lmgauge.remote import web as web_module
+from lmgauge.remote.web import WebStore, _Redirects
 
 CONTENT = bytes(range(256)) * 9000  # 2.3 MB: several pieces, and more than what counts as progress
 
@@ -122,8 +124,21 @@ def test_redirects(web: WebFiles) -> None:
     assert read(address) == b"another"
     web.faults["/a.txt"] = [f"redirect {address}"] * 30
     assert message(address) == "FILE: is redirected in a circle (HTTP 302)"
-    web.faults["/a.txt"] = ["redirect file:///etc/passwd"]
+
+
+@pytest.mark.parametrize("to", ["ftp://127.0.0.1:1/b.txt", "FTP://127.0.0.1/b.txt", "file:///etc/passwd", "data:,text"])
+def test_redirects_lead_to_web_servers_only(web: WebFiles, to: str) -> None:
+    address = web.put("a.txt", b"text")
+    web.faults["/a.txt"] = [f"redirect {to}"]
     assert message(address) == "FILE: is redirected to what is not a web server (HTTP 302)"
+    assert len(web.requests) == 1
+
+
+def test_what_reads_addresses_knows_no_other_protocol(web: WebFiles) -> None:
+    opener = WebStore(web.put("a.txt", b"text"))._opener
+    assert [scheme for scheme in ("ftp", "file", "data") if scheme in opener.handle_open] == []
+    with pytest.raises(InputError, match="is redirected from https to http, which is not followed"):
+        _Redirects().redirect_request(Request("https://host/a"), None, 302, "", {}, "HTTP://host/a")
 
 
 def test_a_password_goes_to_its_own_host_only(web: WebFiles) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,15 @@ def test_beside_a_name_that_says_so_ids_need_not_look_like_ids(tmp_path: Path) -
     assert formats(tmp_path, ref_trn=["hello (Anna)", "bye (Ben)"], a_txt=words) == ["trn", "kaldi"]
     assert formats(tmp_path, text=words, a_txt=["bye (ben)", "hello (anna)"]) == ["kaldi", "trn"]
     assert formats(tmp_path, text=words, a_txt=["hello", "good bye", ""]) == ["kaldi", None]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_pipes_are_not_read_to_recognize_them(tmp_path: Path) -> None:
+    (tmp_path / "ref.txt").write_text("".join(f"{line}\n" for line in KALDI))
+    os.mkfifo(tmp_path / "a.trn")
+    os.mkfifo(tmp_path / "b")
+    for name, form in (("a.trn", "trn"), ("b", None)):
+        assert [*formats_of([str(tmp_path / "ref.txt"), str(tmp_path / name)], Reading()).values()] == [None, form]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.arrow import skip_unwritable
 
@@ -333,7 +335,7 @@ def test_jsonl_records(tmp_path: Path) -> None:
     [
         (b"{oops", r":2: not valid JSON"),
         (b"[1]", r":2: a JSON object .* needed, not a list"),
-        (b'{"txt": "x"}', r":2: no field 'text'; the fields are 'txt': name one of them"),
+        (b'{"txt": "x"}', r":2: no field 'text'; the fields are 'txt': name one of them \(--field\)"),
         (b'{"text": 3}', r":2: field 'text' holds a number, not a string"),
         (b'{"text": null}', r":2: field 'text' holds null"),
         (b"[" * 100_000, r":2: not usable JSON"),
@@ -687,3 +689,21 @@ def test_another_text_in_a_second_pass_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.txt: changed while it was used, as it was read more than once; begin again"):
         list(corpus)
     assert [len(block) for block in Corpus.from_files(file)] == [2]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "tsv", "parquet"])
+def test_a_field_that_is_missing_is_told_its_option(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"in.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.table({"a": ["x"], "b": ["y"]}), path)
+    else:
+        path.write_text('{"a": "x", "b": "y"}\n' if ending == "jsonl" else "a\tb\nx\ty\n", encoding="utf-8", newline="\n")
+    options: dict[str, dict[str, Any]] = {
+        "field": {},
+        "group": {"field": "a", "group": "c"},
+        "id": {"field": "a", "id": "c"},
+        "keep": {"field": "a", "keep": ["b", "c"]},
+    }
+    for option, chosen in options.items():
+        with pytest.raises(InputError, match=rf"'a', 'b': name one of them \(--{option}\)"):
+            list(Corpus.from_files(path, **chosen))

@@ -163,6 +163,16 @@ def test_icu_identity(tmp_path: Path) -> None:
     assert (japanese.name, japanese.unit, japanese.kernel) == ("icu:ja", "word", None)
     assert japanese.settings()["icu"] == icu4py.icu_version
     assert japanese.fingerprint != make_tokenizer("icu").fingerprint
+    assert [make_tokenizer(f"icu:{name}").locale for name in ("zh-Hant", "de_AT", "yue", "TH")] == [
+        "zh-Hant",
+        "de_AT",
+        "yue",
+        "TH",
+    ]
+    for name, language in (("xx", "xx"), ("klingon", "klingon"), ("t-h", "t")):
+        with pytest.raises(UsageError, match=f"icu:{name}: there is no language '{language}'; icu alone goes by the script"):
+            make_tokenizer(f"icu:{name}")
+    assert load_tokenizer({**japanese.settings(), "name": "icu:xx"}, tmp_path).locale == "xx"  # an older model
     assert load_tokenizer(japanese.settings(), tmp_path).fingerprint == japanese.fingerprint
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from lmgauge.api.choice_fields import NO_FIELD, PairFields, QuestionFields
 from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models
@@ -61,14 +62,15 @@ def pairs(
         (2, 0.3424)
     """
     opened, names = _ready(model, output, scoring, texts, bad_texts)
-    if isinstance(texts, PATHS):
-        good, bad = _pairs_of_files(texts, bad_texts, fields or PairFields())
-    elif bad_texts is not None or fields is not None:
-        raise UsageError("bad_texts and fields are for files; pairs of strings are (good, bad) or (good, bad, group)")
-    else:
-        good, bad = _pairs_of_strings(texts)
-    say_progress("scoring")
-    return _written(prefer_pairs(opened, good, bad, names, threads), output)
+    with _own_options({"--field": "--good, --bad", "--group": "--by"}):
+        if isinstance(texts, PATHS):
+            good, bad = _pairs_of_files(texts, bad_texts, fields or PairFields())
+        elif bad_texts is not None or fields is not None:
+            raise UsageError("bad_texts and fields are for files; pairs of strings are (good, bad) or (good, bad, group)")
+        else:
+            good, bad = _pairs_of_strings(texts)
+        say_progress("scoring")
+        return _written(prefer_pairs(opened, good, bad, names, threads), output)
 
 
 def multiple_choice(
@@ -123,7 +125,20 @@ def multiple_choice(
         boundary=chosen.boundary,
     )
     say_progress("scoring")
-    return _written(prefer_answers(opened, answers, names, threads), output)
+    with _own_options({"--field": "--choices", "--keep": "--answer", "--group": "--by"}):
+        return _written(prefer_answers(opened, answers, names, threads), output)
+
+
+@contextmanager
+def _own_options(names: Mapping[str, str]) -> Iterator[None]:
+    """Call options as these commands do where reading names those of others."""
+    try:
+        yield
+    except InputError as error:
+        words = str(error)
+        for name, own in names.items():
+            words = words.replace(f"({name})", f"({own})")
+        raise InputError(words) from error
 
 
 def _ready(

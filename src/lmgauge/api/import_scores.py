@@ -21,6 +21,7 @@ def import_scores(
     *,
     program: Program | None = None,
     log_unit: LogUnit | None = None,
+    logprob: str | None = None,
     text: Text | None = None,
     name: str = "",
 ) -> Evaluation:
@@ -31,6 +32,8 @@ def import_scores(
         output: the run folder, which `compare`, `audit`, `diagnose`, `report` and `explore` read.
         program: one of `lmgauge.choices.PROGRAMS`; if not given, found by what is in the files.
         log_unit: "nats", "bits" or "log10", where neither the program nor the file says it.
+        logprob: the column with the log-probabilities of a table of tokens that is of no program: CSV or TSV with a column
+            token, word or piece, and perhaps one that tells sentences apart, such as segment or sentence_id.
         text: what was scored: gives tokens their places, and bits per word, character and byte.
         name: what to call the model; as the log or its file is called if empty.
 
@@ -59,5 +62,5 @@ def import_scores(
     corpus = None if text is None else corpus_of(text)
     read = [os.fspath(path) for path in paths]
     refuse_replacing({"-o": output}, [*read, *(source.path for source in (corpus.sources if corpus else ()))])
-    logs = open_logs([Path(path) for path in read], program, log_unit)
+    logs = open_logs([Path(path) for path in read], program, log_unit, logprob)
     return import_run(logs, os.fspath(output), corpus=corpus, name=name)

@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -274,8 +275,14 @@ def opened(run: PathLike, *, check_seal: bool = True) -> Run:
         InputError: nothing is there, or it was changed.
         UsageError: it is not a path.
     """
+    if isinstance(run, Evaluation):
+        raise UsageError(
+            'an Evaluation has figures only: keep the scores with evaluate(..., output="runs"), and give the folders, as in '
+            'compare(["runs/a", "runs/b"])'
+        )
     if not isinstance(run, PATHS):
-        raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}")
+        cure = ": save its columns segment, token and logprob with to_parquet" if hasattr(run, "to_parquet") else ""
+        raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}{cure}")
     return open_run(Path(run), check_seal=check_seal)
 
 

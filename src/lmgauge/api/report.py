@@ -20,6 +20,7 @@ from lmgauge.evaluation.overview import overview as _overview
 from lmgauge.evaluation.passages import PassageSettings
 from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import read_config
 from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress
 from lmgauge.report import overview as report_of_runs
@@ -245,7 +246,8 @@ def _of_training(folder: Runs, title: str | None) -> Report | None:
         return None
     name = Path(folder).resolve().name
     try:
-        history = json.loads(Path(folder, "config.json").read_bytes())["lmgauge"]["training"]["history"]
+        config: Any = read_config(Path(folder))
+        history = config["lmgauge"]["training"]["history"]
         document = history_blocks(history)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(

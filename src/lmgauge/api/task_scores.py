@@ -299,6 +299,8 @@ def score_files(
     named = list(hypotheses) if isinstance(hypotheses, Mapping) else None
     outputs = hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses
     files = files_to_score(metric, references, outputs, reading, sources)
+    if named and len(named) != len(files.names):
+        raise UsageError(f"{len(named)} names of systems for {len(files.names)} files: give each name one file")
     files.names = named or files.names
     return score_parallel(metric, files, settings or ComparisonSettings(), progress, chooser)
 

@@ -22,6 +22,7 @@ from lmgauge.text.reading_options import ReadingOptions
     type=click.Choice(LOG_UNITS),
     help="Unit of the scores, where neither the program nor the file says it.",
 )
+@click.option("--logprob", metavar="COLUMN", help="The column of a table (CSV, TSV) with the log-probabilities of tokens.")
 @click.option("--name", default="", show_default=False, help="What to call the model; as the log does if not given.")
 @click.option(
     "--text",
@@ -37,6 +38,7 @@ def import_scores(
     output: str,
     program: Program | None,
     log_unit: LogUnit | None,
+    logprob: str | None,
     name: str,
     texts: tuple[str, ...],
     reading: ReadingOptions,
@@ -45,9 +47,10 @@ def import_scores(
     """Make a run of what another program scored.
 
     FILES are logs of lm-evaluation-harness (--log_samples), Inspect, vLLM, completions servers, llama.cpp's perplexity,
-    SRILM (-debug 2), KenLM (query -v word) or minicons.
+    SRILM (-debug 2), KenLM (query -v word) or minicons; or a table of tokens, whose column of scores --logprob names.
 
     \b
+    lmgauge import tokens.csv --logprob model_a --log-unit nats -o a/
     lmgauge import query.txt --text test.txt -o run/
     lmgauge compare run/ mine/
     """
@@ -58,6 +61,6 @@ def import_scores(
     if not texts:
         refuse_given(names_of(ReadingOptions), "is about the text that was scored: name it with --text")
     corpus = read_texts(texts, reading) if texts else None
-    result = run(files, output, program=program, log_unit=log_unit, text=corpus, name=name)
+    result = run(files, output, program=program, log_unit=log_unit, logprob=logprob, text=corpus, name=name)
     results = Evaluations((result,))
     answer(results, lambda: evaluations.blocks(results), as_json=as_json)

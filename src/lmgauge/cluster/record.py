@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from lmgauge.cluster.shard import Shard
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
+from lmgauge.files import is_special
 from lmgauge.json_text import plain, to_json
 from lmgauge.places import is_remote
 from lmgauge.version import __version__
@@ -113,7 +114,7 @@ def read_record(folder: Path) -> ShardRecord:
     """
     file, parts = folder / RECORD_FILE, folder / PARTS_FILE
     for needed in (file, parts):
-        if not needed.is_file():
+        if not needed.is_file() or is_special(needed):
             raise InputError(f"{folder}: is not the folder of a shard: {needed.name} is missing; run the shard again")
     try:
         if file.stat().st_size > _LARGEST:
@@ -263,4 +264,6 @@ def stored_paths(paths: object) -> list[str]:
         raise TypeError(f"the files are {paths!r}")
     if any(map(is_remote, paths)):
         raise InputError("the text that the shards read is at an address: name it with text")
+    if "-" in paths or any(map(is_special, paths)):
+        raise InputError("the shards name a pipe or a device as their text, which none of them can have read")
     return paths

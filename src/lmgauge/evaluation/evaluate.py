@@ -16,7 +16,7 @@ from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.extent import Extent
 from lmgauge.evaluation.first_tokens import FirstTokens
-from lmgauge.evaluation.notes import whole_text_notes
+from lmgauge.evaluation.notes import NO_WORDS, whole_text_notes
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.protocol_sums import ProtocolSums
 from lmgauge.evaluation.results import Evaluation, Evaluations
@@ -141,11 +141,12 @@ class Evaluator:
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers)
         counts = {"events": events, "tokens": tokens} | ({} if denominators is None else vars(denominators))
         reasons = bound_reasons(origin, tally.events[OOV], lossy)
-        own = whole_text_notes(tally) if group is None else ()
+        has_words = denominators is None or denominators.has_words
+        own = [*(whole_text_notes(tally) if group is None else ()), *([] if has_words else [NO_WORDS])]
         return Evaluation(
             model=origin.model,
             group=group,
-            **_figures(nats, counts),
+            **_figures(nats, counts if has_words else counts | {"words": 0}),
             bits_per_byte_is_bound=bool(reasons),
             bound_reasons=[reason.sentence for reason in reasons],
             interval=None if interval is None else interval.mapped(perplexity_from_nats),

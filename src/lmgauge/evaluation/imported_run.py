@@ -15,6 +15,7 @@ from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.run_folder import SCORES_FILE, RunFolders
+from lmgauge.readable import visible
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, ScoreWriter, read_metadata, read_scores
 from lmgauge.scores.imports.log import Log
 from lmgauge.scores.imports.programs import OUTPUTS, Logs
@@ -86,7 +87,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
                 "program": logs.program,
                 "log_unit": logs.log.unit,
                 "files": [str(file.path) for file in logs.files],
-            }
+            } | ({"logprob": logs.log.column} if logs.log.column else {})
             folders.finish([result], [settings])
     return result
 
@@ -140,4 +141,5 @@ def _origin(logs: Logs, facts: _Facts, name: str) -> Origin:
 
 
 def _notes(logs: Logs) -> list[str]:
-    return [f"imported from {logs.program}, logarithms in {logs.log.unit}", *logs.log.notes()]
+    source = f"the column {visible(logs.log.column)!r}" if logs.log.column else logs.program
+    return [f"imported from {source}, logarithms in {logs.log.unit}", *logs.log.notes()]

@@ -285,7 +285,7 @@ def ladder_of(
         rungs=rungs,
         steps=_steps(measured, seed, threads),
         segments=first.segments,
-        words=first.words or 0,
+        words=(first.words or 0) if first.bits_per_word is not None else 0,
         characters=scored.characters,
         bytes=scored.bytes,
         training_bytes=training.bytes,

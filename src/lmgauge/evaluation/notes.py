@@ -9,6 +9,10 @@ from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING
 
 _MANY_UNSEEN = 0.1  # from this rate on a note says so
+NO_WORDS = (
+    "most characters are of scripts that are written without spaces, so spaces do not part words: no bits per word, no word "
+    "perplexity; compare by bits per byte or character"
+)
 
 
 def whole_text_notes(tally: Tally) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.files import folder_named, locking, writing_directory
+from lmgauge.files import folder_named, is_special, locking, read_regular, writing_directory
 from lmgauge.json_text import plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
@@ -92,11 +92,15 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
     file, scores = folder / EVALUATION_FILE, folder / SCORES_FILE
     for needed in (file, scores):
         if not needed.exists():
+            if (folder / "config.json").exists():
+                raise InputError(f"{folder} is a model: score a text with it first: `lmgauge eval -m {folder} TEXT -o RUN`")
             raise InputError(
-                f"{folder} is not a run folder: {needed.name} is missing; make one with `lmgauge eval ... -o {folder}`"
+                f"{folder} is not a run folder: {needed.name} is missing; `lmgauge eval -m MODEL TEXT -o RUN` makes one"
             )
+        if is_special(needed):
+            raise InputError(f"{needed}: is a pipe or a device, which no run has; evaluate again")
     try:
-        content = json.loads(file.read_bytes(), parse_constant=_refuse_constant)
+        content = json.loads(read_regular(file), parse_constant=_refuse_constant)
         evaluation, settings = dict(content["evaluation"]), dict(content["settings"])
         sealed = str(content.get("fingerprint")), str(content.get("scores_sha256"))
         evaluation["fingerprints"] = dict(evaluation["fingerprints"])

@@ -12,6 +12,7 @@ import numpy as np
 from lmgauge.errors import InputError
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, read_evaluation
+from lmgauge.files import is_special
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
@@ -99,7 +100,7 @@ class Run:
         bases = [Path(), *self.path.resolve().parents]
         for base in bases:
             there = [str(base / path) for path in paths]
-            if all(Path(path).is_file() for path in there):
+            if all(Path(path).is_file() and not is_special(path) for path in there):
                 return there
         return []
 
@@ -123,7 +124,7 @@ def open_run(path: str | Path, *, check_seal: bool = True, hash_scores: bool = T
         evaluation, settings, broken, digest = read_evaluation(path, hash_scores=hash_scores)
         scores = path / SCORES_FILE
     elif not path.exists():
-        raise InputError(f"{path}: no such run; make one with `lmgauge eval -m MODEL TEXT -o {path}`")
+        raise InputError(f"{path}: no such run; `lmgauge eval -m MODEL TEXT -o RUN` makes one")
     if broken and check_seal:
         raise InputError(f"{broken}; evaluate again")
     metadata = read_metadata(path) if evaluation is None else evaluation

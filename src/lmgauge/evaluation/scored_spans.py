@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.denominators import Denominators
+from lmgauge.evaluation.denominators import Denominators, count_unspaced
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments, count_text, is_white_space
 
@@ -54,7 +54,8 @@ class ScoredSpans:
         white = is_white_space(block.data[starts[filled]])
         before = is_white_space(block.data[np.maximum(starts[filled] - 1, 0)])
         words -= int(np.count_nonzero((start[own][filled] > 0) & ~white & ~before))
-        return Denominators(len(block), words, characters, int((ends - starts).sum()))
+        unspaced = count_unspaced(block.data, starts, ends)
+        return Denominators(len(block), words, characters, int((ends - starts).sum()), unspaced=unspaced)
 
 
 def _touching(segment: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgauge.evaluation.run_folder import EVALUATION_FILE
+from lmgauge.files import regular
 from lmgauge.models.network.tokens import CONFIG_KEY
 from lmgauge.models.protocol import read_config
 from lmgauge.models.training.progress_file import PROGRESS_FILE
@@ -78,7 +79,7 @@ class Follower:
         """Read the lines that are complete; a file that is gone leaves what was read."""
         with self._lock:
             try:
-                with self._path.open("rb") as file:
+                with open(self._path, "rb", opener=regular) as file:
                     state = os.fstat(file.fileno())
                     if state.st_size < self._offset or state.st_ino != self._inode:  # begun anew
                         self._offset, self._inode = 0, state.st_ino

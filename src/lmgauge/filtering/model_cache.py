@@ -9,10 +9,11 @@ from pathlib import Path
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import load_model
+from lmgauge.threads import OfProcess
 
 _State = tuple[tuple[str, int, int, int], ...]
 _loaded: dict[tuple[str, ScoringOptions], tuple[_State, LanguageModel]] = {}
-_lock = threading.Lock()
+_lock = OfProcess(threading.Lock)
 
 
 def model_at(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
@@ -27,7 +28,7 @@ def model_at(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageM
         UsageError: the options do not fit it.
     """
     key = os.path.abspath(path) if os.path.exists(path) else os.fspath(path), options
-    with _lock:
+    with _lock.value:
         state = _state_of(Path(path))
         if key not in _loaded or _loaded[key][0] != state:
             _loaded[key] = state, load_model(path, options)

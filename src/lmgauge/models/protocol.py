@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.files import is_special, read_regular
 from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ CACHE_MODEL_TYPE = "lmgauge-cache"
 CLASS_MODEL_TYPE = "lmgauge-class-ngram"
 SPELLING_FOLDER = "spelling"
 """Inside the folder of a model: how its unseen words are spelled."""
+_LARGEST_CONFIG = 1 << 24
+"""Bytes: the longest config.json of networks have some 10 kB, and that of a network trained here 100 an epoch."""
 
 
 class UnknownKindError(ModelFileError):
@@ -137,26 +141,46 @@ def check_context(context_ids: NDArray[np.integer] | Sequence[int], size: int) -
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """Return the config.json of a model folder.
+    """Return the config.json of a model folder in which all is a file or a folder, whichever library is to read it.
 
     Args:
         path: the folder.
 
     Raises:
-        ModelFileError: missing, too large or not a JSON object.
+        ModelFileError: missing, too large or not a JSON object; a pipe or a device is in the folder.
     """
     file = path / "config.json"
     try:
-        if file.stat().st_size > 1 << 24:
-            raise ModelFileError(f"{file}: is {file.stat().st_size:,} bytes long; no model of ours has such a config.json")
-        config = json.loads(file.read_bytes())
+        config = json.loads(read_regular(file, _LARGEST_CONFIG))
+        special = [name for name in os.listdir(path) if is_special(path / name)]
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: not a model, as it has no config.json") from error
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"{file}: cannot be read: {error}") from error
+        raise ModelFileError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if special:
+        raise ModelFileError(f"{path / special[0]}: is a pipe or a device, which no model has; copy the model again")
     if not isinstance(config, dict):
         raise ModelFileError(f"{file}: not a JSON object; the file is damaged")
     return config
+
+
+def inside(path: Path, name: object) -> Path:
+    """Return the folder or file of a part of a model, which must lie in the folder of the model.
+
+    Args:
+        path: the folder of the model.
+        name: of the part.
+
+    Raises:
+        ModelFileError: it leads elsewhere, or is not there.
+    """
+    part = path / str(name)
+    # A plain name, and no link that leads elsewhere.
+    if not isinstance(name, str) or Path(name).parts != (name,) or path.resolve() != part.resolve().parent:
+        raise ModelFileError(f"{path}: its part {name!r} is not a folder in it; copy the whole model")
+    if not part.exists():
+        raise ModelFileError(f"{part}: missing; the model is incomplete")
+    return part
 
 
 def write_config(path: Path, config: Mapping[str, object]) -> None:

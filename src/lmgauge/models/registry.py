@@ -42,6 +42,7 @@ from lmgauge.models.protocol import (
     UnknownKindError,
     read_config,
 )
+from lmgauge.models.scored_text import ScoresStrings
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
@@ -198,11 +199,13 @@ def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> Languag
             raise UsageError(f"load_model takes the path of a model; this {type(path).__name__} is a model already")
         raise not_a_model(path)
     model = _open(path, options)
-    if options.reserved is None:
-        return model
-    from lmgauge.models.mixture.agreement import with_reserved
+    if options.reserved is not None:
+        from lmgauge.models.mixture.agreement import with_reserved
 
-    return with_reserved([model], options.reserved)[0]
+        model = with_reserved([model], options.reserved)[0]
+    if isinstance(model, ScoresStrings):
+        model.loaded_by = open_model, (os.path.abspath(path) if os.path.exists(path) else path, options)
+    return model
 
 
 def open_unspelled(path: str | os.PathLike[str]) -> LanguageModel:

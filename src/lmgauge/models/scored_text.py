@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import tee
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, cast, overload
 
 import numpy as np
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.ngram.states import ScoredMany, StepsWords
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.places import refuse_file_names
@@ -230,9 +232,61 @@ _score_text = score_text
 
 
 class ScoresStrings:
-    """Gives a model the method `score_text`."""
+    """Gives a model the method `score_text`, and pickles one that was loaded as the place to load it from.
+
+    Attributes:
+        loaded_by: the function and the arguments that load it again; None of a model that was made in this process.
+    """
+
+    loaded_by: tuple[Callable[..., LanguageModel], tuple[Any, ...]] | None = None
 
     score_text = _score_text
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        if self.loaded_by is None:
+            return super().__reduce_ex__(protocol)
+        return _load_again, (*self.loaded_by, cast("LanguageModel", self).fingerprint)
+
+    def made_from(self, loaded: ScoresStrings, change: Callable[..., LanguageModel], *arguments: Any) -> Self:
+        """Return this model, which pickles as the change of a loaded one that it is.
+
+        Args:
+            loaded: the model that was changed.
+            change: made this one of it.
+            arguments: of the change.
+        """
+        if loaded.loaded_by is not None:
+            self.loaded_by = change, (loaded, *arguments)
+        return self
+
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__getstate__())
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo[id(self)] = made = object.__new__(type(self))
+        made.__dict__.update(deepcopy(self.__getstate__(), memo))
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        cached = {name for kind in type(self).mro() for name, of in vars(kind).items() if isinstance(of, cached_property)}
+        return {name: value for name, value in vars(self).items() if name not in cached}  # which are found out anew
+
+
+def _load_again(load: Callable[..., LanguageModel], arguments: tuple[Any, ...], fingerprint: str) -> LanguageModel:
+    """Return the model that was pickled, once what is in its place now is seen to be the same.
+
+    Raises:
+        ModelFileError: it is another one, or cannot be loaded.
+    """
+    model = load(*arguments)
+    if model.fingerprint != fingerprint:
+        raise ModelFileError(
+            f"{arguments[0]}: is not the model that was pickled, of which only the place and a digest were kept; pickle the "
+            "model again"
+        )
+    return model
 
 
 _LATER = ("tokens", "kinds", "spans")

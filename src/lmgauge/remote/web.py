@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.readable import visible
-from lmgauge.remote.addresses import shown_name
+from lmgauge.remote.addresses import is_web, shown_name
 from lmgauge.remote.problems import NotThereError, PassingProblem, Patience, retried, rewritten
 from lmgauge.remote.protocol import FileState
 from lmgauge.version import __version__
@@ -62,7 +62,7 @@ class WebStore:
                 _LOGGER.warning("%s: the password is sent over http, where others can read it; use https", self.name)
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="")
         self._url = quote(bare.geturl(), safe=_SAFE)
-        self._opener = urllib.request.build_opener(_Redirects())
+        self._opener = _opener()
         self._answered = False
 
     def ask(self, start: int | None = None, end: int | None = None) -> http.client.HTTPResponse:
@@ -182,6 +182,8 @@ class WebTransfer:
             try:
                 for piece in self._stream(position):
                     position += len(piece)
+                    if position > (self.state.size or position):
+                        raise self._too_much(f"sends more than the {self.state.size:,} bytes that it says the file has")
                     yield piece
                 if self.state.size is None or position == self.state.size:
                     return
@@ -233,11 +235,18 @@ class WebTransfer:
                 raise InputError(
                     f"{self._store.name}: the server does not send parts of files, as this format needs: download it first"
                 )
+            if reply.length is not None and reply.length > end - start:
+                raise self._too_much(f"says of {end - start:,} bytes that they are {reply.length:,} (Content-Length)")
             with self._store.explained():
-                part = reply.read()
-        if len(part) != end - start:
+                part = reply.read(end - start + 1)
+        if len(part) > end - start:
+            raise self._too_much(f"sends more than the {end - start:,} bytes that it was asked for")
+        if len(part) < end - start:
             raise PassingProblem(f"the server sends {len(part):,} bytes of {end - start:,}")
         return part
+
+    def _too_much(self, problem: str) -> InputError:
+        return InputError(f"{self._store.name}: the server {problem}: download the file first, or ask who runs the server")
 
     def _check(self, reply: http.client.HTTPResponse, start: int) -> None:
         """Refuse a reply of another version of the file, or of another part of it; learn the size if it was not known."""
@@ -252,6 +261,22 @@ class WebTransfer:
 
     def check_unchanged(self) -> None:
         """Do nothing: every reply was checked when it came."""
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Return what speaks HTTP and nothing else: the library's own would follow a redirect to FTP."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(),
+        _Redirects(),
+    ):
+        opener.add_handler(handler)
+    return opener
 
 
 class _NotSatisfiable(Exception):
@@ -277,9 +302,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         """Return the request to the new address.
 
         Raises:
-            InputError: it leads from https to http.
+            InputError: it leads from https to http, or to what is neither.
         """
         parts = urlsplit(newurl)
+        if not is_web(newurl):
+            raise InputError(f"{shown_name(req.full_url)}: is redirected to what is not a web server (HTTP {code})")
         if req.type == "https" and parts.scheme == "http":
             raise InputError(f"{shown_name(req.full_url)}: is redirected from https to http, which is not followed")
         request = super().redirect_request(req, fp, code, msg, headers, newurl)

@@ -233,10 +233,10 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
         metadata = json.loads(stored)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, pa.ArrowInvalid) and not _is_parquet(Path(path)):
-            raise InputError(
-                f"{path}: is not a run or a score table (Parquet, JSON lines); a text is evaluated first: "
-                "`lmgauge eval -m MODEL TEXT -o RUN`"
-            ) from error
+            first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
+            if Path(path).suffix in (".csv", ".tsv"):
+                first = f"a table is imported first: `lmgauge import {path} --logprob COLUMN --log-unit nats -o RUN`"
+            raise InputError(f"{path}: is not a run or a score table (Parquet, JSON lines); {first}") from error
         raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
     return metadata if isinstance(metadata, dict) else {}
 

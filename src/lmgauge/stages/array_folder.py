@@ -19,7 +19,7 @@ import numpy as np
 
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
-from lmgauge.files import OutputError
+from lmgauge.files import OutputError, regular
 from lmgauge.stages.stage import Array
 
 _SUFFIX, _UNFINISHED = ".npy", ".unfinished"
@@ -126,7 +126,7 @@ class ArrayFolder:
         """
         path = self._path(name)
         try:
-            with open(path, "rb", buffering=0) as file:
+            with open(path, "rb", buffering=0, opener=regular) as file:
                 return _read_array(file, path, name if self._checking else None)
         except FileNotFoundError as error:
             raise MissingArrayError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgauge.errors import UsageError
-from lmgauge.files import OutputError, locking, writing
+from lmgauge.files import OutputError, locking, read_regular, writing
 from lmgauge.json_text import to_json
 from lmgauge.stages.array_folder import unwritten
 from lmgauge.version import __version__
@@ -84,7 +84,7 @@ class WorkRecord:
             UsageError: a file of that name is not ours.
         """
         try:
-            record = json.loads((self.folder / _WORK).read_bytes())
+            record = json.loads(read_regular(self.folder / _WORK))
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError):
@@ -106,7 +106,7 @@ class WorkRecord:
         """Yield the stages and tasks that are done; a line that a killed run began to write says nothing."""
         path = self.folder / _FINISHED
         with suppress(FileNotFoundError):
-            text = path.read_bytes()
+            text = read_regular(path)
             whole = text.rfind(b"\n") + 1
             if whole < len(text):
                 os.truncate(path, whole)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, needing
+from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.text.segments import Segments, is_character_start
 from lmgauge.text.tokens import TOKENIZER_FILE, FileTokenizer, TokenizerBase, Tokens, TokenUnit
 
@@ -21,6 +22,31 @@ if TYPE_CHECKING:
     import tokenizers
 
 _MOST_GAPS = 1 << 20  # ids without a token
+
+
+_LANGUAGES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en "
+    "eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv "
+    "ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne "
+    "ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq sr ss "
+    "st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+"""The languages with two letters (ISO 639-1): ICU takes any word for a language, and then the rules of none."""
+
+
+def checked_locale(locale: str) -> str:
+    """Return the name of a locale, such as "ja", "zh-Hant" or "yue".
+
+    Raises:
+        UsageError: there is no such language.
+
+    >>> checked_locale("zh-Hant")
+    'zh-Hant'
+    """
+    language = re.split("[-_@]", locale)[0].lower()
+    if locale != "root" and language not in _LANGUAGES.split() and not re.fullmatch("[a-z]{3}", language):
+        raise UsageError(f"tokenizer icu:{locale}: there is no language {language!r}; icu alone goes by the script")
+    return locale
 
 
 class IcuWordTokenizer(TokenizerBase):

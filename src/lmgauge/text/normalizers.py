@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from lmgauge.choices import NORMALIZERS, NormalizerName
 from lmgauge.errors import UsageError
 from lmgauge.text.segments import UTF8_LENGTHS, Segments
+from lmgauge.threads import OfProcess
 
 _PUNCTUATION = {
     ",": "，、", ".": "。", '"': "„”“«»」「《》", "'": "´’", ":": "∶：", "?": "？", "!": "！", ";": "；",
@@ -78,7 +79,7 @@ class _Characters:
         self.rare = np.zeros(_PAGES * _PAGE, np.bool_)
         self.strings = np.zeros((_PAGES * _PAGE, _LONGEST), np.uint8)  # the system gives memory to pages in use only
         self._ready = np.zeros(_PAGES, np.bool_)
-        self._lock = Lock()
+        self._lock = OfProcess(Lock)
 
     def prepare(self, points: NDArray[np.int64]) -> None:
         """Look up the pages of characters, code points int64 [n]."""
@@ -86,7 +87,7 @@ class _Characters:
         missing = np.flatnonzero(pages & ~self._ready)
         if not len(missing):
             return
-        with self._lock:
+        with self._lock.value:
             for page in missing.tolist():
                 for point in range(page * _PAGE, (page + 1) * _PAGE):
                     if not 0xD800 <= point < 0xE000:

@@ -13,7 +13,7 @@ from lmgauge.errors import InputError
 from lmgauge.text.cleaning import find_problem
 from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, Names
 from lmgauge.text.parquet_files import batches_of, open_parquet, refuse_missing_rows
-from lmgauge.text.readers import MAX_LINE_BYTES, ReadingPass, gaps, read_records
+from lmgauge.text.readers import MAX_LINE_BYTES, ReadingPass, gaps, name_one, read_records
 from lmgauge.text.segments import KEEP, Segments
 from lmgauge.text.streams import Source, file_errors
 
@@ -43,10 +43,10 @@ def read_parquet(source: Source, reading: ReadingPass) -> Iterator[Segments]:
 
 def _read_file(file: pq.ParquetFile, source: Source, reading: ReadingPass) -> Iterator[Segments]:
     columns = [reading.options.field, *reading.label_fields.values()]
-    for column in columns:
+    for label, column in (("field", reading.options.field), *reading.label_fields.items()):
         if column not in file.schema_arrow.names:
             names = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
-            raise InputError(f"{source.name}: no column {column!r}; the columns are {names}: name one of them")
+            raise InputError(f"{source.name}: no column {column!r}; the columns are {names}: {name_one(label)}")
         if file.schema_arrow.names.count(column) > 1:
             raise InputError(f"{source.name}: several columns are called {column!r}: give each a name of its own")
     row = 1

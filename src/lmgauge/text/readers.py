@@ -263,7 +263,7 @@ def _text_field(record: dict[str, object], reading: ReadingPass, name: str, line
 
 def _label_field(record: dict[str, object], label: str, reading: ReadingPass, name: str, line: int) -> str:
     field = reading.label_fields[label]
-    value = _field(record, field, name, line)
+    value = _field(record, field, name, line, label)
     if label == GIVEN:  # cleaned as the text itself is
         if isinstance(value, str):
             return value
@@ -279,11 +279,20 @@ def _label_field(record: dict[str, object], label: str, reading: ReadingPass, na
     return value
 
 
-def _field(record: dict[str, object], field: str, name: str, line: int) -> object:
+def _field(record: dict[str, object], field: str, name: str, line: int, label: str = "field") -> object:
     if field not in record:
         fields = ", ".join(map(repr, list(record)[:8])) or "none"
-        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {fields}: name one of them")
+        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {fields}: {name_one(label)}")
     return record[field]
+
+
+def name_one(label: str) -> str:
+    """Return the end of a message about a field that is not there.
+
+    >>> name_one("keep:condition")
+    'name one of them (--keep)'
+    """
+    return f"name one of them (--{label.partition(':')[0]})"
 
 
 def kind_of(value: object) -> str:

@@ -276,7 +276,7 @@ def _make_plain(name: str) -> Tokenizer:
     for built_in in (WhitespaceTokenizer, CharacterTokenizer, ByteTokenizer):
         if name == built_in.name:
             return built_in()
-    from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, IcuWordTokenizer
+    from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, IcuWordTokenizer, checked_locale
     from lmgauge.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
     if name == "treebank":
@@ -284,7 +284,7 @@ def _make_plain(name: str) -> Tokenizer:
 
         return TreebankTokenizer()
     if name == "icu" or name.startswith("icu:"):
-        return IcuWordTokenizer(name.partition(":")[2] or "root")
+        return IcuWordTokenizer(checked_locale(name.partition(":")[2] or "root"))
     path = name
     if os.path.isdir(name):
         names = [file for file in TOKENIZER_FILES if os.path.exists(os.path.join(name, file))]
@@ -312,7 +312,7 @@ def load_tokenizer(settings: Mapping[str, object], directory: str | os.PathLike[
         raise ModelFileError(f"{os.fspath(directory)}: the tokenizer's settings have no name")
     if "normalizer" in settings:
         return _load_normalizing(settings, directory)
-    from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
+    from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, IcuWordTokenizer
     from lmgauge.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
     tokenizer: HuggingFaceTokenizer | SentencePieceTokenizer
@@ -322,7 +322,9 @@ def load_tokenizer(settings: Mapping[str, object], directory: str | os.PathLike[
         elif name.startswith(SentencePieceTokenizer.PREFIX):
             tokenizer = SentencePieceTokenizer.from_file(os.path.join(directory, SENTENCEPIECE_FILE))
         # A name in a model's file is never used as a path.
-        elif name in ("whitespace", "treebank", "character", "byte", "icu") or name.startswith("icu:"):
+        elif name.startswith("icu:"):
+            return IcuWordTokenizer(name[4:])
+        elif name in ("whitespace", "treebank", "character", "byte", "icu"):
             return make_tokenizer(name)
         else:
             raise ModelFileError(f"{os.fspath(directory)}: unknown tokenizer {name!r}: was a newer lmgauge used?")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from lmgauge.errors import InputError
-from lmgauge.text.readers import ReadingPass, clean_blocks, parse_lines
+from lmgauge.text.readers import ReadingPass, clean_blocks, name_one, parse_lines
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source
 
@@ -20,14 +20,14 @@ def read_tsv(source: Source, reading: ReadingPass) -> Iterator[Segments]:
     Raises:
         InputError: there is no such column, in the header or in a line.
     """
-    wanted = [reading.options.field, *reading.label_fields.values()]
-    columns = [_number(name) for name in wanted]
+    wanted = [("field", reading.options.field), *reading.label_fields.items()]
+    columns = [_number(name) for _, name in wanted]
     header = None in columns
     for lines, _ in clean_blocks(source, reading):
         first = 0
         if header:
             names = lines.text(0).decode().split("\t")
-            columns = [_index(names, name, source) if at is None else at for name, at in zip(wanted, columns, strict=True)]
+            columns = [_index(names, *one, source) if at is None else at for one, at in zip(wanted, columns, strict=True)]
             header, first = False, 1
         yield from parse_lines(lines, partial(_cells, columns, source), reading, first)
 
@@ -43,12 +43,12 @@ def _number(name: str) -> int | None:
     return int(name) - 1 if name.isascii() and name.isdigit() and len(name) < 10 and int(name) > 0 else None
 
 
-def _index(names: list[str], wanted: str, source: Source) -> int:
+def _index(names: list[str], label: str, wanted: str, source: Source) -> int:
     if wanted in names:
         return names.index(wanted)
     header = ", ".join(repr(name[:40]) for name in names[:8])
     raise InputError(
-        f"{source.name}: no column {wanted!r} in its first line, which has {header}: name one of them or, "
+        f"{source.name}: no column {wanted!r} in its first line, which has {header}: {name_one(label)} or, "
         f"in a file without header, the number of a column (1 to {len(names)})"
     )
 

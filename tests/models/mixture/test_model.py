@@ -289,6 +289,7 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object], *, sign: bool
         (lambda c: [p.update(weight=w) for p, w in zip(c["components"], (0.2, 0.8), strict=True)], "fingerprint"),
         (lambda c: [p.update(weight=w) for p, w in zip(c["components"], (-0.5, 1.5), strict=True)], "weight -0.5"),
         (lambda c: c["components"][0].update(weight="x"), "does not describe a mixture"),
+        (lambda c: c["components"][0].update(weight="0.5"), "does not describe a mixture"),
         (lambda c: c["components"][0].update(weight=10**400), "does not describe a mixture"),
         (lambda c: c["components"][0].update(folder="../mixed/component-1"), "not a folder in it"),
         (lambda c: c["components"][0].update(folder=".."), "not a folder in it"),
@@ -335,7 +336,7 @@ def test_a_link_out_of_the_folder_is_not_followed(saved: Path, tmp_path: Path) -
         lmgauge.load_model(saved)
 
 
-@pytest.mark.parametrize("weights", [["a", "b"], [None, 1.0], [1e308, 1e308], [-1.0, 2.0], [float("nan"), 1.0]])
+@pytest.mark.parametrize("weights", [["a", "b"], ["1", "0"], [None, 1.0], [1e308, 1e308], [-1.0, 2.0], [float("nan"), 1.0]])
 def test_what_is_not_a_share_is_refused(components: tuple[NgramModel, NgramModel], weights: Any) -> None:
     with pytest.raises(UsageError, match="weight"):
         lmgauge.mix(components, weights=weights)

@@ -160,6 +160,11 @@ def elsewhere(folder: Path, config: dict[str, Any]) -> None:
     (folder / "spelling").symlink_to(folder.parent / "nowhere")
 
 
+def characters_elsewhere(folder: Path, config: dict[str, Any]) -> None:
+    shutil.move(folder / "spelling" / "characters", folder.parent / "characters")
+    (folder / "spelling" / "characters").symlink_to(folder.parent / "characters")
+
+
 def a_file(folder: Path, config: dict[str, Any]) -> None:
     shutil.rmtree(folder / "spelling")
     (folder / "spelling").write_text("{}")
@@ -177,8 +182,9 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "long number": (text_in(CONFIG, '{"model_type": ' + "9" * 5000 + "}"), "cannot be read"),
     "no config": (lambda folder, config: (folder / "spelling" / CONFIG).unlink(), "no config.json"),
     "a link to nowhere": (elsewhere, "is not a folder"),
+    "a link to characters": (characters_elsewhere, "its part 'characters' is not a folder in it"),
     "a file": (a_file, "is not a folder"),
-    "no characters": (lambda folder, config: shutil.rmtree(folder / "spelling" / "characters"), "no config.json"),
+    "no characters": (lambda folder, config: shutil.rmtree(folder / "spelling" / "characters"), "characters: missing"),
     "other characters": (other_characters, "is not the model of characters it was"),
     "words for characters": (words_for_characters, "a model of whitespace tokens"),
     "characters without ends": (without_ends, "has no end of word"),

@@ -11,6 +11,8 @@ from tests.scores.imports.outputs import FRAME, MINICONS
 from tests.scores.imports.parsing import noted, parsed
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.runs import open_run
+from lmgauge.scores.imports.programs import open_logs
 
 
 def test_lists(tmp_path: Path) -> None:
@@ -70,3 +72,47 @@ def test_other_values_are_refused(tmp_path: Path, content: str, words: str) -> N
     with pytest.raises(InputError) as error:
         parsed(tmp_path, content, "minicons", "nats")
     assert words in str(error.value)
+
+
+TWO = "segment\ttoken\tmodel_a\tmodel b_bits\n0\tthe\t-1.5\t-2\n0\tcat\t-3.25\t-2.5\n1\ta\t-1\t-1.25\n"
+
+
+def _named(folder: Path, content: str, name: str, unit: str | None = None) -> list[list[float | None]]:
+    path = folder / ("scores.tsv" if "\t" in content else "scores.csv")
+    path.write_text(content, encoding="utf-8", newline="\n")
+    return [list(segment.logprob) for segment in open_logs([path], None, unit, name).segments()]
+
+
+def test_one_column_of_several(tmp_path: Path) -> None:
+    assert _named(tmp_path, TWO, "model_a", "nats") == [[-1.5, -3.25], [-1.0]]
+    assert _named(tmp_path, TWO, "model b_bits", "log10")[1] == [pytest.approx(-1.25 * math.log(10))]
+    assert _named(tmp_path, TWO.replace("\t", ","), "model_a", "nats") == [[-1.5, -3.25], [-1.0]]
+    both = "word,logprob_nats,Surprisal_bits\na,-1,2\nb,-3,4\n"
+    assert _named(tmp_path, both, "Surprisal_bits") == [[-2 * math.log(2), -4 * math.log(2)]]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        (TWO, "model_a", "does not say the unit of its scores; name the unit with --log-unit"),
+        (TWO, "model_c", "names no column 'model_c'; it has 'segment', 'token', 'model_a', 'model b_bits'"),
+        ("x,model_a\n1,-2\n", "model_a", r"names no column of tokens \(token, word\); it has 'x', 'model_a'"),
+        (MINICONS, "model_a", "names no column 'model_a'"),
+    ],
+)
+def test_a_column_that_cannot_be_read(tmp_path: Path, content: str, name: str, words: str) -> None:
+    with pytest.raises((InputError, UsageError), match=words):
+        _named(tmp_path, content, name)
+
+
+def test_a_table_of_unknown_columns_is_told_the_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text(TWO, encoding="utf-8", newline="\n")
+    with pytest.raises(
+        InputError, match=r"columns 'segment', 'token', 'model_a', 'model b_bits'; name the one .* --logprob COLUMN"
+    ):
+        open_logs([path])
+    with pytest.raises(InputError, match=r"a table is imported first: `lmgauge import .*x.tsv --logprob COLUMN"):
+        open_run(path)
+    with pytest.raises(UsageError, match="logprob names a column of a table; output of kenlm is none"):
+        open_logs([path], "kenlm", None, "model_a")

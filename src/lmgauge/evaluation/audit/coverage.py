@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from lmgauge.evaluation.audit.results import Check, Headline, counted, judge
 from lmgauge.evaluation.audit.row_parts import RowParts, unseen_noun
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.spelling import Spelling
-from lmgauge.evaluation.denominators import Denominators, count_denominators
+from lmgauge.evaluation.denominators import UNSPACED, Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, escaped, iter_segments
 from lmgauge.text.segments import Segments
@@ -73,6 +74,7 @@ def recount(block: Segments) -> Denominators:
         line_ends=block.terminator * len(texts),
         segments=len(texts),
         words=sum(len(text.split()) for text in texts),
+        unspaced=sum(len(re.findall(UNSPACED, text.decode())) for text in texts),
         characters=sum(len(text.decode()) + block.terminator for text in texts),
         bytes=sum(len(text) + block.terminator for text in texts),
     )
@@ -95,8 +97,10 @@ def recount_scored(text: bytes, starts: list[int], ends: list[int]) -> Denominat
         scored[start:end] = b"\1" * (end - start)
     begins = (place for place in range(len(text)) if not text[place : place + 1].isspace())
     words = sum(scored[place] for place in begins if not place or text[place - 1 : place].isspace())
-    characters = sum(scored[place] for place in range(len(text)) if text[place] & 0xC0 != 0x80)
-    return Denominators(1, words, characters, sum(scored))
+    characters = [place for place in range(len(text)) if text[place] & 0xC0 != 0x80]
+    unspaced = [place for place, one in zip(characters, text.decode(), strict=True) if re.match(UNSPACED, one)]
+    count = sum(scored[place] for place in characters)
+    return Denominators(1, words, count, sum(scored), unspaced=sum(scored[place] for place in unspaced))
 
 
 class _Feed:

@@ -225,7 +225,7 @@ def _recomputed(coverage: Coverage, text: bool) -> Iterator[tuple[str, float]]:
     for name in _COUNTS if text else ():
         count = getattr(coverage.denominators, name)
         yield name, count
-        if name != "segments" and count:
+        if name != "segments" and count and (name != "words" or coverage.denominators.has_words):
             yield f"bits_per_{name.removesuffix('s')}", nats_to_bits(-nats / count)
 
 

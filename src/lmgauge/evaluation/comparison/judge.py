@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,9 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
         level: confidence with which a difference must hold to be significant, 0 to 1.
     """
     part = sums.part
+    evaluations = [run.evaluation for run in sums.runs if run.evaluation is not None]
     figures = [figure for figure in COMPARED if _shows(figure, part, verdicts)]
+    figures = [figure for figure in figures if not any(_is_dash(one, figure) for one in evaluations)]
     paired = sums.per_segment.joined()
     zeros, sizes, used = paired.zeros, paired.sizes, paired.used
     spreads = dict(zip(COMPARED, paired.spreads(), strict=True))
@@ -110,6 +113,11 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
         tokens_won=sums.tokens.best(),
         notes=tuple(_notes(sums, part, paired, lead, slices)),
     )
+
+
+def _is_dash(evaluation: Mapping[str, Any], figure: Figure) -> bool:
+    """Return True if a run has a count, and still no figure: the text has no words that spaces part."""
+    return evaluation.get(figure.per) is not None and evaluation.get(figure.name, 0) is None
 
 
 def _shows(figure: Figure, part: str, verdicts: Sequence[Verdict]) -> bool:

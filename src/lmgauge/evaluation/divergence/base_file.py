@@ -19,7 +19,7 @@ from lmgauge.choices import BASE_TYPES, BaseType
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types, from_table, to_table
 from lmgauge.evaluation.divergence.sealed_file import MAGIC, UNSEALED, HashedFile, check_seal
-from lmgauge.files import writing
+from lmgauge.files import regular, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -267,7 +267,7 @@ def is_base_file(path: object) -> TypeGuard[str | os.PathLike[str]]:
     if not isinstance(path, (str, os.PathLike)):
         return False
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=regular) as file:
             return file.read(4) == MAGIC
     except (OSError, ValueError):
         return False

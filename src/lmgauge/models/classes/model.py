@@ -29,7 +29,15 @@ from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
 from lmgauge.models.custom import rows_of_block
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.states import NgramStates
-from lmgauge.models.protocol import CLASS_MODEL_TYPE, check_context, check_format, is_folder_of, read_config, write_config
+from lmgauge.models.protocol import (
+    CLASS_MODEL_TYPE,
+    check_context,
+    check_format,
+    inside,
+    is_folder_of,
+    read_config,
+    write_config,
+)
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
@@ -360,7 +368,7 @@ def load_class_model(path: str | Path) -> ClassModel:
     config = read_config(path)
     check_format(path, config, FORMAT_VERSION)
     try:
-        model = ClassModel(load_ngram_model(path / _NGRAM), read_classes(path / _CLASSES))
+        model = ClassModel(load_ngram_model(inside(path, _NGRAM)), read_classes(path / _CLASSES))
     except (UsageError, InputError) as error:
         raise ModelFileError(f"{path}: does not describe a class-based model ({error}); the model is damaged") from error
     if model.fingerprint != config.get("fingerprint"):

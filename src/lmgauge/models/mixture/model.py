@@ -36,6 +36,7 @@ from lmgauge.models.protocol import (
     check_context,
     check_format,
     digest_of,
+    inside,
     is_folder_of,
     read_config,
     write_config,
@@ -337,7 +338,9 @@ def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
     if len(weights) != count:
         raise UsageError(f"{len(weights)} weights for {count} models; give one each")
     try:
-        values = tuple(float(weight) for weight in weights)
+        values = tuple(float(weight) for weight in weights if not isinstance(weight, str))
+        if len(values) < count:
+            raise TypeError("a string is none")
     except (TypeError, ValueError) as error:
         raise UsageError(f"weights must be numbers, such as [0.7, 0.3]: {error}") from error
     for value in values:
@@ -366,7 +369,7 @@ def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> Mix
         raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not match; mix or copy it again")
     try:
         parts: list[dict[str, Any]] = list(config["components"])  # type: ignore[call-overload]
-        components = [load(_inside(path, part["folder"])) for part in parts]
+        components = [load(inside(path, part["folder"])) for part in parts]
         for part, component in zip(parts, components, strict=True):
             if component.fingerprint != part["fingerprint"]:
                 raise ModelFileError(f"{path / part['folder']}: is not the model that was mixed; a folder was exchanged")
@@ -381,18 +384,3 @@ def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> Mix
     if model.fingerprint != config.get("fingerprint"):
         raise ModelFileError(f"{path}: the fingerprint in config.json is not that of the model; it was edited or damaged")
     return model
-
-
-def _inside(path: Path, name: object) -> Path:
-    """Return the folder or file of a component, which must lie in that of the mixture.
-
-    Raises:
-        ModelFileError: it leads elsewhere, or is not there.
-    """
-    folder = path / str(name)
-    # A plain name, and no link that leads elsewhere.
-    if not isinstance(name, str) or Path(name).parts != (name,) or path.resolve() != folder.resolve().parent:
-        raise ModelFileError(f"{path}: config.json names the component {name!r}, which is not a folder in it")
-    if not folder.exists():  # a component may be a file, as KenLM's are
-        raise ModelFileError(f"{folder}: missing; the mixture is incomplete")
-    return folder

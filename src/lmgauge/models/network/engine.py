@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 Progress = Callable[[int], None]
 
 
+def unheard(tokens: int) -> None:
+    """Take note of nothing: the progress of a model to which nobody listens."""
+
+
 @dataclass(eq=False)
 class StreamState:
     """One running context; an engine may keep here what it has computed of it."""

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.models.network.engine import Engine, Job
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.threads import OfProcess
 
 if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel
@@ -125,7 +126,7 @@ class Workers:
 
     def __init__(self, load: Load, options: Sequence[ScoringOptions], label: str) -> None:
         self._load, self._options, self._label = load, options, label
-        self._workers: list[_Worker] = []
+        self._workers: OfProcess[list[_Worker]] = OfProcess(list)
 
     def share(self, threads: int) -> int:
         """Return the threads of each process, so that all together have this many.
@@ -165,10 +166,10 @@ class Workers:
 
     def _begun(self, engine: Engine, tag: T, jobs: Sequence[Job], threads: int) -> _Group[T]:
         """Give a group to the worker with the least to do; compute it here where all have enough."""
-        if not self._workers:
+        if not self._workers.value:
             with _started_in_silence():
-                self._workers = [_Worker(self._load, options) for options in self._options]
-        worker = min(self._workers, key=_Worker.load)
+                self._workers.value = [_Worker(self._load, options) for options in self._options]
+        worker = min(self._workers.value, key=_Worker.load)
         done: Future[Scores] = Future()
         if worker.load() >= _AHEAD:
             try:
@@ -206,9 +207,9 @@ class Workers:
 
     def kill(self) -> None:
         """End the processes at once; a later call starts new ones."""
-        for worker in self._workers:
+        for worker in self._workers.value:
             worker.kill()
-        self._workers = []
+        self._workers.value = []
 
 
 class _Worker:

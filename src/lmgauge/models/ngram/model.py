@@ -375,7 +375,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         for name in ("checksums", "types"):  # these took a pass over tables that may be large
             if name in self.__dict__:
                 model.__dict__[name] = self.__dict__[name]
-        return model
+        return model.made_from(self, type(self)._changed, tokenizer, settings)
 
     @property
     def unk_probability(self) -> float:
@@ -413,6 +413,7 @@ def load_ngram_model(path: str | Path, *, just_written: bool = False) -> NgramMo
     tokenizer = load_tokenizer(stored.config["tokenizer"], path)
     settings, record = NgramSettings(**_fields(NgramSettings, stored)), TrainingRecord(**_fields(TrainingRecord, stored))
     model = NgramModel(stored.tables, stored.vocabulary, tokenizer, settings, record)
+    model.loaded_by = load_ngram_model, (path.absolute(),)
     model.__dict__["checksums"] = stored.checksums  # just compared, over tables that may be large
     config = stored.config
     if stored.trusted and _plain(tokenizer.settings()) == config["tokenizer"]:

@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.packed_tables import PackedTable
 from lmgauge.text.vocabulary import BOS, EOS
+from lmgauge.threads import OfProcess
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.tables import KernelModel, NgramTables
@@ -75,7 +76,7 @@ class WholeDistributions:
         self._asked = 0  # distributions, while there is no index of the words seen after each context
         self._known = np.empty((max(_FIRST_ROOM, tables.order + 1), 4), np.float64)  # sums of contexts, as they came
         self._used = 0
-        self._lock = threading.Lock()  # of what is held
+        self._lock = OfProcess(threading.Lock)  # of what is held
 
     @property
     def words(self) -> int:
@@ -131,7 +132,7 @@ class WholeDistributions:
         self._tables.check_file()
         sums = np.empty((len(contexts), 4), np.float64)
         done, source = 0, self._source(len(contexts))
-        with self._lock:
+        with self._lock.value:
             while done < len(contexts):
                 memo = self._numbers, self._known
                 more, self._used, largest = _native.sum_distributions(source, contexts[done:], memo, self._used, sums[done:])
@@ -198,7 +199,7 @@ class WholeDistributions:
             self._asked += distributions
             if self._asked * self.words < sum(table.slots for table in tables.tables):
                 return tables.arguments(), [], self._unigrams, self._eos
-        with self._lock:  # one thread makes it
+        with self._lock.value:  # one thread makes it
             return tables.arguments(), tables.children, self._unigrams, self._eos
 
     @cached_property

@@ -31,11 +31,11 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import token_bytes
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
-from lmgauge.threads import map_in_order, thread_count
+from lmgauge.threads import OfProcess, map_in_order, thread_count
 
 _FIRST_BYTE = len(SPECIAL_TOKENS)
 _NUL = 0
-_READING = threading.Lock()
+_READING = OfProcess(threading.Lock)
 _TOKENIZER = make_tokenizer("byte")
 _VOCABULARY = Vocabulary.from_tokens([f"<0x{byte:02X}>" for byte in range(256)], closed=True)
 
@@ -88,7 +88,7 @@ class ByteView(ScoresStrings):
         self._inner = model.inner if isinstance(model, SpelledModel) else model
 
     def _reader(self) -> _Reader:
-        with _READING:  # one thread makes it: it may be as large as the model
+        with _READING.value:  # one thread makes it: it may be as large as the model
             return self._own_reader
 
     @cached_property

@@ -16,7 +16,7 @@ from typing import Any
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel, check_format, digest_of, read_config
+from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel, check_format, digest_of, inside, read_config
 from lmgauge.models.spelling.model import SpelledModel, refuse_unspellable
 from lmgauge.models.spelling.separators import SeparatorModel, divided_by_white_space
 from lmgauge.models.spelling.speller import Speller, Spelling
@@ -38,7 +38,7 @@ def load_spelling(path: Path, inner: LanguageModel) -> SpelledModel:
         ModelFileError: a file is missing, damaged, or of another model.
         UsageError: the model was told to score otherwise than a spelled model can.
     """
-    folder = path / SPELLING_FOLDER
+    folder = inside(path, SPELLING_FOLDER)
     if not folder.is_dir():
         raise ModelFileError(f"{folder}: is not a folder, as the speller of a model is; remove it, and {_AGAIN}")
     config, now = read_config(folder), time.time_ns()
@@ -72,7 +72,7 @@ def _assembled(folder: Path, config: Mapping[str, Any], inner: LanguageModel) ->
     if inner.tokenizer.unit == "character":
         _check(config["characters"] is config["separators"] is config["known_mass"] is None, "it is one of words")
         return SpelledModel(inner, None, None)
-    characters = load_ngram_model(folder / CHARACTERS)
+    characters = load_ngram_model(inside(folder, CHARACTERS))
     if characters.fingerprint != config["characters"]:
         raise ModelFileError(f"{folder / CHARACTERS}: is not the model of characters it was; copy the whole folder again")
     _check_characters(characters)

@@ -24,7 +24,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from lmgauge.errors import InputError, ModelFileError
-from lmgauge.files import locking, writing, writing_directory
+from lmgauge.files import locking, read_regular, regular, writing, writing_directory
 from lmgauge.models.protocol import digest_of
 from lmgauge.models.training.progress_file import PROGRESS_FILE
 from lmgauge.temporaries import temporary_beside
@@ -152,7 +152,7 @@ class CheckpointFolder:
             ModelFileError: it is damaged, or of another version.
         """
         try:
-            note = json.loads((path / _NOTE).read_bytes())
+            note = json.loads(read_regular(path / _NOTE))
             if note["format_version"] != _FORMAT_VERSION:
                 raise ModelFileError(f"{path}: was written by another version of lmgauge, which must finish it")
             if note[_CHECKSUM] != digest_of(note):
@@ -187,7 +187,7 @@ class CheckpointFolder:
             OSError: the file cannot be read.
         """
         file = self.path / name
-        return file.read_bytes() if file.is_file() else None
+        return read_regular(file) if file.is_file() else None
 
     def save_best(self, model: nn.Module) -> None:
         """Keep the parameters of a model as the best so far.
@@ -237,7 +237,7 @@ def _sealed(tensors: dict[str, Tensor]) -> bytes:
 
 
 def _opened(file: Path) -> dict[str, Tensor]:
-    with safe_open(file, "pt") as opened:
+    with open(file, "rb", opener=regular), safe_open(file, "pt") as opened:
         tensors: dict[str, Tensor] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         stored = (opened.metadata() or {}).get(_CHECKSUM)
     if stored != _checksum(tensors):

@@ -18,7 +18,7 @@ from typing import Any
 from lmgauge.choices import LOG_UNITS, LogUnit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.units import bits_to_nats, log10_to_nats
-from lmgauge.readable import visible
+from lmgauge.readable import first_few, visible
 from lmgauge.scores.imports.log import Log, LoggedSegment, number
 from lmgauge.scores.imports.log_file import LogFile
 
@@ -54,7 +54,7 @@ def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
         InputError: something is not a token with its score.
         UsageError: the unit is not known.
     """
-    sentences = _of_json(file) if file.head.lstrip()[:1] == b"[" else _of_table(file, log)
+    sentences = _of_json(file) if file.head.lstrip()[:1] == b"[" and not log.column else _of_table(file, log)
     sign = 0
     for where, pieces, values in sentences:
         if log.unit is None:
@@ -122,16 +122,28 @@ class _Columns:
     name: str
 
 
-def _columns(header: str) -> _Columns | None:
-    """Return the columns of a table by its header; None if it has no tokens or no scores."""
+def columns_of(head: bytes) -> list[str]:
+    """Return the names of columns in the first line of a file.
+
+    >>> columns_of(b'token,"model a"\\nthe,-2.5\\n')
+    ['token', 'model a']
+    """
+    header = head.partition(b"\n")[0].decode("utf-8", "replace").strip()
+    return [name.strip().strip('"') for name in header.split("\t" if "\t" in header else ",")]
+
+
+def _columns(header: str, chosen: str = "") -> _Columns | None:
+    """Return the columns of a table by its header, that of scores as chosen; None if it has no tokens or no scores."""
     delimiter = "\t" if "\t" in header else ","
-    names = [name.strip().strip('"').lower() for name in header.split(delimiter)]
+    own = columns_of(header.encode())
+    names = [name.lower() for name in own]
     token = next((names.index(name) for name in _TOKENS if name in names), None)
-    matches = [(i, match) for i, name in enumerate(names) if (match := _SCORE.fullmatch(name))]
-    if token is None or not matches:
+    scores = [i for i, name in enumerate(own) if (name == chosen if chosen else _SCORE.fullmatch(name))]
+    if token is None or not scores:
         return None
-    score, match = next(((i, match) for i, match in matches if match[2]), matches[0])
-    unit: Any = None if match[2] is None else "bits" if match[2] in _BITS else match[2]
+    units = {i: match[2].lower() for i in scores if (match := _SCORE.fullmatch(names[i])) and match[2]}
+    score = next(iter(units), scores[0])
+    unit: Any = "bits" if units.get(score) in _BITS else units.get(score)
     sentence = next((names.index(name) for name in _SENTENCES if name in names), None)
     perplexity = next((names.index(name) for name in _PERPLEXITIES if name in names), None)
     return _Columns(delimiter, token, score, sentence, perplexity, unit, names[score])
@@ -140,9 +152,12 @@ def _columns(header: str) -> _Columns | None:
 def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
     """Yield sentences of a table: rows that follow each other with the same sentence."""
     lines = file.lines()
-    columns = _columns(next(lines)[1].strip())
+    columns = _columns(next(lines)[1].strip(), log.column)
     if columns is None:
-        raise InputError(f"{file.path}: its first line names no columns of tokens (token, word) and scores (surprisal)")
+        found, wanted = columns_of(file.head), "columns of tokens (token, word) and scores (surprisal)"
+        if log.column:
+            wanted = "column of tokens (token, word)" if log.column in found else f"column {log.column!r}"
+        raise InputError(f"{file.path}: its first line names no {wanted}; it has {first_few(found)}")
     if columns.unit is not None:
         log.remark(f"the unit is {columns.unit}, as the column {visible(columns.name)!r} says")
         log.states(columns.unit, f"column {columns.name!r}")

@@ -55,12 +55,14 @@ class Log:
 
     Attributes:
         unit: the logarithms' unit; None until it is known.
+        column: of a table, the one that holds the scores, where it was named.
         model: what the log calls the model; empty if it does not.
         unscored: segments whose first token has no score.
         remarks: how often each thing that a reader must know was met; `{:,}` in its words is the count.
     """
 
     unit: LogUnit | None = None
+    column: str = ""
     model: str = ""
     unscored: int = 0
     remarks: Counter[str] = field(default_factory=Counter)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lmgauge.choices import LOG_UNITS, PROGRAMS, LogUnit, Program
 from lmgauge.errors import InputError, UsageError
+from lmgauge.readable import first_few
 from lmgauge.scores.imports import frames, harness, inspect_logs, kenlm, llama_cpp, replies, srilm
 from lmgauge.scores.imports.log import Log, LoggedSegment
 from lmgauge.scores.imports.log_file import LogFile
@@ -83,13 +84,16 @@ class Logs:
             yield from parse(file, self.log)
 
 
-def open_logs(paths: Sequence[Path], program: str | None = None, log_unit: str | None = None) -> Logs:
+def open_logs(
+    paths: Sequence[Path], program: str | None = None, log_unit: str | None = None, logprob: str | None = None
+) -> Logs:
     """Open files that a program wrote.
 
     Args:
         paths: one or more.
         program: one of `PROGRAMS`; found by what is in the files if None.
         log_unit: one of `LOG_UNITS`, of the scores in the files; as the program always writes them if None.
+        logprob: the column of a table of tokens, CSV or TSV, that holds their log-probabilities.
 
     Raises:
         InputError: a file cannot be read, or is of no program that is known.
@@ -111,8 +115,10 @@ def open_logs(paths: Sequence[Path], program: str | None = None, log_unit: str |
         raise UsageError("name the files that a program wrote")
     files = tuple(map(LogFile, paths))
     unit: LogUnit | None = next((unit for unit in LOG_UNITS if unit == log_unit), None)
-    chosen = next((name for name in PROGRAMS if name == program), None)
-    log = Log(unit)
+    chosen = next((name for name in PROGRAMS if name == program), None if logprob is None else "minicons")
+    if logprob is not None and chosen != "minicons":
+        raise UsageError(f"logprob names a column of a table; output of {chosen} is none: leave one of the two out")
+    log = Log(unit, column=logprob or "", model=logprob or "")
     if chosen is None:
         of_files = [_recognized(file) for file in files]
         chosen = of_files[0]
@@ -134,6 +140,11 @@ def _recognized(file: LogFile) -> Program:
     for name, output in OUTPUTS.items():
         if output.recognizes(file.head):
             return name
+    if file.path.suffix in (".csv", ".tsv"):
+        raise InputError(
+            f"{file.path}: is a table with the columns {first_few(frames.columns_of(file.head))}; name the one with the "
+            f"log-probabilities of tokens: lmgauge import {file.path} --logprob COLUMN --log-unit nats -o RUN"
+        )
     raise InputError(
         f"{file.path}: is not output that lmgauge knows ({', '.join(PROGRAMS)}); name the program with --program, or "
         "write a score table (JSON lines with segment and logprob)"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError
-from lmgauge.models.network.engine import Job, Progress
+from lmgauge.models.network.engine import Job, Progress, unheard
 from lmgauge.models.network.gguf.network import GgufNetwork, log_sum_exp, of_targets
 
 # Tokens of a context that are shown together where whole distributions are asked for. A context is cut into such parts from
@@ -40,7 +40,7 @@ class GgufEngine:
 
     def __init__(self, network: GgufNetwork, policy: ContextPolicy) -> None:
         self._network, self._policy = network, policy
-        self.progress: Progress = lambda tokens: None
+        self.progress: Progress = unheard
         self._held = np.zeros(0, np.int32)  # full parts of the context that the network holds, for log_distribution
 
     @contextmanager

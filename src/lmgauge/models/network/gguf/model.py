@@ -54,7 +54,7 @@ class GgufModel(NetworkModel):
         tokens = gguf_tokens(self.network)
         model = GgufModel(self.network, tokens, _policy(self.network, tokens, options), options)
         model.workers = self.workers
-        return model
+        return model.made_from(self, GgufModel.with_options, options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model."""

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.threads import OfProcess
 from lmgauge.version import __version__
 
 KEY_VARIABLE = "LMGAUGE_API_KEY"
@@ -83,9 +84,9 @@ class Endpoint:
         self.url = f"{parts.scheme}://{parts.netloc}{self._path}{self._query}"
         self.model = parts.fragment
         self._key, self._key_variable = self._find_key()
-        self._idle: list[http.client.HTTPConnection] = []
+        self._idle: OfProcess[list[http.client.HTTPConnection]] = OfProcess(list)
         self._closed = 0  # how many times: a connection that was in use meanwhile is not kept
-        self._lock = Lock()
+        self._lock = OfProcess(Lock)
         self._answered = False
 
     def _find_key(self) -> tuple[str, str]:
@@ -130,9 +131,9 @@ class Endpoint:
 
     def close(self) -> None:
         """Close the connections that are kept; later requests open new ones."""
-        with self._lock:
+        with self._lock.value:
             self._closed += 1
-            idle, self._idle = self._idle, []
+            idle, self._idle.value = self._idle.value, []
         for connection in idle:
             connection.close()
 
@@ -171,8 +172,8 @@ class Endpoint:
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
         """Status, content, and the seconds that the server asks to wait."""
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
+        with self._lock.value:
+            connection = self._idle.value.pop() if self._idle.value else None
         if connection is not None:
             try:
                 return self._exchange(connection, method, path, body)
@@ -201,10 +202,10 @@ class Endpoint:
         except BaseException:
             connection.close()
             raise
-        with self._lock:
+        with self._lock.value:
             reusable = self._closed == closed and not response.will_close and len(reply) <= _LARGEST_REPLY
             if reusable:
-                self._idle.append(connection)
+                self._idle.value.append(connection)
         if not reusable:
             connection.close()
         if len(reply) > _LARGEST_REPLY:

@@ -1,8 +1,9 @@
-"""Memory that a computation gives back and takes again at once stays with the process; errors that say there is none."""
+"""What of a process torch computes with: memory that stays with it, errors that say there is none, threads after a fork."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import torch
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _DEFAULT_THRESHOLD = 128 << 10
 _LARGEST = 1 << 30
+_process = os.getpid()
 
 
 @contextmanager
@@ -32,6 +34,15 @@ def kept_pages() -> Iterator[None]:
     finally:
         choose(_MMAP_THRESHOLD, _DEFAULT_THRESHOLD)
         choose(_TRIM_THRESHOLD, _DEFAULT_THRESHOLD)
+
+
+def settle_after_fork() -> None:
+    """Let torch compute with one thread in a forked child, as its data loaders do: those of the parent are not there.
+
+    OpenMP would wait for them without end.
+    """
+    if os.getpid() != _process and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
 
 
 def out_of_memory(error: BaseException) -> bool:

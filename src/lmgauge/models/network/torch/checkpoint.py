@@ -21,6 +21,7 @@ from safetensors import safe_open
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.tokens import TokenMap, foreign_tokens, read_settings, trained_tokens
+from lmgauge.models.network.torch.allocator import settle_after_fork
 from lmgauge.models.network.torch.precision import FLOAT32_INSTEAD, in_bfloat16
 from lmgauge.models.protocol import UnknownKindError, read_config
 
@@ -69,6 +70,7 @@ def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
     """
     from lmgauge.models.network.torch.architectures import register_architectures
 
+    settle_after_fork()
     register_architectures()
     only_local = Path(source).is_dir() or not _hub_answers()
     folder = Path(source) if Path(source).is_dir() else None

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.models.network.engine import Job, Progress, StreamState
+from lmgauge.models.network.engine import Job, Progress, StreamState, unheard
 from lmgauge.models.network.torch.allocator import kept_pages, out_of_memory
 from lmgauge.models.network.torch.batches import Batch, batches, join, tokens_at_a_time
 from lmgauge.models.network.torch.checkpoint import quiet
@@ -61,7 +61,7 @@ class TorchEngine:
             self._tokens = 1  # every window by itself, so that no neighbor moves its scale
         self.log_distribution = stepper = Stepper(network)
         self.log_distributions = stepper.many
-        self.progress: Progress = lambda tokens: None
+        self.progress: Progress = unheard
         self.journal: Journal | None = None
 
     @property

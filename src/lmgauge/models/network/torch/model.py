@@ -172,7 +172,8 @@ class NeuralModel(NetworkModel):
         if not self.tokens.trained_here:
             return self
         tokens = self.tokens.with_reserved(reserved)
-        return self._another(replace(self._checkpoint, tokens=tokens), self.options)
+        changed = self._another(replace(self._checkpoint, tokens=tokens), self.options)
+        return changed.made_from(self, NeuralModel.with_reserved, reserved)
 
     def with_options(self, options: ScoringOptions) -> NeuralModel:
         """Return the same network, scoring by other options; it shares the weights and the processes.
@@ -183,7 +184,7 @@ class NeuralModel(NetworkModel):
         Raises:
             UsageError: they do not fit the network.
         """
-        return self._another(self._checkpoint, options)
+        return self._another(self._checkpoint, options).made_from(self, NeuralModel.with_options, options)
 
     def _another(self, checkpoint: Checkpoint, options: ScoringOptions) -> NeuralModel:
         model = NeuralModel(checkpoint, options, self.label)

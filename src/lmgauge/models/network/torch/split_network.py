@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lmgauge.errors import ModelFileError
+from lmgauge.models.network.torch.allocator import settle_after_fork
 from lmgauge.models.network.torch.checkpoint import positions_of
 from lmgauge.models.network.torch.output_layer import OutputLayer, normalized, unchanged
 
@@ -66,6 +67,7 @@ class SplitNetwork:
 
         A GPU's recurrent and convolution kernels would round float32 to 19 bits without asking.
         """
+        settle_after_fork()
         library: Any = torch.backends.cudnn  # not typed
         settings = [library.rnn, library.conv] if self.device.type == "cuda" else []
         before = [kind.fp32_precision for kind in settings]
