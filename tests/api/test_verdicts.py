@@ -75,7 +75,7 @@ def test_one_level_or_section_may_be_a_string(shop: Path) -> None:
 WRONG: dict[str, Callable[[Path], Any]] = {
     "one run": lambda s: lmgauge.compare([s / "run-kn"]),
     "a string for a list of runs": lambda s: lmgauge.compare(str(s / "run-kn")),  # type: ignore[arg-type]
-    "a seed below 0": lambda s: lmgauge.compare([s / "run-kn", s / "run-wb"], seed=-1),
+    "fewer than no examples": lambda s: lmgauge.compare([s / "run-kn", s / "run-wb"], examples=-1),
     "a section that is none": lambda s: lmgauge.diagnose(s / "run-kn", only="slice"),
     "a level that is none": lambda s: lmgauge.audit(s / "kn", s / "test.txt", levels="coverag"),
     "a string for a list of models": lambda s: lmgauge.mix(str(s / "kn"), s / "valid.txt"),  # type: ignore[arg-type]

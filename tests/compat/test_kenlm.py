@@ -110,11 +110,21 @@ def test_what_surrounds_a_model(model: ours.Model, arpa: Path, tmp_path: Path) -
     assert model.score(long) == pytest.approx(total(model, long), rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "sentence", ["the\u00a0man said", "the\u2003man\x1csaid\x85", "the\x0bman\x0csaid\rso", b"the man", "", " "]
+)
+def test_words_end_at_the_white_space_of_ascii(model: ours.Model, sentence: str | bytes) -> None:
+    """As for KenLM: a no-break space is a character of a word. (It once was not, and the perplexity 1,597 for 18,664.)"""
+    words = len(list(model.full_scores(sentence)))  # with </s>
+    assert model.perplexity(sentence) == pytest.approx(10 ** (-model.score(sentence) / words))
+
+
 def test_the_package_gives_the_same(model: ours.Model, arpa: Path, lines: list[str]) -> None:
     kenlm = pytest.importorskip("kenlm")
     theirs = kenlm.Model(str(arpa))
     assert theirs.order == model.order
-    for line in lines:
+    for line in (*lines, "the\u00a0man said", "the\u2003man\x1csaid\x85", "the\x0bman\x0csaid\rso"):
+        assert model.perplexity(line) == pytest.approx(theirs.perplexity(line), rel=1e-5)
         assert model.score(line) == pytest.approx(theirs.score(line), rel=2e-6, abs=1e-5)
         for bos, eos in ((True, True), (False, False)):
             rows = list(model.full_scores(line, bos, eos)), list(theirs.full_scores(line, bos, eos))

@@ -50,7 +50,9 @@ def test_intervals_hold_the_figure_and_stay_inside(members: list[int], others: l
         assert wider.low <= ends.low
         assert ends.high <= wider.high
     at_rate = both.hits_interval(rate)
-    assert 0 <= at_rate.low <= both.hits(rate) <= at_rate.high <= 1
+    assert (at_rate is None) == (ends is None) == (min(len(members), len(others)) < 6)
+    if at_rate is not None:
+        assert 0 <= at_rate.low <= both.hits(rate) <= at_rate.high <= 1
 
 
 @given(SCORES, SCORES)

@@ -33,8 +33,8 @@ def interval(unit: str, units: int, alike: float = 1.0) -> Interval:
         (
             interval("unknown", 40, 3.0),
             "files",
-            "all is one document, so this is about text like it; neighboring segments are alike, which makes the interval "
-            "3 times as wide as for independent segments",
+            "fewer than 6 documents cannot tell how documents vary, so this is about text like these; neighboring segments "
+            "are alike, which makes the interval 3 times as wide as for independent segments",
         ),
     ],
 )
@@ -64,18 +64,16 @@ def test_signatures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("units", "tested", "note"),
+    ("units", "note"),
     [
-        (interval("documents", 29), True, "only 29 documents: the interval is rough; 30 or more make it reliable"),
-        (interval("unknown", 10), False, "only 10 segments: the interval is rough; 30 or more make it reliable"),
-        (interval("documents", 5), False, "only 5 documents: the interval is rough; 30 or more make it reliable"),
-        (interval("documents", 5), True, "only 5 documents: fewer than 6 cannot show a significant difference"),
+        (interval("documents", 29), "only 29 documents: the interval is rough; 30 or more make it reliable"),
+        (interval("unknown", 10), "only 10 segments: the interval is rough; 30 or more make it reliable"),
+        (None, "fewer than 6 documents or segments cannot tell how the figure varies: no interval and no test"),
     ],
 )
-def test_few_units_are_told(units: Interval, tested: bool, note: str) -> None:
-    assert list(caveats(units, tested=tested)) == [note]
+def test_few_units_are_told(units: Interval | None, note: str) -> None:
+    assert list(caveats(units)) == [note]
 
 
-def test_many_units_and_none_are_not() -> None:
-    assert not list(caveats(None, tested=True))
-    assert not list(caveats(interval("documents", 30), tested=True))
+def test_many_units_are_not() -> None:
+    assert not list(caveats(interval("documents", 30)))

@@ -12,7 +12,6 @@ from scipy import stats
 from tests.reference import statistics as twin
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.numerics.intervals import (
     JACKKNIFE,
     WAVES,
@@ -45,7 +44,7 @@ def in_documents(documents: int, lines: int, seed: int, strength: float = 0.3) -
 
 
 class TestKnownUnits:
-    @pytest.mark.parametrize(("n", "seed"), [(2, 0), (7, 1), (50, 2)])
+    @pytest.mark.parametrize(("n", "seed"), [(6, 0), (7, 1), (50, 2)])
     def test_the_error_is_that_of_leaving_one_out(self, n: int, seed: int) -> None:
         nats, events = segments(n, seed)
         found = spread(nats, events, np.arange(n))
@@ -59,11 +58,11 @@ class TestKnownUnits:
         assert (interval.method, interval.unit, interval.units) == (JACKKNIFE, "segments", n)
 
     def test_by_hand(self) -> None:
-        """Ratios 1 and 3: without either the ratio is the other's, 1 from the mean; error sqrt(1/2 (1 + 1)) = 1."""
-        found = spread(np.array([1.0, 3.0]), np.array([1.0, 1.0]), np.array([0, 1]))
+        """Ratios 1 and 3 by turns: without one of six, the mean of 2 moves by 1/5; error sqrt(5/6 6/25) = sqrt(1/5)."""
+        found = spread(np.array([1.0, 3.0] * 3), np.ones(6), np.arange(6))
         assert found is not None
-        assert (found.ratio, found.error, found.freedom) == (2.0, 1.0, 1)
-        assert found.p_value == pytest.approx(0.5)  # t = 2 has p = 0.295, but two signs agree by chance half of the time
+        assert (found.ratio, found.error, found.freedom) == (2.0, pytest.approx(math.sqrt(0.2)), 5)
+        assert found.p_value == 1 / 32  # t = 4.47 has p = 0.007, but six signs agree by chance in 2 of 2^6 cases
 
     def test_documents_are_the_units_of_their_sums(self) -> None:
         nats, events, documents = in_documents(9, 20, 3)
@@ -85,25 +84,34 @@ class TestKnownUnits:
         assert found.units == 101
         assert found.freedom == 2  # (200)^2 / (100^2 + 100) = 3.96
 
-    def test_a_document_that_outweighs_all_others_leaves_no_verdict(self) -> None:
+    def test_a_document_that_outweighs_all_others_counts_for_most(self) -> None:
         """Signs of 41 documents all alike would be beyond doubt; the figure is that of one of them."""
         sizes = np.array([3000.0] + [1.0] * 40)
-        nats, none = sizes * 0.01 + 0.001, np.zeros(41)
-        found = spread(nats, sizes, np.arange(41))
+        found = spread(sizes * 0.01 + 0.001, sizes, np.arange(41))
         assert found is not None
         assert (found.units, found.effective) == (41, 2)
-        paired = Paired((nats, none), none.astype(np.int64), np.tile(sizes[:, None], 4), np.arange(41))
-        assert paired.p_value(found, 1000, 1, 1) == found.p_value
 
-    def test_a_single_document_is_as_unknown(self) -> None:
+    @pytest.mark.parametrize("count", [1, 2, 5])
+    def test_fewer_than_six_documents_are_as_unknown(self, count: int) -> None:
+        """Two documents gave intervals such as 1.00 to 1.5e+07, by Student's t of one degree of freedom."""
         nats, events = segments(60, 5)
-        assert spread(nats, events, np.zeros(60, np.int64)) == spread(nats, events)
+        found = spread(nats, events, np.arange(60) * count // 60)
+        assert found is not None
+        assert found == spread(nats, events)
+        assert (found.unit, found.units) == ("unknown", 60)
+        six = spread(nats, events, np.arange(60) // 10)
+        assert six is not None
+        assert (six.unit, six.units) == ("documents", 6)
 
-    def test_six_documents_are_needed_for_a_test_at_5_percent(self) -> None:
-        for units, least in ((5, 2 / 32), (6, 2 / 64)):
-            found = spread(np.ones(units) + 1e-9 * np.arange(units), np.ones(units), np.arange(units))
+    @pytest.mark.parametrize("documents", [None, [0, 0, 0, 0, 0], [0, 1, 2, 3, 4]])
+    def test_below_six_units_there_is_neither_interval_nor_test(self, documents: list[int] | None) -> None:
+        assert spread(np.arange(1.0, 6.0), np.ones(5), None if documents is None else np.array(documents)) is None
+
+    def test_no_p_value_is_below_that_of_all_signs_alike(self) -> None:
+        for values in (np.ones(6) + 1e-9 * np.arange(6), np.ones(6)):
+            found = spread(values, np.ones(6), np.arange(6))
             assert found is not None
-            assert found.p_value == least
+            assert found.p_value == 2 / 64
 
 
 class TestUnknownUnits:
@@ -166,7 +174,7 @@ class TestIntervals:
         assert widths == sorted(widths)
 
     def test_every_ratio_the_same(self) -> None:
-        found = ratio_interval([2.0, 4.0, 8.0], [1.0, 2.0, 4.0])
+        found = ratio_interval([2.0, 4.0, 8.0] * 2, [1.0, 2.0, 4.0] * 2)
         assert found is not None
         assert (found.low, found.high) == (2.0, 2.0)
 
@@ -179,7 +187,7 @@ class TestIntervals:
         assert below.low == -found.high
 
     def test_huge_sums_stay_finite(self) -> None:
-        found = ratio_interval([1e200, 2e200, 3e200], [1.0, 1.0, 1.0])
+        found = ratio_interval([1e200, 2e200, 3e200] * 2, [1.0] * 6)
         assert found is not None
         assert math.isfinite(found.low)
         assert math.isfinite(found.high)
@@ -197,19 +205,22 @@ class TestIntervals:
             ([0.0, 0.0], [0.0, 0.0]),
             ([1.0, 2.0], [0.0, 0.0]),
             ([1.0, 2.0, 3.0], [0.0, 0.0, 5.0]),
+            ([1.0] * 5, [1.0] * 5),
+            ([1.0] * 6, [1.0] * 5 + [0.0]),
+            ([1.0] * 6, [1e300] + [1.0] * 5),
         ],
     )
     def test_no_interval(self, nats: list[float], events: list[float]) -> None:
         assert ratio_interval(nats, events) is None
 
     def test_zero_probability(self) -> None:
-        found = ratio_interval([1.0, INF, 2.0], [1.0, 2.0, 1.0])
+        found = ratio_interval([1.0, INF, 2.0] * 2, [1.0, 2.0, 1.0] * 2)
         assert found is not None
         assert (found.low, found.high) == (INF, INF)
-        documents = ratio_interval([1.0, INF, 2.0, 1.0], [1.0, 2.0, 1.0, 1.0], np.array([0, 0, 1, 1]))
+        documents = ratio_interval([1.0, INF] * 6, [1.0, 2.0] * 6, np.repeat(np.arange(6), 2))
         assert documents is not None
-        assert (documents.high, documents.unit, documents.units) == (INF, "documents", 2)
-        below = ratio_interval([1.0, -INF], [1.0, 2.0])
+        assert (documents.high, documents.unit, documents.units) == (INF, "documents", 6)
+        below = ratio_interval([1.0, -INF] * 3, [1.0, 2.0] * 3)
         assert below is not None
         assert (below.low, below.high) == (-INF, -INF)
 
@@ -250,12 +261,12 @@ class TestUnitsNeeded:
         assert power(29) < 0.55
 
     def test_fewer_than_six_are_never_enough(self) -> None:
-        found = spread(np.array([1.0, 1.0, 1.001]), np.ones(3), np.arange(3))
+        found = spread(np.array([1.0] * 5 + [1.001]), np.ones(6), np.arange(6))
         assert found is not None
         assert found.units_needed() == 6
 
     def test_none_where_there_is_no_difference(self) -> None:
-        found = spread(np.array([1.0, -1.0]), np.ones(2), np.arange(2))
+        found = spread(np.array([1.0, -1.0] * 3), np.ones(6), np.arange(6))
         assert found is not None
         assert found.units_needed() is None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 
 MASK = (1 << 64) - 1
 GAMMA = 0x9E3779B97F4A7C15
@@ -43,13 +42,6 @@ def sign_flip_sums(values: Sequence[float], resamples: int, seed: int) -> list[f
             total += lane
         found.append(total)
     return found
-
-
-def exact_sign_flip_p_value(values: Sequence[int]) -> float:
-    """Share of all 2^n assignments of signs whose sum is as far from 0 as the observed one; of integers, unrounded."""
-    observed = abs(sum(values))
-    sums = [sum(s * v for s, v in zip(signs, values, strict=True)) for signs in product((1, -1), repeat=len(values))]
-    return sum(abs(total) >= observed for total in sums) / len(sums)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

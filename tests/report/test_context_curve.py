@@ -47,8 +47,11 @@ def test_the_charts_have_a_band_and_intervals() -> None:
     line, steps = (block for block in blocks(made) if isinstance(block, ChartData))
     assert (line.series[0].x, line.series[0].low, line.series[0].high) == (("512", "1,024"), (4.5, 4.5), (5.5, 5.5))
     assert (steps.series[0].x, steps.series[0].low, steps.rule) == (("512 to 1,024",), (-0.5,), 0.0)
-    unknown = replace(made, points=tuple(replace(point, bits_per_byte=None) for point in made.points))
-    assert [block.name for block in blocks(unknown) if isinstance(block, ChartData)] == ["context-steps"]
+    assert line.y_title == "bits per token"  # those per byte are lower bounds here
+    exact = replace(made, bits_per_byte_is_bound=False)
+    assert next(block for block in blocks(exact) if isinstance(block, ChartData)).y_title == "bits per byte"
+    unknown = replace(exact, points=tuple(replace(point, bits_per_byte=None) for point in made.points))
+    assert next(block for block in blocks(unknown) if isinstance(block, ChartData)).y_title == "bits per token"
 
 
 def test_tokens_of_probability_zero_have_a_column() -> None:

@@ -19,7 +19,7 @@ HOSTILE = "a\x1b[31m\u202e\n[bold]b\t" + "long" * 50
 
 @pytest.fixture(scope="module")
 def result() -> Evaluation:
-    corpus = Corpus.from_strings(["the cat", "the dog"])
+    corpus = Corpus.from_strings(["the cat", "the dog"] * 3)
     one: Evaluation = evaluate([lmgauge.train("witten-bell", corpus, order=2)], corpus)[0]
     return one
 
@@ -107,3 +107,15 @@ def test_where_two_models_differ_in_their_intervals_each_sentence_names_its_mode
 def test_where_nothing_is_known_of_an_interval_nothing_is_said(result: Evaluation) -> None:
     infinite = replace(result, model="mle", independence="")
     assert not any(note.startswith("95 %") for note in footnotes([infinite]))
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "cure"), [("character", "--vocabulary spelled"), ("byte", "--words of all bytes, <0x00> to <0xFF>,")]
+)
+def test_a_bound_by_few_unseen_events_is_not_called_none_and_has_its_cure(tokenizer: str, cure: str) -> None:
+    model = lmgauge.train("witten-bell", Corpus.from_strings(["abc"]), order=2, tokenizer=tokenizer)
+    (found,) = evaluate([model], Corpus.from_strings(["abcabc" * 5000, "d"]))
+    assert found.bits_per_byte_is_bound
+    shown = as_text(blocks([found]), 200)
+    assert "< 0.01 %" in shown
+    assert f"; training with {cure} makes bits exact." in " ".join(shown.split())

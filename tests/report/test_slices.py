@@ -12,7 +12,7 @@ from lmgauge.report.slices import example_blocks, slice_blocks
 from lmgauge.report.terminal import as_text
 
 ROWS = (
-    Slice("word", 2, 3, 4, (5.0, 6.0), (1.25, 1.5), 0.25, (-0.1, 0.6), 0.2, (0, 0), (5.0, 6.0)),
+    Slice("word", 2, 3, 4, (5.0, 6.0), (1.25, 1.5), 0.25, (-0.1, 0.6), 0.2, (0, 0), (5.0, 6.0), p_value_holm=0.4),
     Slice("[URL]", 1, 1, 2, (float("inf"), 1.0), (float("inf"), 0.5), None, None, None, (1, 0), (0.0, 1.0)),
 )
 NAMES = ["kn5", "a/very/long/name/of/a/run"]
@@ -24,9 +24,9 @@ def example(text: str, before: str = "", after: str = "", bits: tuple[float, ...
 
 def test_slices_of_two_models() -> None:
     shown = as_text(slice_blocks(Slices("class", "byte", ROWS), NAMES))
-    assert re.search(r"^ +bytes +kn5 +a/very/long/name/of/a/run +difference +95 % interval +p$", shown, re.M)
-    assert re.search(r"^word +4 +1.250 +1.500 +\+0.250 +-0.100 .. \+0.600 +0.2000$", shown, re.M)
-    assert re.search(r"^\[URL\] +2 +∞ +0.500( +–){3}$", shown, re.M)
+    assert re.search(r"^ +bytes +kn5 +a/very/long/name +difference +95 % interval +p +p \(Holm\)$", shown, re.M)
+    assert re.search(r"^word +4 +1.250 +1.500 +\+0.250 +-0.100 .. \+0.600 +0.2000 +0.4000$", shown, re.M)
+    assert re.search(r"^\[URL\] +2 +∞ +0.500( +–){4}$", shown, re.M)
     assert shown.startswith("by class, bits per byte\n")
 
 

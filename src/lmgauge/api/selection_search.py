@@ -22,7 +22,6 @@ from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import TrainingResources
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_ngram
-from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import perplexity_ratio_from_nats
 from lmgauge.progress import listener, say_progress
@@ -62,25 +61,22 @@ class Scored:
         """Return the figures of this model alone."""
         return MeasuredModel(self.evaluation.perplexity, self.evaluation.interval)
 
-    def versus(self, other: Scored, seed: int, threads: int | None) -> MeasuredModel:
+    def versus(self, other: Scored) -> MeasuredModel:
         """Return the figures of this model, its ratio to another, and the test of their difference.
 
         Args:
             other: of the same text.
-            seed: of the test.
-            threads: how many; no figure depends on it.
         """
         zeros = self.zeros + other.zeros
         paired = Paired((other.nats, self.nats), zeros, self.events[:, None].astype(np.float64), self.documents)
         (spread,) = paired.spreads()
-        ratio = self.evaluation.perplexity / other.evaluation.perplexity
         if spread is None:
-            return replace(self.alone(), ratio=ratio)
+            return replace(self.alone(), ratio=self.evaluation.perplexity / other.evaluation.perplexity)
         return replace(
             self.alone(),
-            ratio=ratio,
+            ratio=perplexity_ratio_from_nats(spread.ratio),
             ratio_interval=spread.interval().mapped(perplexity_ratio_from_nats),
-            p_value=paired.p_value(spread, DEFAULT_TRIALS, seed, threads),
+            p_value=spread.p_value,
         )
 
 
@@ -152,21 +148,20 @@ def try_cuts(
                 scored.append(Scored.of(model, held_out, threads))
         cut = pool.cut(first_share(alike, pool.sizes, share), share)
         tried.append(_Tried(cut, scored[0], scored[1] if len(scored) > 1 else None))
-    return _compared(tried, settings.seed, threads)
+    return _compared(tried)
 
 
-def _compared(tried: Sequence[_Tried], seed: int, threads: int | None) -> list[SelectionCut]:
+def _compared(tried: Sequence[_Tried]) -> list[SelectionCut]:
     """Return shares with their ratios: of each to the best one, and to as much text at random."""
     best = min(tried, key=lambda one: one.selected.evaluation.perplexity)
     selected = [
-        replace(one.selected.alone(), ratio=1.0) if one is best else one.selected.versus(best.selected, seed, threads)
-        for one in tried
+        replace(one.selected.alone(), ratio=1.0) if one is best else one.selected.versus(best.selected) for one in tried
     ]
     cuts = []
     for one, model, adjusted in zip(tried, selected, holm([model.p_value for model in selected]), strict=True):
         random = None
         if one.random is not None:
-            gain = one.selected.versus(one.random, seed, threads)
+            gain = one.selected.versus(one.random)
             random = replace(gain, perplexity=one.random.evaluation.perplexity, interval=one.random.evaluation.interval)
         cuts.append(replace(one.cut, selected=model, random=random, p_value_holm=adjusted))
     return cuts

@@ -14,7 +14,6 @@ from lmgauge.cli.options import (
     html_option,
     json_option,
     scored_text_option,
-    seed_option,
     threads_option,
     training_text,
 )
@@ -29,8 +28,6 @@ class _Choices:
     """How runs are compared: arguments of `lmgauge.compare`."""
 
     document: str | None
-    resamples: int
-    seed: int
     threads: int | None
     examples: int
 
@@ -62,10 +59,6 @@ class _Shown:
     _Choices,
     "Statistics",
     document_option,
-    whole_number(
-        "--resamples", least=1000, default=10_000, help="Draws of the permutation test over documents or segments."
-    ),
-    seed_option,
     threads_option,
     whole_number("--examples", least=0, default=5, help="Tokens and segments to show."),
 )
@@ -166,13 +159,7 @@ def _with_page(
     from lmgauge.evaluation.overview import OverviewSettings
     from lmgauge.evaluation.passages import PassageSettings
 
-    settings = OverviewSettings(
-        passages=PassageSettings(seed=choices.seed),
-        resamples=choices.resamples,
-        examples=choices.examples,
-        seed=choices.seed,
-        threads=choices.threads,
-    )
+    settings = OverviewSettings(passages=PassageSettings(), examples=choices.examples, threads=choices.threads)
     overview = overview_of(runs, settings, text=text, document=choices.document, train=train)
     assert overview.comparisons is not None
     page = page_of(overview)

@@ -111,14 +111,15 @@ class Model(_native.KenlmCalls):
         self.path = os.path.abspath(os.fsencode(name))
 
     def perplexity(self, sentence: str | bytes) -> float:
-        """Return the perplexity of a sentence, `</s>` counted."""
-        return float(10.0 ** (-self.score(sentence) / (len(sentence.split()) + 1)))
+        """Return the perplexity of a sentence, `</s>` counted; words end at the white space of ASCII, as for `score`."""
+        words = sentence.encode() if isinstance(sentence, str) else sentence
+        return float(10.0 ** (-self.score(sentence) / (len(words.split()) + 1)))
 
     def full_scores(self, sentence: str | bytes, bos: bool = True, eos: bool = True) -> Iterator[tuple[float, int, bool]]:
         """Yield log10 of the probability, length of the n-gram found, and whether it is unknown, of each word.
 
         Args:
-            sentence: words between white space.
+            sentence: words between white space of ASCII.
             bos: begin after `<s>`.
             eos: end with `</s>`.
         """

@@ -138,7 +138,7 @@ class Evaluator:
         origin = self.origin
         lossy = max(tally.lossy_segments, origin.lossy_segments)
         numbers, documents_by = _documents(sums, origin, documents)
-        interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers)
+        interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers, total=-nats)
         counts = {"events": events, "tokens": tokens} | ({} if denominators is None else vars(denominators))
         reasons = bound_reasons(origin, tally.events[OOV], lossy)
         has_words = denominators is None or denominators.has_words
@@ -220,7 +220,7 @@ def _of_kinds(tally: Tally) -> dict[str, Any]:
         "oov_rate": tally.unseen_events / tally.tokens if tally.tokens else 0.0,
         "perplexity_without_eos": _perplexity(tally, TOKEN, OOV, SPELLED),
         "perplexity_without_oov": _perplexity(tally, TOKEN, EOS_KIND),
-        **{f"{name}_bits": -nats_to_bits(tally.part_nats(name)) + 0.0 for name in tally.parts},
+        **{f"{name}_bits": nats_to_bits(-tally.part_nats(name)) for name in tally.parts},
     }
 
 

@@ -97,7 +97,7 @@ def _cell(own: Slice, gap: Slice | None, comparisons: int) -> GroupCell:
     bits = own.bits_per_unit[0]
     if gap is None:
         return GroupCell(bits, own.interval)
-    p_value = None if gap.p_value is None else min(1.0, gap.p_value * comparisons)
+    p_value = None if gap.p_value_holm is None else min(1.0, gap.p_value_holm * comparisons)
     return GroupCell(bits, own.interval, gap.difference, gap.interval, p_value)
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError
 from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
@@ -23,7 +22,6 @@ from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.lower_bound import plain_figures
-from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.result_list import data_frame
@@ -94,9 +92,9 @@ class SegmentColumns:
     bytes: Floats
     documents: NDArray[np.int64] | None
 
-    def interval(self) -> tuple[float, float] | None:
-        """Return 95 %, low and high, of the bits per byte; None where they are infinite or there is one segment."""
-        over = None if self.zeros.any() else ratio_interval(-self.nats, self.bytes, self.documents)
+    def interval(self, total: float) -> tuple[float, float] | None:
+        """Return 95 %, low and high, of the bits per byte, in all `total` nats; None where infinite or of few segments."""
+        over = None if self.zeros.any() else ratio_interval(-self.nats, self.bytes, self.documents, total=total)
         return None if over is None else (nats_to_bits(over.low), nats_to_bits(over.high))
 
 
@@ -107,7 +105,7 @@ class LadderStep:
     Attributes:
         better, worse: names of the two.
         difference: bits per byte of the worse less those of the better.
-        interval: 95 % of it, low and high; None with a single segment.
+        interval: 95 % of it, low and high; None for fewer than six documents or segments.
         p_value: two-sided, paired; None where it cannot be tested.
         p_value_holm: adjusted for the number of steps.
     """
@@ -251,7 +249,7 @@ def rung_of(
         evaluation.bits_per_byte,
         trained=not own,
         own=own,
-        interval=costs.interval() if exact else None,
+        interval=costs.interval(-evaluation.log_probability) if exact else None,
         seconds=seconds,
     )
     return MeasuredRung(rung, evaluation, costs if exact else None)
@@ -262,9 +260,6 @@ def ladder_of(
     compressed: Iterable[Baseline],
     training: TextReport,
     scored: TextReport,
-    *,
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
 ) -> Ladder:
     """Put rungs in order, and test neighbors.
 
@@ -273,8 +268,6 @@ def ladder_of(
         compressed: what is not a model of the training text.
         training: what was read of the training text.
         scored: what was read of the test text.
-        seed: of the permutation tests.
-        threads: how many; no number depends on it.
 
     Returns:
         The rungs, in bits per byte of the test text, the fewest bits first.
@@ -283,7 +276,7 @@ def ladder_of(
     first = measured[0].evaluation
     return Ladder(
         rungs=rungs,
-        steps=_steps(measured, seed, threads),
+        steps=_steps(measured),
         segments=first.segments,
         words=(first.words or 0) if first.bits_per_word is not None else 0,
         characters=scored.characters,
@@ -311,15 +304,15 @@ def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextR
     yield from (f"test text: {note}" for note in scored.notes())
 
 
-def _steps(measured: Iterable[MeasuredRung], seed: int, threads: int | None) -> tuple[LadderStep, ...]:
+def _steps(measured: Iterable[MeasuredRung]) -> tuple[LadderStep, ...]:
     """Return the steps between neighbors of which it is known what each segment costs, from the top, tested."""
     rungs = sorted((one for one in measured if one.costs is not None), key=lambda one: (one.rung.bits, one.rung.name))
-    steps = [_step(better, worse, seed, threads) for better, worse in pairwise(rungs)]
+    steps = [_step(better, worse) for better, worse in pairwise(rungs)]
     adjusted = holm([step.p_value for step in steps])
     return tuple(replace(step, p_value_holm=p) for step, p in zip(steps, adjusted, strict=True))
 
 
-def _step(better: MeasuredRung, worse: MeasuredRung, seed: int, threads: int | None) -> LadderStep:
+def _step(better: MeasuredRung, worse: MeasuredRung) -> LadderStep:
     first, second = better.costs, worse.costs
     assert first is not None
     assert second is not None
@@ -330,6 +323,5 @@ def _step(better: MeasuredRung, worse: MeasuredRung, seed: int, threads: int | N
     spread = None if zeros.any() else paired.spreads()[0]
     if spread is None:
         return LadderStep(*names, difference, None, None)
-    interval = spread.interval()
-    ends = nats_to_bits(interval.low), nats_to_bits(interval.high)
-    return LadderStep(*names, difference, ends, paired.p_value(spread, DEFAULT_TRIALS, seed, threads))
+    interval = spread.interval().mapped(nats_to_bits)
+    return LadderStep(*names, nats_to_bits(spread.ratio), (interval.low, interval.high), spread.p_value)

@@ -47,7 +47,7 @@ def _unseen_words(tally: Tally) -> Iterator[str]:
 def _spelled_words(tally: Tally) -> str:
     """Say what of the bits is letters of unseen words and white space."""
     bits = nats_to_bits(-tally.nats())
-    letters, space = (100 * nats_to_bits(0.0 - tally.part_nats(name)) / (bits or 1.0) for name in (SPELLING, SEPARATOR))
+    letters, space = (100 * nats_to_bits(-tally.part_nats(name)) / (bits or 1.0) for name in (SPELLING, SEPARATOR))
     of_tokens = f"{100 * tally.events[SPELLED] / (tally.tokens or 1):.1f} % of the tokens are unseen"
     if SEPARATOR not in tally.parts:
         return f"{of_tokens} characters: {letters:.1f} % of the bits say which they are"

@@ -14,7 +14,6 @@ from lmgauge.evaluation.audit.results import Audit
 from lmgauge.evaluation.audit.runs import why_not_about
 from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
 from lmgauge.evaluation.comparison.compare import compare
-from lmgauge.evaluation.comparison.judge import ComparisonSettings
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons
 from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
@@ -43,7 +42,6 @@ class OverviewSettings:
         sample_tokens: for one run and its model: how many tokens to sample; what takes seconds if None.
         sections: of one run: which parts of its diagnosis to work out.
         examples: how many tokens and words of each kind to keep.
-        resamples: draws of the test of several runs.
         seed: of whatever else is drawn.
         threads: how many; no number depends on it.
     """
@@ -53,7 +51,6 @@ class OverviewSettings:
     sample_tokens: int | None = None
     sections: Collection[str] = SECTIONS
     examples: int = 10
-    resamples: int = ComparisonSettings.resamples
     seed: int = PassageSettings.seed
     threads: int | None = None
 
@@ -157,11 +154,8 @@ def overview(
     if len(runs) > 1:
         progress("comparing")
         shared = text if text is not None and all(run.text_sha256 in ("", text.report.sha256) for run in runs) else None
-        chosen_tests = ComparisonSettings(
-            resamples=settings.resamples, seed=settings.seed, threads=settings.threads, examples=examples
-        )
         counts = None if training is None or shared is None else lambda scored: _counts_of(training(scored))
-        comparisons = compare(runs, chosen_tests, corpus=shared, documents_of_text=documents_of_text, training=counts)
+        comparisons = compare(runs, examples=examples, corpus=shared, documents_of_text=documents_of_text, training=counts)
     progress("reading passages")
     passages, shown = _passages(runs, text, settings.passages, diagnoses, comparisons, training)
     return Overview(

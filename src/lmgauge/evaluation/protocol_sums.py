@@ -103,5 +103,7 @@ class ProtocolSums:
         if self._policy.protocol is not None:
             protocol = PROTOCOLS[self._policy.protocol]
             yield f"protocol {protocol.name}, the rules of {protocol.source}: {protocol.rules}"
+            if protocol.stride not in (None, self._policy.stride):
+                yield f"its windows begin every {self._policy.stride:,} tokens here, not every {protocol.stride:,}"
             if not protocol.causal:
                 yield "what its last window shows depends on the length of the text: keep such figures for those of its kind"

@@ -35,7 +35,7 @@ class Evaluation(Shown):
         bits_per_word, bits_per_character, bits_per_byte: all bits by what the source text has.
         bits_per_byte_is_bound, bound_reasons: True if the three are lower bounds (then each is a `LowerBound`, which is not
             ranked), as with unseen words or a tokenizer that loses text; and why.
-        interval: of 95 %, of the perplexity; None for a single segment.
+        interval: of 95 %, of the perplexity; None for fewer than six documents or segments.
         independence, documents_by: what the interval takes as independent, in words, and what tells documents apart
             ("files", ..., "unknown").
         events: of which `tokens`, `sentence_ends` (`</s>`), and among the tokens `oov` (unseen words, spelled or not).

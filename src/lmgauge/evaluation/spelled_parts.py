@@ -20,4 +20,4 @@ def spelled_parts(table: ScoreBatch) -> dict[str, NDArray[np.float64]]:
         >>> spelled_parts(example_batch())
         {}
     """
-    return {name: nats_to_bits(-table.extra[name]) + 0.0 for name in (SPELLING, SEPARATOR) if name in table.extra}
+    return {name: nats_to_bits(-table.extra[name]) for name in (SPELLING, SEPARATOR) if name in table.extra}

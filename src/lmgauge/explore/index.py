@@ -247,12 +247,12 @@ class Index:
     def bits(self, k: int, size: int) -> NDArray[np.float64]:
         """Return bits of the first segments by run `k`, float64 [size]; infinite with an event of probability zero."""
         sums = ExactSums(*(self.of_run(k, name, size) for name in ("high", "low", "zeros")))
-        return nats_to_bits(-sums.nats()) + 0.0
+        return nats_to_bits(-sums.nats())
 
     def bits_at(self, k: int, place: int) -> float:
         """Return the bits that run `k` gives one segment."""
         high, low, zeros = (self.of_run(k, name, place + 1)[place:] for name in ("high", "low", "zeros"))
-        return float(nats_to_bits(-ExactSums(np.array(high), np.array(low), np.array(zeros)).nats())[0]) + 0.0
+        return float(nats_to_bits(-ExactSums(np.array(high), np.array(low), np.array(zeros)).nats())[0])
 
     @property
     def has_text(self) -> bool:

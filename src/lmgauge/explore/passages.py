@@ -103,7 +103,7 @@ def _spans(batch: ScoreBatch, ends: NDArray[np.int64], first: int, last: int, si
             values = batch.extra[name][shown]
             columns[name] = nats_to_bits(np.maximum(values, 0.0)) if name in ("entropy", "kl") else values
     columns |= {name: values[shown] for name, values in spelled_parts(batch).items()}
-    bits = nats_to_bits(-batch.logprob[shown]) + 0.0
+    bits = nats_to_bits(-batch.logprob[shown])
     return Spans(ends[shown] - first, bits, batch.kind[shown], columns, {}, TopTokens.of(batch, shown))
 
 

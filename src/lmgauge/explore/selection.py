@@ -275,8 +275,8 @@ def _figures(
     zeros, count, size = int(sums.zeros.sum()), int(events.sum()), float(sizes.sum())
     bits = math.inf if zeros else total
     nats = -sums.nats()
-    per_byte = ratio_interval(nats, sizes, documents) if size else None
-    per_event = ratio_interval(nats, events, documents) if count else None
+    per_byte = ratio_interval(nats, sizes, documents, total=finite) if size else None
+    per_event = ratio_interval(nats, events, documents, total=finite) if count else None
     return {
         "events": count,
         "zeros": zeros,

@@ -75,7 +75,7 @@ class Typed:
             batch = self._scored(lines)
             columns, tops = self._looked_at(lines, len(batch))
         parts = spelled_parts(batch)
-        bits = nats_to_bits(-batch.logprob) + 0.0
+        bits = nats_to_bits(-batch.logprob)
         passages, begin = [], 0
         for i, line in enumerate(lines):
             events = int(batch.segment_events[i])

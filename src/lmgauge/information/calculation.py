@@ -160,7 +160,7 @@ def of_events(values: Sequence[float], unit: ProbabilityUnit, tokens: Sequence[s
         steps.of_events(score, nats, probabilities if unit == "probability" else None),
         score,
         tuple(
-            TokenFigures(word, probability, x, 0.0 - nats_to_bits(x))
+            TokenFigures(word, probability, x, nats_to_bits(-x))
             for word, probability, x in zip(words, probabilities, nats, strict=False)
         ),
     )

@@ -103,7 +103,7 @@ class Separation:
         return (doubled - n * (n + 1)) / (2 * n * m)
 
     def auroc_interval(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval of the AUROC; None where a group has fewer than two independent texts.
+        """Return the interval of the AUROC; None where a group has fewer than six texts.
 
         Args:
             level: share of such intervals that hold the true AUROC, between 0 and 1.
@@ -131,13 +131,15 @@ class Separation:
         allowed = math.floor(false_alarms * len(self.others) + 1e-9)
         return self._above(self._descending[allowed]) if allowed < len(self.others) else 1.0
 
-    def hits_interval(self, false_alarms: float, level: float = LEVEL) -> Interval:
-        """Return the interval of `hits`; from 0 where the others are too few to say where the threshold is.
+    def hits_interval(self, false_alarms: float, level: float = LEVEL) -> Interval | None:
+        """Return the interval of `hits`; from 0 where the others are too few to say where the threshold is, None below six.
 
         Args:
             false_alarms: the share, above 0 and below 1.
             level: share of such intervals that hold the true share, at least.
         """
+        if self._parts is None:
+            return None
         each = (1 + level) / 2
         fewest, most = binomial_quantiles(max(1, math.floor(self.others.effective)), false_alarms, (1 - each) / 2)
         scale = len(self.others) / self.others.effective
@@ -194,10 +196,8 @@ class Separation:
 
     def _interval(self, low: float, high: float, level: float, method: str) -> Interval:
         """Return the interval, named after the group whose independent texts are known less well, or are fewer."""
-        parts = [part for part in self._parts or () if part is not None]
-        if not parts:
-            return Interval(low, high, level, method, UNKNOWN, min(len(self.members), len(self.others)))
-        weaker = min(parts, key=lambda part: (part.unit != UNKNOWN, part.units))
+        assert self._parts is not None
+        weaker = min(self._parts, key=lambda part: (part.unit != UNKNOWN, part.units))
         return replace(weaker.interval(level), low=low, high=high, method=method)
 
     def independent(self) -> tuple[Spread | None, Spread | None]:

@@ -32,7 +32,8 @@ def in_words(units: Units, documents_by: str) -> str:
         why = "as --document segment says" if documents_by == SEGMENTS else f"as each is a document ({documents_by})"
         return f"{units.units:,} segments are taken as independent, {why}"
     known = documents_by != UNKNOWN
-    why = "all is one document, so this is about text like it" if known else "documents are not known"
+    few = f"fewer than {FEWEST_UNITS} documents cannot tell how documents vary, so this is about text like these"
+    why = few if known else "documents are not known"
     if units.alike > 1.0:
         remedy = "" if known else "; name the documents with --document"
         return (
@@ -41,8 +42,8 @@ def in_words(units: Units, documents_by: str) -> str:
         )
     remedy = "" if known else " (--document names documents)"
     if units.units < FEWEST_POINTS:
-        few = f"{units.units} segments are too few to tell whether neighbors are alike"
-        return f"{why}; {few}, so they are taken as independent{remedy}"
+        too_few = f"{units.units} segments are too few to tell whether neighbors are alike"
+        return f"{why}; {too_few}, so they are taken as independent{remedy}"
     return f"{why}; neighboring segments do not look alike, so {units.units:,} segments are taken as independent{remedy}"
 
 
@@ -62,12 +63,11 @@ def in_signature(units: Units | None) -> str:
     return f"{units.units}-documents" if units.unit == DOCUMENTS else units.unit
 
 
-def caveats(units: Units | None, *, tested: bool = False) -> Iterator[str]:
+def caveats(units: Units | None) -> Iterator[str]:
     """Yield a note where the units are too few to rely on.
 
     Args:
-        units: of an interval or a spread; None yields nothing.
-        tested: a difference was tested, not only an interval made.
+        units: of an interval or a spread; None where they are too few for one.
 
     Example:
         >>> from lmgauge.numerics.intervals import Interval
@@ -75,11 +75,10 @@ def caveats(units: Units | None, *, tested: bool = False) -> Iterator[str]:
         ['only 9 documents: the interval is rough; 30 or more make it reliable']
     """
     if units is None:
+        yield f"fewer than {FEWEST_UNITS} documents or segments cannot tell how the figure varies: no interval and no test"
         return
     name = DOCUMENTS if units.unit == DOCUMENTS else SEGMENTS
-    if tested and units.units < FEWEST_UNITS:
-        yield f"only {units.units} {name}: fewer than {FEWEST_UNITS} cannot show a significant difference"
-    elif units.units < FEW_UNITS:
+    if units.units < FEW_UNITS:
         yield f"only {units.units} {name}: the interval is rough; {FEW_UNITS} or more make it reliable"
     elif 0 < units.effective < FEW_UNITS:
         yield (

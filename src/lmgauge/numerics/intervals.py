@@ -9,17 +9,22 @@ held against that of the slow waves along the text, and the larger one counts.
   Bootstrap", chapter 11), with Student's quantiles. Degrees of freedom follow the effective number of documents,
   (sum l)^2 / sum l^2 for sizes l (Carter, Schnepel & Steigerwald 2017, eq. 12, with equal variances): where one
   document is half of the text, many small ones beside it do not make the figure sure.
-* **Unknown units**: if neighbors are alike, the slow waves along the text are larger than the fast ones. Each of the cosine
-  transforms of the residuals estimates the variance of their sum; the mean of the B slowest, with Student's t of B degrees
-  of freedom, is a test that holds under dependence of a range far below n / B (Lazarus, Lewis, Stock & Watson 2018,
-  "HAR inference: recommendations for practice"). B is found by doubling: as long as the next B waves are as large as the B
-  slower ones, nothing speaks against independence. Where they are smaller, a quarter of these B waves is kept.
+* **Unknown units**, and fewer than six documents, which cannot tell how documents vary: if neighbors are alike, the slow
+  waves along the text are larger than the fast ones. Each of the cosine transforms of the residuals estimates the variance
+  of their sum; the mean of the B slowest, with Student's t of B degrees of freedom, is a test that holds under dependence
+  of a range far below n / B (Lazarus, Lewis, Stock & Watson 2018, "HAR inference: recommendations for practice"). B is
+  found by doubling: as long as the next B waves are as large as the B slower ones, nothing speaks against independence.
+  Where they are smaller, a quarter of these B waves is kept.
+* **Fewer than six units** of any kind give neither an interval nor a test.
+
+Interval and test are of one error and one Student's t: a 95 % interval leaves out 0 if and only if p is below 0.05.
 
 What is not in the sample cannot widen an interval. Where a kind of document is rare and heavy (5 of 363 books are verse,
 long and difficult), samples without it have intervals that miss. Corrections for skewness (Johnson 1978, Hall 1992), a log
 scale and the bootstrap-t were tried on such samples and miss as often: nothing in the sample tells.
 
 Perplexity and bits are increasing functions of such a ratio, so their intervals are the ratio's, mapped: `Interval.mapped`.
+An interval is made around the figure that is shown, bit for bit, so it always holds it: see `total` of `spread`.
 docs/explanation/intervals.md tells how often these intervals and tests err on real text.
 """
 
@@ -36,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.numerics.checks import refuse
-from lmgauge.numerics.exact import Floats, Ints
+from lmgauge.numerics.exact import Floats, Ints, exact_sum
 
 BOOTSTRAP = "bootstrap"
 JACKKNIFE = "jackknife"
@@ -65,7 +70,7 @@ class Interval:
         method: "jackknife" over the units, "slow waves" where neighboring segments are alike and documents unknown, or
             "bootstrap" (of task metrics).
         unit: what is taken as independent: "documents"; "segments", where each is a document or (task metrics) is taken as
-            one; "unknown", where documents are not known.
+            one; "unknown", where documents are not known or fewer than six.
         units: how many there are (segments, where unknown).
         alike: where unknown, how many times wider the interval is than that of independent segments; 1 or more.
         effective: as how many units of like size the units count; fewer where some are much larger than others.
@@ -151,9 +156,8 @@ class Spread:
 
         Never below 2^(1 - units): the signs of so few could come out alike by chance.
         """
-        if not self.error:
-            return float(self.ratio == 0.0)
-        return max(student_t_p_value(self.ratio / self.error, self.freedom), 2.0 ** (1 - min(self.units, 1000)))
+        p = student_t_p_value(self.ratio / self.error, self.freedom) if self.error else float(self.ratio == 0.0)
+        return max(p, 2.0 ** (1 - min(self.units, 1000)))
 
     def units_needed(self, level: float = LEVEL, power: float = 0.8) -> int | None:
         """Return how many such units a test at this level needs to find this ratio with this power.
@@ -179,47 +183,44 @@ class Spread:
 
 
 FEWEST_UNITS = 6
-"""With fewer no test at 5 % can be sure: all signs alike has p = 2 / 2^5."""
+"""With fewer there is no interval, and no test at 5 % can be sure: all signs alike has p = 2 / 2^5."""
 
 
-def spread(numerators: Floats, denominators: Floats, documents: Ints | None = None) -> Spread | None:
+def spread(
+    numerators: Floats, denominators: Floats, documents: Ints | None = None, *, total: float | None = None
+) -> Spread | None:
     """Return sum(numerators) / sum(denominators) with its standard error over what is independent.
 
     Args:
         numerators: float64 [segments], finite, e.g. nats of each segment, in reading order.
         denominators: float64 [segments], 0 or more, e.g. its events, characters or bytes.
-        documents: int64 [segments], the document of each; None where documents are not known. All in one document are
-            treated as unknown: what can be said is then about text like this document's.
+        documents: int64 [segments], the document of each; None where documents are not known. Fewer than six are treated
+            as unknown: what can be said is then about text like theirs.
+        total: the sum of the numerators as it is shown, where it is known more exactly than from these.
 
     Returns:
-        None if fewer than two segments have a denominator: nothing tells how the figure varies.
+        None if fewer than six units have a denominator: they cannot tell how the figure varies.
 
     Example:
-        >>> accuracy = spread(np.array([20.0, 31.0, 9.0, 40.0]), np.array([10.0, 12.0, 5.0, 16.0]), np.array([0, 0, 1, 2]))
+        >>> right, asked = np.array([20.0, 31.0, 9.0, 40.0, 12.0, 7.0]), np.array([10.0, 12.0, 5.0, 16.0, 6.0, 4.0])
+        >>> accuracy = spread(right, asked, np.arange(6))
         >>> accuracy.unit, accuracy.units, round(accuracy.ratio, 4)
-        ('documents', 3, 2.3256)
+        ('segments', 6, 2.2453)
     """
     something = (numerators != 0.0) | (denominators != 0.0)
     if not something.all():
         numerators, denominators = numerators[something], denominators[something]
         documents = None if documents is None else documents[something]
-    if documents is not None and len(documents) and np.any(documents != documents[0]):
+    if not denominators.any():
+        return None
+    ratio = (exact_sum(numerators) if total is None else total) / float(denominators.sum())
+    found = None
+    if documents is not None:
         codes, inverse = np.unique(documents, return_inverse=True)
         unit = SEGMENTS if len(codes) == len(documents) else DOCUMENTS
-        if unit == DOCUMENTS:
-            numerators, denominators = (sums_by(inverse, column) for column in (numerators, denominators))
-        left_out = _jackknife(numerators, denominators)
-        return None if left_out is None else Spread(*left_out, JACKKNIFE, unit, len(codes))
-    left_out = _jackknife(numerators, denominators)
-    if left_out is None:
-        return None
-    ratio, error, freedom = left_out
-    slow = _slow_waves((numerators - ratio * denominators) / denominators.sum())
-    if slow is not None and error:
-        alike = student_t_quantile(LEVEL, slow[1]) * slow[0] / (student_t_quantile(LEVEL, freedom) * error)
-        if alike > 1.0:
-            return Spread(ratio, *slow, WAVES, UNKNOWN, len(numerators), alike)
-    return Spread(ratio, error, freedom, JACKKNIFE, UNKNOWN, len(numerators))
+        upper, lower = (sums_by(inverse, column) for column in (numerators, denominators))
+        found = spread_of(ratio, upper - ratio * lower, lower, unit)
+    return found or spread_of(ratio, numerators - ratio * denominators, denominators, UNKNOWN)
 
 
 def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:
@@ -237,26 +238,6 @@ def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:
         [2.0, 5.0]
     """
     return np.asarray(np.bincount(codes, values), np.float64)
-
-
-def _jackknife(upper: Floats, lower: Floats) -> tuple[float, float, int] | None:
-    """Return the ratio of the sums, its standard error and degrees of freedom; None if one unit has all of `lower`.
-
-    Without unit i the ratio R moves by -(u_i - R l_i) / (L - l_i), so its variance is (n - 1) / n times the sum of these
-    moves squared.
-    """
-    n, total = len(upper), float(lower.sum())
-    rest = total - lower
-    if n < 2 or np.count_nonzero(lower) < 2 or not float(rest.min()) > 0.0:
-        return None
-    ratio = float(upper.sum()) / total
-    moves = (upper - ratio * lower) / rest
-    # Divided by the largest before squaring: a square can leave float64 where the error itself does not.
-    largest = float(np.abs(moves).max()) or 1.0
-    moves = moves / largest
-    # No np.dot: BLAS adds in an order that depends on the number of threads.
-    error = largest * math.sqrt((n - 1) / n * float((moves * moves).sum()))
-    return ratio, error, effective_freedom(lower)
 
 
 def effective_freedom(sizes: Floats) -> int:
@@ -289,7 +270,9 @@ def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Sp
     if np.count_nonzero(sizes) < FEWEST_UNITS or not float(rest.min()) > 0.0 or not np.isfinite(deviations).all():
         return None
     moves = deviations / rest
+    # Divided by the largest before squaring: a square can leave float64 where the error itself does not.
     largest = float(np.abs(moves).max()) or 1.0
+    # No np.dot: BLAS adds in an order that depends on the number of threads.
     error = largest * math.sqrt((n - 1) / n * float(((moves / largest) ** 2).sum()))
     freedom = effective_freedom(sizes)
     slow = _slow_waves(deviations / sizes.sum()) if unit == UNKNOWN else None
@@ -347,7 +330,12 @@ def _larger(first: float, second: float, first_freedom: int, second_freedom: int
 
 
 def ratio_interval(
-    numerators: ArrayLike, denominators: ArrayLike, documents: Ints | None = None, *, level: float = LEVEL
+    numerators: ArrayLike,
+    denominators: ArrayLike,
+    documents: Ints | None = None,
+    *,
+    level: float = LEVEL,
+    total: float | None = None,
 ) -> Interval | None:
     """Return the interval of sum(numerators) / sum(denominators), over documents or, where unknown, as `spread` does.
 
@@ -356,26 +344,28 @@ def ratio_interval(
         denominators: float64 [segments], 0 or more.
         documents: int64 [segments], or None where they are not known.
         level: share of such intervals that should hold the true ratio, between 0 and 1.
+        total: the sum of the numerators as it is shown; see `spread`.
 
     Returns:
         The interval, in numerator units per denominator unit, not below 0 if no numerator is; (inf, inf) if a numerator is
-        infinite; None if fewer than two segments have anything.
+        infinite; None if fewer than six units have anything.
 
     Raises:
         InputError: shapes differ, a value is NaN, a denominator is negative or infinite, or numerators hold both infinities.
 
     Example:
-        >>> interval = ratio_interval([20.0, 31.0, 9.0, 40.0], [10.0, 12.0, 5.0, 16.0])
-        >>> interval.low < 100 / 43 < interval.high
+        >>> interval = ratio_interval([20.0, 31.0, 9.0, 40.0, 12.0, 7.0], [10.0, 12.0, 5.0, 16.0, 6.0, 4.0])
+        >>> interval.low < 119 / 53 < interval.high
         True
     """
     upper, lower = _checked(numerators, denominators)
     infinite = np.isinf(upper)
-    figure = spread(np.where(infinite, 0.0, upper), lower, documents)
+    some = bool(infinite.any())
+    figure = spread(np.where(infinite, 0.0, upper), lower, documents, total=None if some else total)
     if figure is None:
         return None
     interval = figure.interval(level)
-    if infinite.any():
+    if some:
         end = float(upper[infinite].sum())
         return replace(interval, low=end, high=end, alike=1.0)
     # Student's curve knows no bounds; a ratio of sums that are not negative is not negative.

@@ -30,7 +30,7 @@ _BELOW_ONE = "below 1, which no probabilities give: is it a cross-entropy?"
 
 
 def nats_to_bits(nats: Number) -> Number:
-    """Return nats in bits: nats / ln 2.
+    """Return nats in bits: nats / ln 2; never -0.0.
 
     Args:
         nats: a float, or float64 of any shape.
@@ -39,7 +39,7 @@ def nats_to_bits(nats: Number) -> Number:
         >>> nats_to_bits(math.log(8.0))
         3.0
     """
-    return nats / LN_2
+    return nats / LN_2 + 0.0
 
 
 def bits_to_nats(bits: Number) -> Number:
@@ -144,7 +144,7 @@ def perplexity_ratio_from_nats(difference: float) -> float:
 
 
 def nats_to_scale(nats: float, scale: Scale) -> float:
-    """Return a mean of nats as a figure prints it: as it is, in bits, or as a perplexity.
+    """Return a mean of nats as a figure prints it: as it is, in bits, or as a perplexity; never -0.0.
 
     Args:
         nats: mean nats per unit, 0 or more.
@@ -159,7 +159,7 @@ def nats_to_scale(nats: float, scale: Scale) -> float:
     """
     if scale == "perplexity":
         return perplexity_from_nats(nats)
-    return nats_to_bits(nats) if scale == "bits" else nats
+    return nats_to_bits(nats) if scale == "bits" else nats + 0.0
 
 
 def difference_to_scale(nats: float, scale: Scale) -> float:

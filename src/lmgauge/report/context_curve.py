@@ -99,7 +99,8 @@ def _charts(curve: ContextCurve) -> Iterator[doc.ChartData]:
     """Yield the curve with its band, and the steps with their intervals."""
     x = [f"{point.context:,}" for point in curve.points]
     note = "bands are of each length alone; the steps, which are paired, are surer than bands that overlap look"
-    unit = "token" if curve.bits_per_byte_is_bound or not curve.bytes else "byte"
+    exact = not curve.bits_per_byte_is_bound and all(point.bits_per_byte is not None for point in curve.points)
+    unit = "byte" if exact else "token"
     y, ends = ([getattr(point, f"{what}_per_{unit}") for point in curve.points] for what in ("bits", "interval"))
     yield doc.ChartData(
         "context", f"Bits per {unit} by length of context", "context", f"bits per {unit}", "bits",

@@ -45,6 +45,7 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
     return doc.Table(tuple(columns), title)
 
 
+_CURES = {"byte": "--words of all bytes, <0x00> to <0xFF>,"}
 _UNSEEN = {"spelled": "spelled", "unk": "as <unk>", "closed": "impossible"}
 
 
@@ -108,7 +109,10 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     """
     if any(result.bits_per_byte_is_bound and not result.zero_probability_events for result in results):
         reasons = dict.fromkeys(reason for result in results for reason in result.bound_reasons)
-        yield f"≥: lower bound, as {' and '.join(reasons)}."
+        bounds = [result for result in results if result.oov and result.bits_per_byte_is_bound]
+        cures = dict.fromkeys(_CURES.get(result.unit, "--vocabulary spelled") for result in bounds)
+        exact = f"; training with {' or '.join(cures)} makes bits exact" if cures else ""
+        yield f"≥: lower bound, as {' and '.join(reasons)}{exact}."
     for result in results:
         if result.zero_probability_events and result.group is None:
             first = result.first_zero_probability_events[0]
@@ -126,7 +130,7 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     yield from _independence(results)
     groups = [result for result in results if result.group is not None and result.interval is not None]
     if any(r.documents_by != UNKNOWN and r.interval is not None and r.interval.unit == UNKNOWN for r in groups):
-        yield "95 % interval of a group that is one document: about text like this document."
+        yield "95 % interval of a group of fewer than 6 documents: about text like these."
     elif groups and any(r.interval is not None and r.interval.unit == DOCUMENTS for r in groups):
         yield "95 % interval of a group: over the documents in it."
     yield from _notes(results)

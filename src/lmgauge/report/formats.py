@@ -68,25 +68,24 @@ def change(ratio: float, digits: int = 2) -> str:
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """Return a share of 1 in per cent.
+    """Return a share of 1 in per cent; it reads as 0 % only if it is zero, and as 100 % only if it is all.
 
-    >>> percent(0.5, 1)
-    '50.0 %'
+    >>> percent(0.5, 1), percent(0.00001), percent(0.9999, 1), percent(1.0, 1)
+    ('50.0 %', '< 0.01 %', '> 99.9 %', '100.0 %')
     """
+    least = 10.0**-digits
+    if 0 < share < 1 and not least / 2 <= 100 * share < 100 - least / 2:
+        return f"< {least:.{digits}f} %" if share < 0.5 else f"> {100 - least:.{digits}f} %"
     return f"{100 * share:.{digits}f} %"
 
 
 def share_of(part: int, whole: int) -> str:
-    """Return the share that a part is of a whole; one that is small reads as 0 % only if it is zero, one that is large as
-    100 % only if it is all.
+    """Return the share that a part is of a whole, 0 of nothing.
 
     >>> share_of(1, 2), share_of(1, 10**6), share_of(0, 0)
     ('50.00 %', '< 0.01 %', '0.00 %')
     """
-    share = part / whole if whole else 0.0
-    if 0 < share < 0.00005:
-        return "< 0.01 %"
-    return "> 99.99 %" if 0.99995 <= share < 1 else percent(share)
+    return percent(part / whole if whole else 0.0)
 
 
 def counted(count: int, what: str) -> str:

@@ -243,12 +243,12 @@ def _matrix_table(matrix: GroupMatrix) -> doc.Table:
             columns.append(
                 doc.numbers("difference", [*(cell.difference for cell in cells), None, None], 3, "signed", drop=2)
             )
-            columns.append(doc.numbers("p", [*(cell.p_value for cell in cells), None, None], form="p", drop=4))
+            columns.append(doc.numbers("p (Holm)", [*(cell.p_value for cell in cells), None, None], form="p", drop=4))
     count = len(matrix.groups)
     adjusted = " and the number of models (Bonferroni)" if len(matrix.runs) > 2 else ""
     footnote = (
         f"bits per byte; differences are from {matrix.runs[0]}, paired; p adjusted for the groups (Holm){adjusted}. "
-        "The interval of a group that is one document is about text like it; its difference is not tested."
+        "The interval of a group of fewer than 6 documents is about text like these; its difference is not tested."
     )
     return doc.Table(tuple(columns), "models by groups", (count, count + 1), (footnote,), cut="group")
 

@@ -84,7 +84,8 @@ def _of_two(slices: Slices, names: Sequence[str]) -> list[doc.Column]:
         doc.numbers(names[1], [row.bits_per_unit[1] for row in rows], 3),
         doc.numbers("difference", [row.difference for row in rows], 3, "signed"),
         doc.Column("95 % interval", [doc.between(row.interval, 3, "signed") for row in rows], 2),
-        doc.numbers("p", [row.p_value for row in rows], form="p", drop=3),
+        doc.numbers("p", [row.p_value for row in rows], form="p", drop=2),
+        doc.numbers("p (Holm)", [row.p_value_holm for row in rows], form="p", drop=3),
     ]
 
 

@@ -114,7 +114,7 @@ class Systems(ResultList[SystemResult]):
         >>> references = ["the dog barks", "it is raining"]
         >>> systems = lmgauge.tasks.score_systems(lmgauge.tasks.WER(), hypotheses=outputs, references=references)
         >>> systems.best.system, round(systems[1].difference, 3), systems.unit
-        ('b', -0.167, 'segments')
+        ('b', -0.167, None)
     """
 
     metric: str

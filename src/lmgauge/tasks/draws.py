@@ -172,8 +172,6 @@ class Plan:
         if self.settings.test is None:
             return
         if not self.by_sacrebleu:
-            if widest is None:
-                yield f"fewer than {FEWEST_UNITS} documents or segments cannot tell how scores vary: no interval and no test"
             yield from caveats(widest)
         elif self.rows == 1:
             yield "one segment: there is nothing to draw from, so no interval and no test"

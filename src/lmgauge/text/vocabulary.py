@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
+from lmgauge.option_numbers import check_whole
 
 UNK, BOS, EOS = 0, 1, 2
 SPECIAL_TOKENS = ("<unk>", "<s>", "</s>")
@@ -251,10 +252,9 @@ def restrict(
         >>> small.tokens[3:], new_ids.tolist()
         (['b'], [0, 1, 2, 0, 3])
     """
-    if min_count < 1:
-        raise UsageError(f"min-count {min_count}: it must be 1 or more")
-    if size is not None and size < 1:
-        raise UsageError(f"vocab-size {size}: it must be 1 or more")
+    check_whole("min-count", min_count, 1)
+    if size is not None:
+        check_whole("vocab-size", size, 1)
     common = counts >= min_count
     common[:3] = True
     if size is not None and size < np.count_nonzero(common) - 3:

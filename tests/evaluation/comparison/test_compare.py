@@ -56,7 +56,7 @@ def shop(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pair(shop: Path, *names: str, **options: Any) -> Comparison:
-    found = compare([shop / f"run-{name}" for name in names], resamples=options.pop("resamples", 1000), **options)
+    found = compare([shop / f"run-{name}" for name in names], **options)
     return found[0]
 
 
@@ -107,7 +107,7 @@ def test_the_other_way_round_is_the_same_difference(shop: Path) -> None:
 
 def test_identical_runs(shop: Path, tmp_path: Path) -> None:
     shutil.copytree(shop / "run-kn", tmp_path / "copy")
-    (found,) = compare([shop / "run-kn", tmp_path / "copy"], resamples=1000)
+    (found,) = compare([shop / "run-kn", tmp_path / "copy"])
     assert [d.difference for d in found.differences] == [1.0, 0.0, 0.0, 0.0]
     assert all(d.first == d.second for d in found.differences)
     assert found.p_value == found.p_value_holm == 1.0
@@ -138,18 +138,16 @@ def test_slices_add_up_to_the_whole(shop: Path, names: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_and_blocks_change_nothing(shop: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    whole = compare([shop / "run-kn", shop / "run-ch"], resamples=1000, threads=2).to_dict()
+    whole = compare([shop / "run-kn", shop / "run-ch"], threads=2).to_dict()
     monkeypatch.setattr(runs_module, "_SEGMENTS_AT_A_TIME", 7)
-    assert compare([shop / "run-kn", shop / "run-ch"], resamples=1000, threads=threads).to_dict() == whole
+    assert compare([shop / "run-kn", shop / "run-ch"], threads=threads).to_dict() == whole
 
 
 def test_blocks_of_the_text_change_nothing(shop: Path) -> None:
     def text(block_bytes: int) -> Corpus:
         return Corpus.from_files(shop / "test.txt", block_bytes=block_bytes)
 
-    small, large = (
-        compare([shop / "run-kn", shop / "run-ch"], text=text(size), resamples=1000).to_dict() for size in (100, 1 << 20)
-    )
+    small, large = (compare([shop / "run-kn", shop / "run-ch"], text=text(size)).to_dict() for size in (100, 1 << 20))
     for found in (small, large):
         for comparison in found["comparisons"]:
             for slices in comparison["slices"]:
@@ -181,7 +179,7 @@ def test_the_exact_part_by_hand(tmp_path: Path) -> None:
     lmgauge.evaluate(lmgauge.train("laplace", train, order=2), tmp_path / "t.txt", output=tmp_path / "w")
     model = lmgauge.train("laplace", characters, order=2, tokenizer="character")
     lmgauge.evaluate(model, tmp_path / "t.txt", output=tmp_path / "c")
-    (found,) = compare([tmp_path / "w", tmp_path / "c"], resamples=1000)
+    (found,) = compare([tmp_path / "w", tmp_path / "c"])
     words, letters = rows_of(tmp_path / "w"), rows_of(tmp_path / "c")
     assert [row["token"] for row in words] == ["ab", "cd", "</s>", "ab", "cd", "</s>", "<unk>", "ab", "</s>"]
     chosen_words = [words[i] for i in (0, 1, 2, 3, 5, 8)]
@@ -222,7 +220,7 @@ def test_words_without_spaces_between_are_exact_where_there_are_none(tmp_path: P
     (tmp_path / "t.txt").write_text("Hello, world\n,Hello\n", encoding="utf-8", newline="\n")
     lmgauge.evaluate(lmgauge.train("laplace", train, order=1, tokenizer="icu"), tmp_path / "t.txt", output=tmp_path / "i")
     lmgauge.evaluate(lmgauge.train("laplace", train, order=1, tokenizer="byte"), tmp_path / "t.txt", output=tmp_path / "b")
-    (found,) = compare([tmp_path / "i", tmp_path / "b"], resamples=1000)
+    (found,) = compare([tmp_path / "i", tmp_path / "b"])
     assert found.part == EXACT_PART
     assert found.bytes == len("Hello,") + len("\n") + len(",Hello\n")
 
@@ -260,7 +258,7 @@ def test_a_segment_with_probability_zero_is_never_won(shop: Path) -> None:
 
 def test_both_infinite(shop: Path, tmp_path: Path) -> None:
     lmgauge.evaluate(lmgauge.train("mle", shop / "train.txt", order=3), shop / "test.txt", output=tmp_path / "mle3")
-    (found,) = compare([shop / "run-mle", tmp_path / "mle3"], resamples=1000)
+    (found,) = compare([shop / "run-mle", tmp_path / "mle3"])
     assert [(d.first, d.second) for d in found.differences] == [(math.inf, math.inf)] * 4
     assert [d.difference for d in found.differences] == [1.0, 0.0, 0.0, 0.0]
     assert found.p_value is None
@@ -276,7 +274,7 @@ def test_an_unseen_line_end(tmp_path: Path) -> None:
         model = lmgauge.train(kind, Corpus.from_strings(["a b b a b a a"]), order=2, context="stream")
         lmgauge.evaluate(model, tmp_path / "t.txt", output=tmp_path / name)
         made.append(tmp_path / name)
-    (found,) = compare(made, resamples=1000)
+    (found,) = compare(made)
     assert found.differences[0].first == math.inf
     assert found.segments + found.segments_with_zeros == 2
     if not found.segments:
@@ -292,24 +290,26 @@ def test_differences_beyond_what_exp_can_tell(tmp_path: Path) -> None:
     table = pq.read_table(file).replace_schema_metadata(origin)
     column = table.schema.get_field_index("logprob")
     pq.write_table(table.set_column(column, "logprob", [[-5e4, -4e4, -5e4, -3e4]]), tmp_path / "b.parquet")
-    (found,) = compare([tmp_path / "a", tmp_path / "b.parquet"], resamples=1000)
+    (found,) = compare([tmp_path / "a", tmp_path / "b.parquet"])
     assert found.differences[0].difference == math.inf
     assert found.differences[1].difference == pytest.approx(170_000 / 4 / LN2, rel=1e-3)
-    (found,) = compare([tmp_path / "b.parquet", tmp_path / "a"], resamples=1000)
+    (found,) = compare([tmp_path / "b.parquet", tmp_path / "a"])
     assert found.differences[0].difference == 0.0
 
 
 # -- few segments, empty groups -----------------------------------------------------------------------------------------
 
 
-def test_a_single_segment(shop: Path, tmp_path: Path) -> None:
-    (tmp_path / "one.txt").write_text("First Citizen is here\n", encoding="utf-8", newline="\n")
+@pytest.mark.parametrize("lines", [1, 5])
+def test_fewer_than_six_segments(shop: Path, tmp_path: Path, lines: int) -> None:
+    text = "First Citizen is here\nspeak\nwe are\nFirst speak\nhere\n".splitlines(keepends=True)[:lines]
+    (tmp_path / "one.txt").write_text("".join(text), encoding="utf-8", newline="\n")
     for name in ("kn", "wb"):
         lmgauge.evaluate(shop / name, tmp_path / "one.txt", output=tmp_path / name)
     (found,) = compare([tmp_path / "kn", tmp_path / "wb"])
     assert [d.interval for d in found.differences] == [None] * 4
     assert found.p_value is found.significant is found.units_needed is None
-    assert any("only one segment, so there is no interval" in note for note in found.notes)
+    assert "fewer than 6 documents or segments cannot tell how the figure varies: no interval and no test" in found.notes
     assert found.differences[0].first == lmgauge.evaluate(shop / "kn", tmp_path / "one.txt").perplexity
     assert all(row.interval is None and row.p_value is None for slices in found.slices for row in slices.rows)
 
@@ -380,7 +380,7 @@ def test_a_text_that_changed_is_not_at_hand(shop: Path, tmp_path: Path) -> None:
         assert any("the text is not at hand" in note for note in found.notes)
     (tmp_path / "again.txt").write_text("First Citizen\r\nspeak", encoding="utf-8", newline="")  # the same, differently
     again = pair(tmp_path, "kn", "wb", text=tmp_path / "again.txt")
-    assert again.notes == ("only 2 segments: fewer than 6 cannot show a significant difference",)
+    assert again.notes == ("fewer than 6 documents or segments cannot tell how the figure varies: no interval and no test",)
     with pytest.raises(InputError, match="scored another text"):
         pair(tmp_path, "kn", "wb", text=shop / "test.txt")
     with pytest.raises(UsageError, match="--text"):
@@ -401,7 +401,7 @@ def test_tables_without_spans_are_compared_by_segment(shop: Path, tmp_path: Path
     a, b = (bare(shop / f"run-{name}", tmp_path / f"{name}.parquet", "kind") for name in ("ch", "by"))
     with pytest.raises(InputError, match=r"no rows for segment|reach beyond|another text|same text"):
         compare([a, b], text=shop / "train.txt")
-    (found,) = compare([a, b], text=shop / "test.txt", resamples=1000)
+    (found,) = compare([a, b], text=shop / "test.txt")
     assert found.part == WHOLE
     whole = pair(shop, "ch", "by")
     assert [(d.metric, d.first, d.second) for d in found.differences] == [
@@ -430,7 +430,7 @@ def test_where_one_table_has_a_line_end_and_the_other_not_it_is_left_out(tmp_pat
         lines = [{"segment": s, "start": a, "end": b, "kind": kind, "logprob": -1.0 - k} for s, a, b, kind in table]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     (tmp_path / "t.txt").write_text("ab cd\n\nz\n", encoding="utf-8", newline="\n")
-    (found,) = compare([tmp_path / "with.jsonl", tmp_path / "without.jsonl"], text=tmp_path / "t.txt", resamples=1000)
+    (found,) = compare([tmp_path / "with.jsonl", tmp_path / "without.jsonl"], text=tmp_path / "t.txt")
     assert (found.part, found.bytes, found.bytes_in_all, found.events) == (EXACT_PART, 2, 9, 1)
     (difference,) = found.differences
     assert (difference.first, difference.second) == (1 / 2 / LN2, 2 / 2 / LN2)
@@ -444,7 +444,7 @@ def test_spans_moved_by_hand_leave_perplexity_only(shop: Path, tmp_path: Path) -
     starts = table["start"].to_pylist()
     starts[3] += 1
     pq.write_table(table.set_column(1, "start", [starts]), tmp_path / "moved.parquet")
-    (found,) = compare([shop / "run-kn", tmp_path / "moved.parquet"], resamples=1000)
+    (found,) = compare([shop / "run-kn", tmp_path / "moved.parquet"])
     assert [verdict.comparable for verdict in found.verdicts] == [True, False, False, False]
     assert [d.metric for d in found.differences] == ["perplexity"]
     assert any("do not tile the text" in reason for reason in found.verdict("bits_per_byte").reasons)
@@ -453,14 +453,14 @@ def test_spans_moved_by_hand_leave_perplexity_only(shop: Path, tmp_path: Path) -
 def test_tables_that_tell_no_tokens_share_no_events(shop: Path, tmp_path: Path) -> None:
     """As many rows in every segment, but nothing says that they are of the same words."""
     a, b = (bare(shop / f"run-{name}", tmp_path / f"{name}.parquet", "kind") for name in ("kn", "wb"))
-    (found,) = compare([a, b], resamples=1000)
+    (found,) = compare([a, b])
     assert found.part == NOTHING
     assert found.differences == ()
     assert found.p_value is found.p_value_holm is found.significant is None
     assert "not comparable" in repr(found)
     assert "Not comparable" in str(found)
     with_tokens = [bare(shop / f"run-{name}", tmp_path / f"t{name}.parquet", "kind", "token") for name in ("kn", "wb")]
-    (found,) = compare(with_tokens, resamples=1000)
+    (found,) = compare(with_tokens)
     assert found.part == SHARED_EVENTS
     known = [[r["logprob"] for r in rows_of(shop / f"run-{name}") if r["kind"] != "oov"] for name in ("kn", "wb")]
     (difference,) = found.differences
@@ -495,7 +495,7 @@ def test_a_text_under_two_vocabularies(tmp_path: Path) -> None:
 def test_nothing_to_compare(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("other words\n", encoding="utf-8", newline="\n")
     lmgauge.evaluate(shop / "kn", tmp_path / "t.txt", output=tmp_path / "run-kn")
-    (found,) = compare([shop / "run-kn", tmp_path / "run-kn"], resamples=1000)
+    (found,) = compare([shop / "run-kn", tmp_path / "run-kn"])
     assert (found.part, found.differences, found.slices, found.bytes) == (NOTHING, (), (), 0)
     assert found.units_needed is None
 
@@ -505,7 +505,7 @@ def test_nothing_to_compare(shop: Path, tmp_path: Path) -> None:
 
 def test_several_runs_are_adjusted_together(shop: Path) -> None:
     names = ["kn", "wb", "ch", "by", "mle"]
-    found = compare([shop / f"run-{name}" for name in names], resamples=1000)
+    found = compare([shop / f"run-{name}" for name in names])
     assert found.runs == tuple(names)
     assert [c.second for c in found] == names[1:]
     alone = [pair(shop, "kn", name) for name in names[1:]]
@@ -532,7 +532,7 @@ def test_a_difference_that_adjusting_undid_still_says_what_would_be_needed(tmp_p
         nats[name] = values = (base - noise).clip(max=-0.01)
         rows = [{"segment": i, "logprob": value, "token": "w"} for i, value in enumerate(values.tolist())]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
-    found = compare([tmp_path / f"{name}.jsonl" for name in "abcdef"], resamples=2000)
+    found = compare([tmp_path / f"{name}.jsonl" for name in "abcdef"])
     first = found[0]
     assert first.p_value is not None
     assert first.p_value_holm is not None
@@ -541,7 +541,7 @@ def test_a_difference_that_adjusting_undid_still_says_what_would_be_needed(tmp_p
     assert expected is not None
     assert first.units_needed == expected.units_needed(1 - 0.05 / 5)
     assert (first.units_needed or 0) > first.units == 100
-    (alone,) = compare([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], resamples=2000)
+    (alone,) = compare([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
     assert alone.significant
     assert alone.units_needed is None
 
@@ -556,7 +556,7 @@ def test_one_run_is_no_comparison(shop: Path) -> None:
 
 
 def test_as_dict_as_frame_and_as_lines(shop: Path) -> None:
-    found = compare([shop / "run-kn", shop / "run-wb", shop / "run-ch"], resamples=1000)
+    found = compare([shop / "run-kn", shop / "run-wb", shop / "run-ch"])
     plain = found.to_dict()
     assert plain["runs"] == ("kn", "wb", "ch")
     assert [c["second"] for c in plain["comparisons"]] == ["wb", "ch"]
@@ -616,7 +616,7 @@ def test_line_ends_that_no_run_scores_are_in_no_denominator(tmp_path: Path) -> N
     results = lmgauge.evaluate(models, tmp_path / "text.txt", output=tmp_path)
     figures = [result.bits_per_byte for result in results]
     runs = [tmp_path / name for name in models]
-    (found,) = compare(runs, text=tmp_path / "text.txt", resamples=100)
+    (found,) = compare(runs, text=tmp_path / "text.txt")
     (bits,) = [one for one in found.differences if one.metric == "bits_per_byte"]
     assert [bits.first, bits.second] == pytest.approx(figures, rel=1e-12)
     assert found.bytes == results.items[0].bytes

@@ -40,16 +40,16 @@ def compared(runs: Path, first: str, second: str, document: str | None = None) -
 
 def test_runs_remember_their_documents(runs: Path) -> None:
     assert [(c.unit, c.units) for c in (compared(runs, f"a{n}", f"b{n}") for n in (1, 3, 12))] == [
-        ("unknown", LINES), ("documents", 3), ("documents", 12)
+        ("unknown", LINES), ("unknown", LINES), ("documents", 12)
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "fewest"), [("a3", "b12", 3), ("a12", "b3", 3), ("a12", "b1", 12), ("a1", "b12", 12)]
+    ("first", "second", "units"), [("a3", "b12", LINES), ("a12", "b3", LINES), ("a12", "b1", 12), ("a1", "b12", 12)]
 )
-def test_the_fewest_documents_count_in_any_order(runs: Path, first: str, second: str, fewest: int) -> None:
+def test_the_fewest_documents_count_in_any_order(runs: Path, first: str, second: str, units: int) -> None:
     found, turned = compared(runs, first, second), compared(runs, second, first)
-    assert found.units == turned.units == fewest
+    assert found.units == turned.units == units
     assert found.p_value == turned.p_value
     told = any("the runs name different documents" in note for note in found.notes)
     assert told == ("1" not in (first[1:], second[1:]))
@@ -87,8 +87,16 @@ def test_groups_that_are_one_document_have_no_interval_and_that_is_said(runs: Pa
     found = compared(runs, "a12", "b12")
     groups = next(slices for slices in found.slices if slices.name == "group")
     assert all(row.interval is None for row in groups.rows)
-    assert "a slice that is within one document has no interval: its segments are not independent" in found.notes
-    assert not any("within one document" in note for note in compared(runs, "a1", "b1").notes)
+    assert "a slice of fewer than 6 documents has no interval and no test" in found.notes
+    assert not any("a slice of" in note for note in compared(runs, "a1", "b1").notes)
+
+
+def test_few_documents_are_about_text_like_these(runs: Path) -> None:
+    few, one = compared(runs, "a3", "b3"), compared(runs, "a1", "b1")
+    assert (few.differences, few.p_value) == (one.differences, one.p_value)
+    assert few.independence.startswith(
+        "fewer than 6 documents cannot tell how documents vary, so this is about text like these; "
+    )
 
 
 def test_numbers_by_appearance() -> None:

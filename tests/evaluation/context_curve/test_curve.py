@@ -25,7 +25,7 @@ from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel  # noqa: E402
 from lmgauge.models.network.windows import window_of  # noqa: E402
 from lmgauge.numerics.intervals import spread  # noqa: E402
-from lmgauge.numerics.significance import holm, sign_flip_p_value  # noqa: E402
+from lmgauge.numerics.significance import holm  # noqa: E402
 from lmgauge.numerics.units import nats_to_bits  # noqa: E402
 
 WORDS = "the cat sat on the mat and nobody came to see a long day »é« "
@@ -94,7 +94,7 @@ def test_figures_are_those_of_tokens_scored_alone(
         assert step_of.bits_per_token == pytest.approx(nats_to_bits(saved.sum() / counts.sum()), abs=1e-5)
         assert step_of.interval_per_token is not None
         assert step_of.interval_per_token.low == pytest.approx(nats_to_bits(over.interval().low), abs=1e-4)
-        p_values.append(max(over.p_value, sign_flip_p_value(saved[counts > 0]) or 0.0))
+        p_values.append(over.p_value)
     assert [one.p_value for one in curve.steps] == pytest.approx(p_values, rel=0.02)
     assert [one.p_value_holm for one in curve.steps] == holm([one.p_value for one in curve.steps])
 
@@ -129,20 +129,27 @@ def test_line_ends_count_where_they_are_scored(tmp_path: Path) -> None:
 def test_documents_are_what_is_independent() -> None:
     names = [str(n // 2) for n in range(10)]
     own = model()
-    known = lmgauge.context_curve(own, corpus(documents=names), "8,16")
-    assert known.documents == 4  # the fifth is too short
-    assert "4 documents (names) are taken as independent" in known.independence
+    few = lmgauge.context_curve(own, corpus(documents=names), "8,16")
+    assert few.documents == 4  # the fifth is too short
+    assert few.independence.startswith(
+        "fewer than 6 documents cannot tell how documents vary, so this is about text like these; of 8 stretches of 64 "
+    )
+    assert "|independent:unknown|" in few.signature
+    known = lmgauge.context_curve(own, corpus(documents=[str(n) for n in range(10)]), "8,16")
+    assert "8 segments are taken as independent, as each is a document (names)" in known.independence
     assert "|lengths:8+16|stride:2|n:" in known.signature
-    assert "|context:sentence,end=newline|independent:4-documents|" in known.signature
-    assert any("only 4 documents" in note for note in known.notes)
+    assert "|context:sentence,end=newline|independent:segments|" in known.signature
+    assert any("only 8 segments" in note for note in known.notes)
     unknown = lmgauge.context_curve(own, corpus(), "8,16")
     assert unknown.documents is None
     assert unknown.independence.startswith("documents are not known; of ")
     assert "stretches of 64 tokens" in unknown.independence
     one = lmgauge.context_curve(own, corpus([" ".join(TEXTS)] * 2, documents=["a", "a"]), "8,16")
     assert one.documents == 1
-    assert one.independence.startswith("all is of one document, so this is about text like it; of ")
-    assert [point.log_probability for point in known.points] == [point.log_probability for point in unknown.points]
+    assert one.independence.startswith(
+        "fewer than 6 documents cannot tell how documents vary, so this is about text like these"
+    )
+    assert [point.log_probability for point in few.points] == [point.log_probability for point in unknown.points]
 
 
 def test_how_a_text_is_cut_into_blocks_changes_rounding_only() -> None:

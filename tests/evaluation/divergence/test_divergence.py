@@ -258,7 +258,7 @@ def test_one_segment_has_no_interval() -> None:
     assert result.kl_ab_nats.value is not None
     assert result.kl_ab_nats.interval is None
     assert result.perplexity_ratio.interval is None
-    assert result.notes[0].startswith("one segment: no interval")
+    assert result.notes[0].startswith("fewer than 6 documents or segments")
 
 
 # -- what is told -------------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_progress_and_numbers_out_of_range() -> None:
         ({"events": 0}, "events must be"),
         ({"top_k": ()}, "top-k must be .* got none"),
         ({"top_k": (5, 0)}, "top-k must be .* got 5, 0"),
-        ({"seed": -1}, "seed must be 0 or more; got -1"),
+        ({"seed": -1}, "seed must be a whole number, 0 or more; got -1"),
     ]:
         with pytest.raises(UsageError, match=message):
             compare(a, b, **options)

@@ -74,20 +74,20 @@ def test_the_interval_of_a_cut_with_one_slice_is_that_of_the_evaluation(tmp_path
 
 
 def test_a_slice_of_one_document_has_no_interval_but_a_group_has() -> None:
-    nats, segments = [-1.0, -2.0, -3.0, -1.5], [0, 1, 2, 3]
-    (within,) = rows(nats, [0] * 4, segments, [5] * 4, "class")
+    nats, segments = [-1.0, -2.0, -3.0, -1.5, -0.5, -0.7], list(range(6))
+    (within,) = rows(nats, [0] * 6, segments, [5] * 6, "class")
     assert within.interval is None
-    (group,) = rows(nats, [0] * 4, segments, [5] * 4, "group")
+    (group,) = rows(nats, [0] * 6, segments, [5] * 6, "group")
     assert group.interval is not None
 
 
 def test_slices_say_how_many_units_their_intervals_rest_on() -> None:
-    nats, codes, segments = [-1.0, -2.0, -3.0, -1.5, -2.5], [0, 0, 0, 1, 1], [0, 1, 2, 3, 4]
-    first, second = rows(nats, codes, segments, [0, 0, 1, 1, 2], "position")
-    assert (first.unit, first.units) == ("documents", 2)  # of three segments two are of one document
-    assert (second.unit, second.units) == ("documents", 2)
+    nats, codes, segments = [-1.0, -2.0, -3.0, -1.5, -2.5, -1.2, -0.5, -2.0], [0] * 7 + [1], list(range(8))
+    first, second = rows(nats, codes, segments, [0, 0, 1, 2, 3, 4, 5, 6], "position")
+    assert (first.unit, first.units) == ("documents", 6)  # of seven segments two are of one document
+    assert (second.unit, second.units, second.interval) == ("", 0, None)
     unknown, _ = rows(nats, codes, segments, None, "position")
-    assert (unknown.unit, unknown.units) == ("unknown", 3)
+    assert (unknown.unit, unknown.units) == ("unknown", 7)
     zero, alone = rows([-math.inf, -1.0], [0, 1], [0, 1], [0, 1], "position")
     assert (zero.unit, zero.units, zero.interval) == (alone.unit, alone.units, alone.interval) == ("", 0, None)
 
@@ -99,14 +99,15 @@ def test_bands_of_positions_double() -> None:
 
 @pytest.mark.parametrize("name", ["class", "group"])
 def test_events_of_probability_zero_leave_no_interval(name: str) -> None:
-    zero, finite = rows([-1.0, -math.inf, -3.0, -1.5], [0, 0, 1, 1], [0, 1, 2, 3], None, name)
+    nats = [-1.0, -math.inf, -2.0, -1.0, -2.5, -0.5, -3.0, -1.5, -3.5, -0.5, -1.0, -0.7]
+    zero, finite = rows(nats, [0] * 6 + [1] * 6, list(range(12)), None, name)
     assert zero.interval is None
     assert finite.interval is not None
     assert (finite.difference, finite.p_value) == (None, None)
 
 
 def test_a_cost_is_not_below_zero() -> None:
-    (row,) = rows([-0.001, -9.0], [0, 0], [0, 1], None, "class")
+    (row,) = rows([-0.001] * 5 + [-9.0], [0] * 6, list(range(6)), None, "class")
     assert row.interval is not None
     assert row.interval[0] == 0.0
 

@@ -188,6 +188,10 @@ WIDE = {"positions": 4096, "puts_first": "unscored"}
     [
         ("hf-guide", None, {}, "sentence,4095/512,first=unscored,end=none,protocol=hf-guide"),
         ("hf-guide", 600, {"puts_first": "bos"}, "sentence,599/512,end=none,protocol=hf-guide"),
+        ("hf-guide", None, {"positions": 513}, "sentence,512/512,first=unscored,end=none,protocol=hf-guide"),
+        ("hf-guide", None, {"positions": 512}, "sentence,511/256,first=unscored,end=none,protocol=hf-guide"),
+        ("hf-guide", 65, {}, "sentence,64/32,first=unscored,end=none,protocol=hf-guide"),
+        ("hf-guide", 2, {}, "sentence,1/1,first=unscored,end=none,protocol=hf-guide"),
         ("harness", None, {}, "sentence,4096/4096,end=none,protocol=harness"),
         ("harness", 100, {"has_bos": False}, "sentence,100/100,first=eos,end=none,protocol=harness"),
         ("harness", None, {"puts_first": "other"}, "sentence,4096/4096,end=none,protocol=harness"),
@@ -206,8 +210,9 @@ def test_what_a_protocol_comes_to(name: str, context: int | None, model: dict[st
 @pytest.mark.parametrize(
     ("options", "model", "words"),
     [
-        ({"protocol": "hf-guide"}, {"positions": 64}, "needs windows of 513 tokens or more.*positions for 64"),
-        ({"protocol": "hf-guide", "context": 512}, {}, "needs windows of 513 tokens or more.*context is 512"),
+        ({"protocol": "hf-guide", "stride": 64}, {"positions": 64}, "needs windows of 65 tokens or more.*positions for 64"),
+        ({"protocol": "hf-guide", "stride": 512, "context": 512}, {}, "needs windows of 513 tokens or more.*context is 512"),
+        ({"protocol": "hf-guide", "context": 1}, {}, "needs windows of 2 tokens"),
         ({"protocol": "llama.cpp"}, {"positions": 64}, "windows of 512 tokens.*positions for 64.*--context"),
         ({"protocol": "gptq", "context": 1}, {}, "needs windows of 2 tokens"),
         ({"protocol": "gptq", "context": 5000}, {}, "positions for 4096"),

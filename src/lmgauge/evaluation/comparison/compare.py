@@ -13,21 +13,22 @@ from lmgauge.errors import UsageError
 from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS, agreements, verdicts
 from lmgauge.evaluation.comparison.documents import choose_documents
 from lmgauge.evaluation.comparison.facts import gather_facts
-from lmgauge.evaluation.comparison.judge import ComparisonSettings, judge
+from lmgauge.evaluation.comparison.judge import judge
 from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparisons
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import WordCounts
 from lmgauge.numerics.significance import holm
+from lmgauge.option_numbers import check_whole
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 
 
 def compare(
     runs: Sequence[Run],
-    settings: ComparisonSettings | None = None,
     *,
+    examples: int = 5,
     corpus: Corpus | None = None,
     documents_of_text: bool = False,
     training: Callable[[Corpus], WordCounts] | None = None,
@@ -36,18 +37,18 @@ def compare(
 
     Args:
         runs: two or more.
-        settings: numbers of draws, examples and threads; the defaults if None.
+        examples: how many segments and tokens to show of each kind.
         corpus: the text they scored; if not given, what the first run that remembers one says.
         documents_of_text: what the text says of documents counts, and not what the runs remember.
         training: given the text, how often the words of each of its blocks occur in a training text.
 
     Raises:
         InputError: a table breaks its rules, or the text is not the one that was scored.
-        UsageError: fewer than two runs, or `training` without the text that was scored.
+        UsageError: fewer than two runs, fewer than no examples, or `training` without the text that was scored.
     """
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more")
-    settings = settings or ComparisonSettings()
+    check_whole("examples", examples, 0)
     runs = with_distinct_names(runs)
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
@@ -61,9 +62,9 @@ def compare(
         named = [tally.per_segment().documents if tally.names_documents else None for tally in fact.totals]
         documents = choose_documents((runs[0], run), named, text, asked=documents_of_text)
         answers, part = verdicts(runs[0], run, fact)
-        collected.append((PairSums((runs[0], run), fact, part, text, documents, counts, settings.examples), answers))
+        collected.append((PairSums((runs[0], run), fact, part, text, documents, counts, examples), answers))
     _read([sums for sums, _ in collected if sums.part != NOTHING], text)
-    items = [judge(sums, answers, settings, level=1 - SIGNIFICANT / len(facts)) for sums, answers in collected]
+    items = [judge(sums, answers, level=1 - SIGNIFICANT / len(facts)) for sums, answers in collected]
     adjusted = holm([item.p_value for item in items])
     items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
     items = [replace(item, units_needed=None) if item.significant else item for item in items]

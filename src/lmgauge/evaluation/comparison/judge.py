@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from lmgauge.choices import DEFAULT_SEED
-from lmgauge.errors import UsageError
 from lmgauge.evaluation.bounds import lossy_reason
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, SHARED_EVENTS, WHOLE, Verdict, bounds_of
 from lmgauge.evaluation.comparison.pair_sums import PairSums
@@ -20,46 +18,19 @@ from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Differen
 from lmgauge.evaluation.slicing.ranges import Floats
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.figures import COMPARED, Figure
-from lmgauge.numerics.exact import exact_to_nats
+from lmgauge.numerics.exact import exact_sum, exact_to_nats
 from lmgauge.numerics.independence import caveats, in_words
-from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
-from lmgauge.numerics.resampling import DEFAULT_TRIALS, check_draws
+from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, Spread
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
 from lmgauge.scores import OOV
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComparisonSettings:
-    """How runs are compared.
-
-    Attributes:
-        resamples: draws of the permutation test.
-        seed: of the draws.
-        threads: how many; no number depends on it.
-        examples: how many segments and tokens to show of each kind.
-
-    Raises:
-        UsageError: a number is out of range.
-    """
-
-    resamples: int = DEFAULT_TRIALS
-    seed: int = DEFAULT_SEED
-    threads: int | None = None
-    examples: int = 5
-
-    def __post_init__(self) -> None:
-        check_draws(self.resamples, self.seed)
-        if self.examples < 0:
-            raise UsageError(f"examples must be a whole number, 0 or more; got {self.examples}")
-
-
-def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSettings, level: float) -> Comparison:
+def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparison:
     """Return the comparison of two runs.
 
     Args:
         sums: what was collected of them, nats and bytes; nothing where they cannot be compared.
         verdicts: for each metric whether it may be compared.
-        settings: draws of the test, and threads.
         level: confidence with which a difference must hold to be significant, 0 to 1.
     """
     part = sums.part
@@ -68,17 +39,16 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
     figures = [figure for figure in figures if not any(_is_dash(one, figure) for one in evaluations)]
     paired = sums.per_segment.joined()
     zeros, sizes, used = paired.zeros, paired.sizes, paired.used
-    spreads = dict(zip(COMPARED, paired.spreads(), strict=True))
+    change = math.nan if zeros.any() else exact_to_nats(sums.totals[0] - sums.totals[1])
+    spreads = dict(zip(COMPARED, paired.spreads(None if zeros.any() else change), strict=True))
     lead = next((spreads[figure] for figure in (*figures, *COMPARED) if spreads[figure] is not None), None)
     tested = None if zeros.any() else lead
-    p_value = None
-    if tested is not None:
-        p_value = paired.p_value(tested, settings.resamples, settings.seed, settings.threads)
-    intervals = {figure: None if over is None else over.interval() for figure, over in spreads.items()}
     exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(sums.zeros, sums.totals, strict=True)]
-    differences = tuple(_differences(figures, exact, sizes.sum(axis=0), {} if zeros.any() else intervals))
-    finite = [math.fsum(nats[used]) for nats in paired.nats] if zeros.any() else []
-    without_zeros = tuple(_differences(figures, finite, sizes[used].sum(axis=0), intervals)) if zeros.any() else ()
+    differences = tuple(_differences(figures, exact, change, sizes.sum(axis=0), {} if zeros.any() else spreads))
+    without_zeros: tuple[Difference, ...] = ()
+    if zeros.any():
+        finite, apart = [math.fsum(nats[used]) for nats in paired.nats], exact_sum((paired.nats[0] - paired.nats[1])[used])
+        without_zeros = tuple(_differences(figures, finite, apart, sizes[used].sum(axis=0), spreads))
     if not differences and part != NOTHING:
         part = NOTHING
         verdicts = [replace(verdict, nearest=None) for verdict in verdicts]
@@ -96,7 +66,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
         lower_bounds=(bounds[0], bounds[1]),
         differences=differences,
         without_zeros=without_zeros,
-        p_value=p_value if differences else None,
+        p_value=tested.p_value if tested is not None and differences else None,
         p_value_holm=None,
         segments=int(np.count_nonzero(used)),
         segments_with_zeros=int(np.count_nonzero(zeros)),
@@ -128,18 +98,24 @@ def _shows(figure: Figure, part: str, verdicts: Sequence[Verdict]) -> bool:
 
 
 def _differences(
-    figures: Sequence[Figure], nats: Sequence[float], totals: Floats, intervals: Mapping[Figure, Interval | None]
+    figures: Sequence[Figure],
+    nats: Sequence[float],
+    change: float,
+    totals: Floats,
+    spreads: Mapping[Figure, Spread | None],
 ) -> Iterator[Difference]:
-    """Yield the figures of two sums of log-probabilities, and how far they are apart."""
+    """Yield the figures of two sums of log-probabilities, and how far they are apart: `change` nats, if they are finite."""
     for figure, size in zip(COMPARED, totals.tolist(), strict=True):
         if not size or figure not in figures:
             continue
-        first, second = (0.0 - part / size for part in nats)  # never -0.0
+        first, second = (-part / size for part in nats)
         a, b = (nats_to_scale(value, figure.scale) for value in (first, second))
         to_difference = partial(difference_to_scale, scale=figure.scale)
-        difference = to_difference(0.0 if first == second else second - first)  # two infinite figures are not apart
-        interval = intervals.get(figure)
-        yield Difference(figure.name, a, b, difference, None if interval is None else interval.mapped(to_difference))
+        # Two infinite figures are not apart.
+        apart = change / size if math.isfinite(second - first) else 0.0 if first == second else second - first
+        over = spreads.get(figure)
+        interval = None if over is None else over.interval().mapped(to_difference)
+        yield Difference(figure.name, a, b, to_difference(apart), interval)
 
 
 def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slices: Sequence[Slices]) -> Iterator[str]:
@@ -164,13 +140,13 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
             )
     if sums.by_segment:
         yield "a table has no byte spans: compared are whole segments, and whether all bytes were scored was not checked"
-    if part != NOTHING and np.count_nonzero(paired.used) + np.count_nonzero(paired.zeros) < 2:
-        yield "there is only one segment, so there is no interval and no test"
-    yield from caveats(lead, tested=not any(sums.zeros))
+    if part != NOTHING:
+        yield from caveats(lead)
     yield from sums.documents.notes if lead is not None else ()
-    rows = [row for cut in slices for row in cut.rows if row.segments > 1 and row.difference is not None]
-    if lead is not None and lead.unit == DOCUMENTS and any(row.interval is None for row in rows):
-        yield "a slice that is within one document has no interval: its segments are not independent"
+    rows = [row for cut in slices for row in cut.rows if row.difference is not None]
+    if lead is not None and any(row.interval is None for row in rows):
+        of = DOCUMENTS if paired.documents is not None else "segments"
+        yield f"a slice of fewer than {FEWEST_UNITS} {of} has no interval and no test"
     if part == NOTHING:
         for run in sums.runs:
             if run.origin.lossy_segments and not run.origin.loses_white_space_only:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.numerics.intervals import UNKNOWN, Spread, spread, sums_by
-from lmgauge.numerics.significance import sign_flip_p_value
+from lmgauge.numerics.intervals import Spread, spread
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,31 +55,13 @@ class Paired:
         used: NDArray[np.bool_] = (self.zeros == 0) & (self.sizes[:, 0] > 0)
         return used
 
-    def spreads(self) -> list[Spread | None]:
-        """Return nats of the first model minus the second per event, byte, character and word of the used segments."""
+    def spreads(self, total: float | None = None) -> list[Spread | None]:
+        """Return nats of the first model minus the second per event, byte, character and word of the used segments.
+
+        Args:
+            total: the exact difference in nats; None where a segment is not used.
+        """
         used = self.used
         difference = self.nats[0][used] - self.nats[1][used]
         documents = None if self.documents is None else self.documents[used]
-        return [spread(difference, sizes, documents) for sizes in self.sizes[used].T]
-
-    def p_value(self, leading: Spread, resamples: int, seed: int, threads: int | None) -> float | None:
-        """Return the two-sided p-value of no difference: Student's t of the spread and, of known units, sign flips.
-
-        The larger of the two counts: flips know nothing of a document that outweighs all others, and t nothing of skewness.
-
-        Args:
-            leading: of `spreads`, the one whose interval is shown first.
-            resamples: draws of the signs.
-            seed: of the signs.
-            threads: how many; the value does not depend on it.
-
-        Returns:
-            0 to 1; of documents [units] where they are known, else of segments.
-        """
-        if leading.unit == UNKNOWN or self.documents is None:
-            return leading.p_value
-        used = self.used
-        _, inverse = np.unique(self.documents[used], return_inverse=True)
-        differences = sums_by(inverse, self.nats[0][used] - self.nats[1][used])
-        flipped = sign_flip_p_value(differences, resamples=resamples, seed=seed, threads=threads)
-        return leading.p_value if flipped is None else max(flipped, leading.p_value)
+        return [spread(difference, sizes, documents, total=total) for sizes in self.sizes[used].T]

@@ -242,7 +242,7 @@ def _compared(
     values = [np.array([-math.fsum(run) / size for run in group]) for group in nats]
     text = spread(means[0] - means[1], columns.sizes, columns.documents)
     if text is None:
-        raise InputError("a single segment: nothing tells how the difference varies from text to text")
+        raise InputError("nothing tells how the difference varies from text to text: " + next(caveats(None)))
     seeds = [float(part.var(ddof=1)) / len(part) for part in values]
     both = _with_seeds(text, seeds, [len(part) - 1 for part in values])
     figures = [float(part.mean()) for part in values]
@@ -258,13 +258,13 @@ def _compared(
         metric=metric,
         values=(first, second),
         figures=(to_figure(figures[0]), to_figure(figures[1])),
-        difference=to_difference(figures[1] - figures[0]),
+        difference=to_difference(both.ratio),
         interval=both.interval().mapped(to_difference),
         seed_share=sum(seeds) / total if total else 0.0,
         p_value=p_value,
         p_value_holm=p_value,
         independence=in_words(text, columns.chosen.by),
-        notes=(*caveats(text, tested=True), *columns.chosen.notes),
+        notes=(*caveats(text), *columns.chosen.notes),
     )
 
 

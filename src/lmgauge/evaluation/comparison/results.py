@@ -27,7 +27,7 @@ class Difference:
         metric: `perplexity`, or `bits_per_` what it is per.
         first, second: the figure of each; infinite where an event has probability zero, a `LowerBound` where it is only one.
         difference: second minus first, in bits per unit (for perplexity: the ratio of the two).
-        interval: 95 %, of the difference (of the ratio); None with a single segment.
+        interval: 95 %, of the difference (of the ratio); None for fewer than six documents or segments.
     """
 
     metric: str
@@ -58,8 +58,8 @@ class Comparison(Shown):
         differences: of the figures that part allows, the leading one first.
         without_zeros: the same figures over the segments where neither has an event of probability zero,
             if there are such events.
-        p_value: two-sided; by sign flips of paired documents (or segments, where each is one), or, where documents are not
-            known, by Student's t; None with a single segment, or where a figure is infinite.
+        p_value: two-sided, by Student's t of the same error as the leading interval; None for fewer than six documents or
+            segments, or where a figure is infinite.
         p_value_holm: adjusted for the number of models.
         segments: paired.
         segments_with_zeros: those where an event has probability zero.
@@ -76,15 +76,15 @@ class Comparison(Shown):
 
     Example:
         >>> import tempfile, lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"] * 2)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     models = {f"wb{n}": lmgauge.train("witten-bell", text, order=n) for n in (1, 2)}
         ...     _ = lmgauge.evaluate(models, text, output=folder)
         ...     comparison = lmgauge.compare([f"{folder}/wb1", f"{folder}/wb2"], text=text)[0]
         >>> comparison.verdict("perplexity").comparable, comparison.significant
-        (True, False)
+        (True, True)
         >>> [(one.metric, round(one.difference, 3)) for one in comparison.differences]
-        [('perplexity', 0.333), ('bits_per_byte', -0.613), ('bits_per_character', -0.613), ('bits_per_word', -2.113)]
+        [('perplexity', 0.287), ('bits_per_byte', -0.698), ('bits_per_character', -0.698), ('bits_per_word', -2.404)]
     """
 
     first: str

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from lmgauge.choices import DEFAULT_SEED
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.bounds import bound_reasons
@@ -25,9 +24,8 @@ from lmgauge.evaluation.context_curve.stretches import STRETCH, Stretches, Stret
 from lmgauge.evaluation.origin import Origin
 from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import caveats, in_signature, in_words
-from lmgauge.numerics.intervals import UNKNOWN, Interval, Spread, spread
+from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN, Interval, Spread, spread
 from lmgauge.numerics.lower_bound import marked
-from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.scores import ScoreBatch
@@ -64,15 +62,11 @@ class CurveSettings:
     Attributes:
         contexts: the lengths, in tokens, rising.
         stride: tokens from one window to the next, the same for all lengths.
-        resamples: draws of the tests.
-        seed: of the draws.
         threads: how many; no number depends on it but for rounding.
     """
 
     contexts: Sequence[int]
     stride: int
-    resamples: int = DEFAULT_TRIALS
-    seed: int = DEFAULT_SEED
     threads: int | None = None
 
 
@@ -147,7 +141,8 @@ def _spreads(sums: Stretches, k: int) -> list[Spread | None]:
     """Return nats per token and per byte under a length, with how sure they are; None where a token has probability 0."""
     if sums.zeros[:, k].any():
         return [None, None]
-    return [spread(-sums.nats[:, k], sizes, sums.documents) for sizes in sums.sizes.T]
+    total = exact_to_nats(-sums.exact[k])
+    return [spread(-sums.nats[:, k], sizes, sums.documents, total=total) for sizes in sums.sizes.T]
 
 
 def _point(sums: Stretches, k: int, context: int, *, bound: bool) -> ContextPoint:
@@ -173,8 +168,8 @@ def _step(sums: Stretches, k: int, settings: CurveSettings) -> ContextStep:
     if zeros.any():
         return ContextStep(shorter, longer, None, None, None, None, None)
     paired = Paired((sums.nats[:, k], sums.nats[:, k + 1]), zeros, sums.sizes, sums.documents)
-    per_token, per_byte = paired.spreads()
     change = exact_to_nats(sums.exact[k] - sums.exact[k + 1])
+    per_token, per_byte = paired.spreads(change)
     return ContextStep(
         shorter,
         longer,
@@ -182,7 +177,7 @@ def _step(sums: Stretches, k: int, settings: CurveSettings) -> ContextStep:
         _in_bits(per_token),
         nats_to_bits(change / sums.bytes) if sums.bytes else None,
         _in_bits(per_byte),
-        None if per_token is None else paired.p_value(per_token, settings.resamples, settings.seed, settings.threads),
+        None if per_token is None else per_token.p_value,
     )
 
 
@@ -197,7 +192,8 @@ def _in_bits(over: Spread | None, *, cost: bool = False) -> Interval | None:
 def _independence(lead: Spread, by: str) -> str:
     if lead.unit != UNKNOWN:
         return in_words(lead, by)
-    why = "documents are not known" if by == UNKNOWN else "all is of one document, so this is about text like it"
+    few = f"fewer than {FEWEST_UNITS} documents cannot tell how documents vary, so this is about text like these"
+    why = "documents are not known" if by == UNKNOWN else few
     alike = "neighbors do not look alike"
     if lead.alike > 1.0:
         alike = f"neighbors are alike, which makes the interval {lead.alike:.2g} times as wide as for independent ones"
@@ -234,5 +230,5 @@ def _notes(sums: Stretches, blocks: LongSegments, settings: CurveSettings, lead:
         yield "a counted token has probability zero: figures with it are infinite, and no test can be made of them"
     if lead is not None and lead.unit == UNKNOWN and lead.units < _FEW_STRETCHES:
         yield f"only {lead.units} stretches of {STRETCH} tokens: the interval is rough"
-    elif lead is not None and lead.unit != UNKNOWN:
-        yield from caveats(lead, tested=True)
+    elif not sums.zeros.any() and (lead is None or lead.unit != UNKNOWN):
+        yield from caveats(lead)

@@ -27,6 +27,7 @@ from lmgauge.distributions.reductions import Columns
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError
 from lmgauge.evaluation.runs import Run, lockstep
+from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN, ScoreBatch
@@ -112,7 +113,7 @@ class Calibration:
         mean_surprisal_bits: what it paid, over the same contexts; infinite with an event of probability zero.
         overconfidence_bits: the second minus the first: above 0 the model is surer than it should be; None if infinite.
         overconfidence_interval: 95 %, over documents or, where unknown, over the segments of the contexts, as
-            `statistics.spread` does; None for fewer than two.
+            `statistics.spread` does; None for fewer than six.
         seed: of the draw of contexts; None if all were taken.
     """
 
@@ -356,7 +357,7 @@ class _Collector:
             mean_confidence=float(confidence.mean()),
             brier_score=float(brier.mean()),
             mean_entropy_bits=nats_to_bits(float(entropy.mean())),
-            mean_surprisal_bits=nats_to_bits(-float(came.mean())) + 0.0,
+            mean_surprisal_bits=nats_to_bits(-float(came.mean())),
             overconfidence_bits=over,
             overconfidence_interval=interval,
             seed=seed,
@@ -369,9 +370,10 @@ def _overconfidence(excess: Floats, segments: Ints, documents: Ints) -> tuple[fl
         return None, None
     _, first, segment = np.unique(segments, return_index=True, return_inverse=True)
     known = documents[first] if (documents >= 0).all() else None
-    over = spread(sums_by(segment, excess), sums_by(segment, np.ones(len(excess))), known)
+    total = exact_sum(excess)
+    over = spread(sums_by(segment, excess), sums_by(segment, np.ones(len(excess))), known, total=total)
     interval = None if over is None else over.interval()
-    return float(excess.mean()), None if interval is None else (interval.low, interval.high)
+    return total / len(excess), None if interval is None else (interval.low, interval.high)
 
 
 def confidence_bins(confidence: Floats, right: NDArray[np.bool_]) -> tuple[tuple[Confidence, ...], float]:

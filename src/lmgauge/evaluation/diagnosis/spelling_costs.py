@@ -157,7 +157,7 @@ class SpellingSums:
         }
         total = tally.nats()
         parts = tuple(
-            PartOfBits(part, count, nats_to_bits(-own) + 0.0, own / total if total else 0.0)
+            PartOfBits(part, count, nats_to_bits(-own), own / total if total else 0.0)
             for part, (count, own) in nats.items()
             if count
         )

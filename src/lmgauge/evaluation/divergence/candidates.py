@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.divergence.events import PairEvents
 from lmgauge.evaluation.divergence.results import CandidateTest
-from lmgauge.numerics.resampling import DEFAULT_TRIALS
+from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.significance import holm
 
 Floats = NDArray[np.float64]
@@ -56,42 +56,41 @@ class CandidateSums:
         return cls(name, sums, unusable, events.sizes, events.documents)
 
 
-def candidate_tests(candidates: Sequence[CandidateSums], seed: int, threads: int | None) -> list[CandidateTest]:
+def candidate_tests(candidates: Sequence[CandidateSums]) -> list[CandidateTest]:
     """Return a test of each pair of candidates, of their divergence and of their log loss; p-values adjusted by Holm.
 
     Args:
         candidates: on the same events, in the order of their names on the command line.
-        seed: of the signs that are flipped where documents are known.
-        threads: how many; no value depends on it.
 
     Returns:
         All tests of the divergence, then all of the log loss; the second of a pair is the later candidate.
     """
     tests = []
     for measure in (KL, LOG_LOSS):
-        own = [_tested(one, other, measure, seed, threads) for one, other in combinations(candidates, 2)]
+        own = [_tested(one, other, measure) for one, other in combinations(candidates, 2)]
         adjusted = holm([test.p_value for test in own])
         tests += [replace(test, p_value_holm=p) for test, p in zip(own, adjusted, strict=True)]
     return tests
 
 
-def _tested(first: CandidateSums, second: CandidateSums, measure: str, seed: int, threads: int | None) -> CandidateTest:
+def _tested(first: CandidateSums, second: CandidateSums, measure: str) -> CandidateTest:
     unusable = first.unusable[measure] + second.unusable[measure]
     sizes = np.repeat(first.sizes[:, None].astype(np.float64), 4, axis=1)  # all there is here are events
     paired = Paired((second.sums[measure], first.sums[measure]), unusable, sizes, first.documents)
     used = paired.used
     events = int(first.sizes[used].sum())
     values = [float(one.sums[measure][used].sum()) / events if events else None for one in (first, second)]
-    spread = paired.spreads()[0]
+    apart = exact_sum((paired.nats[0] - paired.nats[1])[used])
+    spread = paired.spreads(apart)[0]
     return CandidateTest(
         first=first.name,
         second=second.name,
         measure=measure,
         first_value=values[0],
         second_value=values[1],
-        difference=None if spread is None else spread.ratio,
+        difference=apart / events if events else None,
         interval=None if spread is None else spread.interval(),
-        p_value=None if spread is None else paired.p_value(spread, DEFAULT_TRIALS, seed, threads),
+        p_value=None if spread is None else spread.p_value,
         p_value_holm=None,
         segments=int(np.count_nonzero(used)),
         left_out=int(np.count_nonzero(unusable)),

@@ -28,6 +28,7 @@ from lmgauge.evaluation.divergence.slices import KlSlices
 from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.numerics.independence import caveats, in_signature, in_words
+from lmgauge.option_numbers import check_whole
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -68,12 +69,10 @@ class DivergenceSettings:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.events is not None and self.events < 1:
-            raise UsageError(f"events must be a whole number, 1 or more; got {self.events}")
-        if self.examples < 0:
-            raise UsageError(f"examples must be a whole number, 0 or more; got {self.examples}")
-        if self.seed < 0:
-            raise UsageError(f"seed must be 0 or more; got {self.seed}")
+        if self.events is not None:
+            check_whole("events", self.events, 1)
+        check_whole("examples", self.examples, 0)
+        check_whole("seed", self.seed, 0)
         if not self.top_k or min(self.top_k) < 1:
             raise UsageError(f"top-k must be whole numbers from 1; got {', '.join(map(str, self.top_k)) or 'none'}")
 
@@ -193,7 +192,7 @@ def with_tests(
         sums: of each candidate.
         settings: seed and threads of the tests.
     """
-    tests = candidate_tests(sums, settings.seed, settings.threads)
+    tests = candidate_tests(sums)
     named = [replace(item, tests=tuple(test for test in tests if test.second == item.b)) for item in items]
     return CandidateDivergences(tuple(named))
 
@@ -339,7 +338,7 @@ class Measured:
             notes=(
                 *filter(None, (a.alignment, facts.alignment)),
                 *_context_notes(a, facts),
-                *_notes(events, segments, (a.name, self.name)),
+                *_notes(events, (a.name, self.name)),
                 *caveats(interval),
                 *report.notes(),
             ),
@@ -354,9 +353,7 @@ def _context_notes(a: ModelFacts, b: ModelFacts) -> Iterator[str]:
         )
 
 
-def _notes(events: PairEvents, segments: int, names: tuple[str, str]) -> Iterator[str]:
-    if segments == 1:
-        yield "one segment: no interval, which would need the difference between segments"
+def _notes(events: PairEvents, names: tuple[str, str]) -> Iterator[str]:
     for column, (left, right) in (("kl_ab", ("A", "B")), ("kl_ba", ("B", "A"))):
         infinite = int(np.count_nonzero(events.columns[column] == np.inf))
         if infinite:

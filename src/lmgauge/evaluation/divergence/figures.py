@@ -82,7 +82,8 @@ def mean(events: PairEvents, values: Floats) -> Figure:
         return Figure(None, None)
     size = len(events.sizes)
     sums, counts = np.bincount(owner, values, size), np.bincount(owner, minlength=size).astype(np.float64)
-    return Figure(math.fsum(values.tolist()) / len(values), ratio_interval(sums, counts, events.documents))
+    total = math.fsum(values.tolist())
+    return Figure(total / len(values), ratio_interval(sums, counts, events.documents, total=total))
 
 
 def perplexity(events: PairEvents, which: int) -> Figure:
@@ -95,7 +96,7 @@ def perplexity(events: PairEvents, which: int) -> Figure:
     tally = events.tallies[which]
     sums = tally.per_segment()
     nats = -math.inf if tally.total_zeros else tally.nats()
-    interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), events.documents)
+    interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), events.documents, total=-nats)
     return Figure(-nats / tally.total_events, interval).mapped(perplexity_from_nats)
 
 

@@ -21,7 +21,7 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the text, and its 95 % interval; None where there is none (one segment, inf - inf)."""
+    """A figure of the text, and its 95 % interval; None where there is none (few segments, inf - inf)."""
 
     value: float | None
     interval: Interval | None
@@ -103,8 +103,8 @@ class CandidateTest:
         measure: "kl": KL(base || candidate); "log_loss": -ln p of the true token.
         first_value, second_value: mean over the events that count, nats.
         difference: second minus first, nats; above 0 the second is worse.
-        interval: 95 %, of the difference; None for a single segment.
-        p_value: two-sided, of documents or segments as for `Comparison`; None for a single segment.
+        interval: 95 %, of the difference; None for fewer than six documents or segments.
+        p_value: two-sided, of documents or segments as for `Comparison`; None without an interval.
         p_value_holm: adjusted for all tests of this measure.
         segments, left_out: that count, and that do not, as a value is infinite or undefined in them.
     """
@@ -279,8 +279,8 @@ class CandidateDivergences(ResultList[Divergence]):
         >>> result = lmgauge.divergence(base, models, text)
         >>> [(one.b, round(one.kl_ab_nats.value, 3)) for one in result]
         [('wb1', 0.783), ('wb2', 0.088)]
-        >>> [(test.first, test.second, test.measure, test.significant) for test in result.tests]
-        [('wb1', 'wb2', 'kl', False), ('wb1', 'wb2', 'log_loss', False)]
+        >>> [(test.measure, round(test.difference, 3), test.significant) for test in result.tests]  # of three segments
+        [('kl', -0.695, None), ('log_loss', -1.099, None)]
     """
 
     @property

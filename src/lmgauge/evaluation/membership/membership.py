@@ -130,7 +130,7 @@ def membership(
         signature=_signature(model, reference, settings, compared, hashes, in_signature(interval)),
         notes=(
             *_notes(settings, compared, left_out, why_not_whole(model)),
-            *caveats(interval),
+            *(() if first is None else caveats(interval)),
             *(note for corpus in corpora for note in corpus.report.notes()),
         ),
         rows=_rows(asked, control),

@@ -34,9 +34,10 @@ class Slice:
         difference: of the second model from the first, bits per byte (or event); None for one model, infinite or
             undefined values.
         interval: 95 %, low and high: for two models of the difference, for one of its bits per byte (or event). Over
-            documents or, where unknown, as `numerics.intervals.spread` does; None for fewer than two, and with an event of
-            probability zero. For one model that of a group that is one document is about text like this document.
-        p_value: two-sided, adjusted by Holm over the slices of the table.
+            documents or, where unknown, as `numerics.intervals.spread` does; None for fewer than six, and with an event of
+            probability zero. For one model that of a group of fewer than six documents is about text like these.
+        p_value: two-sided, below 0.05 if and only if the interval leaves out 0; None without one, and for one model.
+        p_value_holm: adjusted for the slices of the table.
         zeros: of each model, events of probability zero.
         finite_bits: of each model, without those events.
         unit, units: what the interval takes as independent ("documents", or "unknown": segments whose likeness to their
@@ -56,6 +57,7 @@ class Slice:
     finite_bits: tuple[float, ...] = ()
     unit: str = ""
     units: int = 0
+    p_value_holm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -171,21 +173,25 @@ class SliceSums:
         """
         rows = [self._row(code) for code in range(len(self._counts)) if self._counts[code, 1]]
         adjusted = holm([row.p_value for row in rows])
-        return Slices(self.name, unit, tuple(replace(row, p_value=p) for row, p in zip(rows, adjusted, strict=True)))
+        return Slices(self.name, unit, tuple(replace(row, p_value_holm=p) for row, p in zip(rows, adjusted, strict=True)))
 
     def _row(self, code: int) -> Slice:
         segments, ranges, size = self._counts[code].tolist()
         zeros = self._zeros[code].tolist()
-        finite = tuple(nats_to_bits(exact_to_nats(-exact[code])) for exact in self._exact)
+        costs = [exact_to_nats(-exact[code]) for exact in self._exact]
+        finite = tuple(map(nats_to_bits, costs))
         bits = tuple(math.inf if zero else value for zero, value in zip(zeros, finite, strict=True))
-        per_unit = tuple(value / size if size else None for value in bits)
+        per_unit = tuple(
+            None if not size else math.inf if zero else nats_to_bits(nats / size)
+            for nats, zero in zip(costs, zeros, strict=True)
+        )
         made = Slice(self.labels[code], segments, ranges, size, bits, per_unit, zeros=tuple(zeros), finite_bits=finite)
         if not size or any(zeros):
             return made
+        total = exact_to_nats(self._exact[0][code] - self._exact[1][code]) if self._tables == 2 else costs[0]
         if self._tables == 2:
-            difference = nats_to_bits(exact_to_nats(self._exact[0][code] - self._exact[1][code])) / size
-            made = replace(made, difference=difference)
-        over = self._cells.spread(code)
+            made = replace(made, difference=nats_to_bits(total / size))
+        over = self._cells.spread(code, total)
         if over is None:
             return made
         p_value = over.p_value if self._tables == 2 else None
@@ -200,7 +206,7 @@ class SliceSums:
 
     def whole_interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of all slices together, bits per unit; None with an event of probability zero."""
-        over = None if self._zeros.any() else self._cells.spread(None)
+        over = None if self._zeros.any() else self._cells.spread(None, exact_to_nats(-sum(self._exact[0])))
         return None if over is None else self._interval(over)
 
 
@@ -258,7 +264,7 @@ class CutSums:
 class _SegmentCells:
     """Values and sizes for a way to cut that cuts no segment: a row for each.
 
-    A slice within one document is treated as `spread` treats a text of one document: what is said is about text like it.
+    A slice of few documents is treated as `spread` treats a text of few: what is said is about text like these.
     """
 
     def __init__(self) -> None:
@@ -270,12 +276,12 @@ class _SegmentCells:
         self._known = known
         self._parts.append((units, slices, values, sizes))
 
-    def spread(self, code: int | None) -> Spread | None:
-        """Return the value per size of a slice (of all if None), nats."""
+    def spread(self, code: int | None, total: float) -> Spread | None:
+        """Return the value per size of a slice (of all if None), in all `total` nats."""
         if len(self._parts) != 1:
             unit, codes, values, sizes = (np.concatenate(column) for column in zip(*self._parts, strict=True))
             self._parts = [(unit, codes, values, sizes)]
-        return _spread(self._parts[0], code, known=self._known)
+        return _spread(self._parts[0], code, total, known=self._known)
 
 
 class _Cells:
@@ -310,19 +316,19 @@ class _Cells:
         cells, inverse = np.unique(unit * width + code, return_inverse=True)
         return cells // width, cells % width, sums_by(inverse, difference), sums_by(inverse, size)
 
-    def spread(self, code: int | None) -> Spread | None:
-        """Return the value per size of a slice (of all if None), nats."""
+    def spread(self, code: int | None, total: float) -> Spread | None:
+        """Return the value per size of a slice (of all if None), in all `total` nats."""
         if len(self._parts) != 1 or self._held:
             self._parts, self._held = [self._joined()], 0
-        return _spread(self._parts[0], code, known=self._known)
+        return _spread(self._parts[0], code, total, known=self._known)
 
 
-def _spread(cells: tuple[Ints, Ints, Floats, Floats], code: int | None, *, known: bool) -> Spread | None:
+def _spread(cells: tuple[Ints, Ints, Floats, Floats], code: int | None, total: float, *, known: bool) -> Spread | None:
     unit, codes, values, sizes = cells
     if code is not None:
         own = codes == code
         unit, values, sizes = unit[own], values[own], sizes[own]
-    return spread(values, sizes, unit if known else None)
+    return spread(values, sizes, unit if known else None, total=total)
 
 
 def _finite(sums: ExactSums) -> Floats:

@@ -18,6 +18,7 @@ from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
+from lmgauge.json_text import from_json
 from lmgauge.models.cache.counts import CacheCounts, CacheSettings
 from lmgauge.models.custom import score_segments
 from lmgauge.models.given import alone
@@ -303,7 +304,7 @@ def load_cache(path: str | Path) -> CacheModel:
     config: Any = read_config(path)
     check_format(path, config, FORMAT_VERSION)
     try:
-        tokens = json.loads((path / _VOCABULARY).read_bytes())
+        tokens = from_json((path / _VOCABULARY).read_bytes())
         vocabulary = Vocabulary.from_tokens(tokens, closed=config["vocabulary"] == "closed")
         settings = CacheSettings(order=config["order"], window=config["window"], decay=config["decay"])
         tokenizer = load_tokenizer(config["tokenizer"], path)

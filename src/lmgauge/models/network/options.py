@@ -25,6 +25,7 @@ from lmgauge.choices import (
 )
 from lmgauge.context_policy import ContextPolicy, ContextUnit
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 from lmgauge.protocols import PROTOCOLS, ScoringProtocol
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class ScoringOptions:
         reserved: all models: a `<unk>`, `<s>` or `</s>` in the text is refused ("refuse"), an ordinary word ("escape") or
             the unknown word ("unk", for `<unk>` alone); None leaves it to the model.
         protocol: whose rules of joining segments, laying windows and leaving tokens out are followed; see
-            `lmgauge.protocols`. It decides all of the above but `context`, which is then the length of its windows.
+            `lmgauge.protocols`. It decides all of the above but `context`, which is then the length of its windows, and for
+            `hf-guide` `stride`: 512 or, where windows are no longer than that, half a window.
         bos_each_window: every window begins with the BOS token, in the place of the first token it would show.
         tokenizer: ARPA files and KenLM's binaries, which do not say it: how text is cut into their words, as `lmgauge.train`
             takes it; words between white space if None.
@@ -144,14 +146,14 @@ class ScoringOptions:
             if count is not None and count < 1:
                 raise UsageError(f"{name} {count}: give a number of tokens, 1 or more")
         for name in DECIDED if self.protocol is not None else ():
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None and (name, self.protocol) != ("stride", "hf-guide"):
                 option = "context stream or sentence" if name == "stream" else name.replace("_", "-")
                 raise UsageError(f"{option}: protocol {self.protocol} decides that; leave one of the two out")
         self._check_places()
 
     def _check_places(self) -> None:
-        if self.processes is not None and (not isinstance(self.processes, int) or self.processes < 1):
-            raise UsageError(f"processes must be a whole number, 1 or more; got {self.processes!r}")
+        if self.processes is not None:
+            check_whole("processes", self.processes, 1)
         if self.devices is None:
             return
         names = [] if isinstance(self.devices, str) else list(self.devices)
@@ -320,7 +322,10 @@ def _policy_of_protocol(
                 "shorter ones (--context)"
             )
         window = positions
-    least = (protocol.stride or protocol.first_scored(window)) + 1
+    stride = window
+    if protocol.stride is not None:
+        stride = options.stride or (protocol.stride if protocol.stride < window else max(1, window // 2))
+    least = (protocol.first_scored(window) if protocol.stride is None else stride) + 1
     if protocol.layout != "filled" and window < least:
         raise UsageError(
             f"protocol {name}: needs windows of {least:,} tokens or more, and "
@@ -328,7 +333,7 @@ def _policy_of_protocol(
         )
     return ContextPolicy(
         length=window if protocol.layout == "filled" else window - 1,
-        stride=protocol.stride or window,
+        stride=stride,
         first=first,
         end="none",
         protocol=name,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import lmgauge
 from lmgauge import Corpus, InputError, NgramModel, UsageError
+from lmgauge.memory import parse_size
 from lmgauge.models.ngram.partitioned import training
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.partitioned.training import train_within
@@ -116,3 +120,20 @@ def test_a_text_that_cannot_be_used_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 2"):
         within(tmp_path / "text.txt", tmp_path / "model")
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+def test_the_error_of_too_little_memory_says_what_is_enough(tmp_path: Path) -> None:
+    settings = NgramTrainingSettings("laplace", order=2)
+    text = Corpus.from_strings([" ".join(f"w{i}" for i in range(k, k + 100)) for k in range(0, 150_000, 100)])
+    limits = MemoryLimits(10 << 20, workers=2)
+    with pytest.raises(UsageError, match=r"do not hold a vocabulary of 150,003 words for 2 workers: give --memory") as said:
+        train_within(settings, text, tmp_path / "model", limits)
+    (enough,) = re.findall("--memory ([0-9]+M) or more with --resume", str(said.value))
+    train_within(settings, text, tmp_path / "model", replace(limits, memory=parse_size(enough), resume=True))
+
+
+@pytest.mark.parametrize(("options", "again"), [({"ray": "local"}, "M or more, "), ({}, "M or more with --resume, ")])
+def test_resume_is_advised_only_where_there_is_something_to_resume(options: dict[str, Any], again: str) -> None:
+    read = SimpleNamespace(types=[1000], chunk=3000)
+    with pytest.raises(UsageError, match=f"give --memory [0-9]+{again}"):
+        training._for_a_task(MemoryLimits(1 << 20, **options), 1 << 40, read, 1_000_000)  # type: ignore[arg-type]

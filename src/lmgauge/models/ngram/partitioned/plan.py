@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lmgauge.errors import UsageError
 from lmgauge.models.ngram.partitioned.counting import TABLE_BYTES
 
 _COLUMNS_BYTES = 12  # of an n-gram: parent, last word, count
@@ -19,7 +18,7 @@ _WORD_BYTES = 64  # of a word of the vocabulary: the same, and what the program 
 _TOKEN_BYTES = 48  # of a token of a chunk: ids, rows of its n-grams, requests
 _SMALLEST_CHUNK, _LARGEST_CHUNK = 1 << 10, 1 << 22
 _MOST_PARTITIONS = 1 << 12
-_CHUNKS_SHARE = 8  # chunks take this part of a worker's memory at most
+CHUNKS_SHARE = 8  # chunks take this part of a worker's memory at most
 
 
 def tokens_of_chunk(memory: int) -> int:
@@ -29,7 +28,22 @@ def tokens_of_chunk(memory: int) -> int:
         >>> tokens_of_chunk(1 << 20), tokens_of_chunk(1 << 40)
         (2730, 4194304)
     """
-    return max(_SMALLEST_CHUNK, min(_LARGEST_CHUNK, memory // (_CHUNKS_SHARE * _TOKEN_BYTES)))
+    return max(_SMALLEST_CHUNK, min(_LARGEST_CHUNK, memory // (CHUNKS_SHARE * _TOKEN_BYTES)))
+
+
+def least_memory(types: Sequence[int], *, chunk: int, vocabulary: int) -> int:
+    """Return how many bytes a task needs to take: a chunk, the vocabulary, and the smallest partition.
+
+    Args:
+        types: n-grams of order 2, 3, ..., about.
+        chunk: tokens in a chunk.
+        vocabulary: number of words.
+
+    Example:
+        >>> least_memory([1_000_000], chunk=1000, vocabulary=1000)
+        120790
+    """
+    return chunk * _TOKEN_BYTES + vocabulary * _WORD_BYTES + _all_partitions(types) // _MOST_PARTITIONS + 1
 
 
 def number_of_partitions(types: Sequence[int], *, chunk: int, vocabulary: int, memory: int) -> int:
@@ -39,24 +53,16 @@ def number_of_partitions(types: Sequence[int], *, chunk: int, vocabulary: int, m
         types: n-grams of order 2, 3, ..., about.
         chunk: tokens in a chunk.
         vocabulary: number of words.
-        memory: bytes that a task may take.
-
-    Raises:
-        UsageError: so little memory does not hold the vocabulary, or too many partitions would be needed.
+        memory: bytes that a task may take, `least_memory` or more.
 
     Example:
         >>> number_of_partitions([1_000_000, 2_000_000], chunk=1000, vocabulary=1000, memory=60 << 20)
         2
     """
-    room = memory - chunk * _TOKEN_BYTES - vocabulary * _WORD_BYTES
+    return max(1, math.ceil(_all_partitions(types) / (memory - chunk * _TOKEN_BYTES - vocabulary * _WORD_BYTES)))
+
+
+def _all_partitions(types: Sequence[int]) -> int:
     counting = TABLE_BYTES * sum(types) + _COLUMNS_BYTES * max(types, default=0)
     orders = [_ORDER_BYTES * n + _CONTEXT_BYTES * contexts for contexts, n in zip([0, *types], types, strict=False)]
-    needed = max([counting, *orders])
-    if room <= 0 or needed > room * _MOST_PARTITIONS:
-        least = (memory - room) + needed // _MOST_PARTITIONS + 1
-        raise UsageError(
-            f"a vocabulary of {vocabulary:,} words needs {math.ceil(least / 2**20):,} MB for each worker, beside what the "
-            f"program takes, and there are {max(0, memory) >> 20:,}; give more --memory or fewer --workers and "
-            "--resume, or leave rare words out by --min-count"
-        )
-    return max(1, math.ceil(needed / room))
+    return max([counting, *orders])

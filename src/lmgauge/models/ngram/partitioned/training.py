@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,14 +19,14 @@ from typing import Any
 
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_other_folder
-from lmgauge.memory import resident_bytes
+from lmgauge.memory import resident_bytes, size_in_words
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.packed_tables import most_entries
 from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
 from lmgauge.models.ngram.partitioned.estimating import estimate
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.partitioned.packing import Packing, pack_partitions, save_packed
-from lmgauge.models.ngram.partitioned.plan import number_of_partitions, tokens_of_chunk
+from lmgauge.models.ngram.partitioned.plan import CHUNKS_SHARE, least_memory, number_of_partitions, tokens_of_chunk
 from lmgauge.models.ngram.partitioned.pruning import prune_partitions
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.text import ReadText, read_json, read_text, write_json
@@ -97,7 +98,7 @@ def train_within(
         chunk = tokens_of_chunk(limits.memory // limits.workers)
         text = read_text(engine, settings, corpus, chunk, threads=thread_count(threads), progress=progress)
         if not engine.is_finished("plan"):
-            write_json(engine, "plan", _planned(settings, text, _for_a_task(limits, before)))
+            write_json(engine, "plan", _planned(settings, text, limits, before))
             engine.finish("plan")
         return train_partitions(engine, settings, text, output, **read_json(engine, "plan"))
 
@@ -175,15 +176,31 @@ def _stamp(source: Source) -> tuple[int | None, int | str]:
     return -1, -1
 
 
-def _for_a_task(limits: MemoryLimits, before: int) -> int:
-    """Return how many bytes one task may take, now that the program holds what it will hold."""
-    share = 1 - _STORE if limits.ray is not None else 1.0
-    rest = int(_SPARE * share * limits.memory) - max(0, (resident_bytes() or 0) - before)
-    separate = limits.processes or limits.ray is not None
-    return rest // limits.workers - (_PROCESS_BYTES if separate else 0)
+def _for_a_task(limits: MemoryLimits, before: int, text: ReadText, vocabulary: int) -> int:
+    """Return how many bytes one task may take, now that the program holds what it will hold.
+
+    Raises:
+        UsageError: they do not hold the vocabulary.
+    """
+    share = _SPARE * (1 - _STORE if limits.ray is not None else 1.0)
+    held = max(0, (resident_bytes() or 0) - before)
+    process = _PROCESS_BYTES if limits.processes or limits.ray is not None else 0
+    memory = (int(share * limits.memory) - held) // limits.workers - process
+    least = least_memory(text.types, chunk=text.chunk, vocabulary=vocabulary)
+    if memory >= least:
+        return memory
+    # Chunks grow with the memory, to this part of it.
+    enough = ((least + process) * limits.workers + held) / (share - 1 / CHUNKS_SHARE)
+    again = "" if limits.ray is not None else " with --resume"
+    workers = "" if limits.workers == 1 else f" for {limits.workers} workers"
+    raise UsageError(
+        f"{size_in_words(limits.memory)} of memory do not hold a vocabulary of {vocabulary:,} words{workers}: give --memory "
+        f"{math.ceil(enough / 1e7)}0M or more{again}, {'fewer --workers, ' * bool(workers)}or leave rare words out by "
+        "--min-count"
+    )
 
 
-def _planned(settings: NgramTrainingSettings, text: ReadText, memory: int) -> dict[str, int]:
+def _planned(settings: NgramTrainingSettings, text: ReadText, limits: MemoryLimits, before: int) -> dict[str, int]:
     if not settings.cutoffs and settings.prune is None:  # else it is known at the end how many there are
         for k, n in enumerate(text.types, 2):
             most = most_entries(last=k == settings.order)
@@ -193,6 +210,7 @@ def _planned(settings: NgramTrainingSettings, text: ReadText, memory: int) -> di
                     "order"
                 )
     size = len(text.fitted.vocabulary)
+    memory = _for_a_task(limits, before, text, size)
     partitions = number_of_partitions(text.types, chunk=text.chunk, vocabulary=size, memory=memory)
     return {"partitions": partitions, "memory": memory}
 
