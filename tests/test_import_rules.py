@@ -23,7 +23,7 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
-    *("places", "progress", "protocols", "readable", "result_list", "scoring", "shown", "signature"),
+    *("option_numbers", "places", "progress", "protocols", "readable", "result_list", "scoring", "shown", "signature"),
     *("temporaries", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", "lmgauge.remote", *(f"lmgauge.{name}" for name in LEAVES)}

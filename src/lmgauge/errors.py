@@ -67,7 +67,7 @@ class UsageError(LmgaugeError, ValueError):
         >>> import lmgauge
         >>> lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]), order=0)
         Traceback (most recent call last):
-        lmgauge.errors.UsageError: order must be a whole number from 1 to 64; got order 0
+        lmgauge.errors.UsageError: order must be a whole number from 1 to 64; got 0
     """
 
 

@@ -33,6 +33,41 @@ class OutputError(LmgaugeError, OSError):
     path: Path | None = None
 
 
+def reason_of(error: Exception) -> str:
+    """Return why a file cannot be read, in a few words.
+
+    >>> reason_of(FileNotFoundError())
+    'no such file'
+    """
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, PermissionError):
+        return "permission denied: this user may not read it"
+    return getattr(error, "strerror", None) or str(error).partition("\n")[0]
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """Return a path at which the system can look, be something there or not.
+
+    Args:
+        path: that somebody names.
+
+    Raises:
+        InputError: nothing can be there: it is too long, or has a NUL; or this user may not look.
+
+    >>> local_path("a" * 5000)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    lmgauge.errors.InputError: 'aaa...': File name too long
+    """
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise InputError(f"{shown_name(path)!r}: {reason_of(error)}") from error
+    return Path(path)
+
+
 @contextmanager
 def _explained(path: Path | str, temporaries: list[Path]) -> Iterator[None]:
     """Turn errors of the operating system into one that names `path`, and never one of the temporaries it is made in."""
@@ -47,7 +82,7 @@ def _explained(path: Path | str, temporaries: list[Path]) -> Iterator[None]:
             raise
         cause = error.__cause__ if isinstance(error, OutputError) and isinstance(error.__cause__, OSError) else error
         if cause.errno == errno.ENOSPC:
-            text = f"{path}: the disk is full; nothing was left behind. Free some space or write elsewhere"
+            text = f"{path}: the disk is full; nothing of it was left behind. Free some space or write elsewhere"
         else:
             text = f"{path}: cannot be written: {cause.strerror or cause}"
         explained = OutputError(text)
@@ -81,7 +116,7 @@ def refuse_replacing(outputs: Mapping[str, str | os.PathLike[str] | None], input
     read = [os.fspath(path) for path in inputs]
     _refuse_same_address(outputs, read)
     listed = {name: path for name, path in outputs.items() if path is not None and not is_remote(path)}
-    targets = [(name, Path(path)) for name, path in listed.items() if str(path) != STANDARD_STREAM]
+    targets = [(name, local_path(path)) for name, path in listed.items() if str(path) != STANDARD_STREAM]
     for number, (name, target) in enumerate(targets):
         for source in read:
             piped = source == STANDARD_STREAM
@@ -241,7 +276,7 @@ def _destination(named: Path) -> Path:
     address, several = _ADDRESS.subn(r"\1://", named.as_posix())  # as a path it has lost a slash
     if several:
         raise OutputError(f"{shown_name(address)}: this is written to local paths only")
-    if not named.is_symlink():
+    if not local_path(named).is_symlink():
         return named
     if not named.exists():
         raise OutputError(f"{named}: is a link to {os.readlink(named)}, which does not exist; remove the link, or make that")
@@ -322,7 +357,7 @@ def making_parents(target: Path) -> Iterator[None]:
     Raises:
         OutputError: a folder cannot be made.
     """
-    made = [folder for folder in target.parents if not folder.exists()]
+    made = [folder for folder in local_path(target).parents if not folder.exists()]
     try:
         with _explained(target.parent, []):
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,14 @@
-"""Results as JSON: full precision, stable keys. JSON has no infinities: they are the strings "inf" and "-inf"."""
+"""JSON: results with full precision and stable keys, and the one reader of what comes from outside.
+
+JSON has no infinities: in results they are the strings "inf" and "-inf".
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections import Counter
 from typing import Any
 
 # JSON itself escapes those below U+0020. A lone surrogate, as file names and JSON itself can have, has no UTF-8.
@@ -47,6 +51,56 @@ def to_json(value: Any, indent: int | None = 2) -> str:
         '{"nats": "inf"}'
     """
     return safe(json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
+
+
+def from_json(text: str | bytes, *, own: bool = False) -> Any:
+    """Return what a JSON text says, where it says one thing.
+
+    Args:
+        text: the JSON; bytes in UTF-8, or in UTF-16 or UTF-32.
+        own: of a file that lmgauge writes: without `NaN` and `Infinity`, which other programs write, and without whole
+            numbers beyond all floats.
+
+    Raises:
+        ValueError: it is not JSON, a key occurs twice in one object, or brackets are thousands deep.
+
+    Example:
+        >>> from_json(b'{"text": "the cat"}')
+        {'text': 'the cat'}
+        >>> from_json('{"text": "the cat", "text": "zebra"}')
+        Traceback (most recent call last):
+            ...
+        ValueError: the key 'text' occurs twice in one object
+    """
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    try:
+        return (_OWN if own else _ANY).decode(text)
+    except RecursionError as error:
+        raise ValueError("its brackets are too deep") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        times = Counter(key for key, _ in pairs)
+        raise ValueError(f"the key {max(times, key=times.__getitem__)!r} occurs twice in one object")
+    return content
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a whole number has {len(digits):,} digits")
+    return int(digits)
+
+
+_MOST_DIGITS = 300
+_ANY = json.JSONDecoder(object_pairs_hook=_object)  # made once: making one takes longer than reading a short record
+_OWN = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant, parse_int=_whole_number)
 
 
 def safe(text: str) -> str:

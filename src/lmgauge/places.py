@@ -9,7 +9,6 @@ Writing is `lmgauge.files.writing`, which takes both as well. A local path is ne
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Sequence
 from io import BufferedReader
@@ -17,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import OutputError, regular, writing
-from lmgauge.json_text import to_json
+from lmgauge.files import OutputError, reason_of, regular, writing
+from lmgauge.json_text import from_json, to_json
 from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
 from lmgauge.remote.protocol import FileState
 from lmgauge.remote.stores import store_of
@@ -70,7 +69,7 @@ def file_state(place: Place) -> FileState:
     try:
         state = os.stat(place)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
+        raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error
     return FileState(state.st_size, str(state.st_mtime_ns))
 
 
@@ -184,7 +183,7 @@ def list_files(folder: Place) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
-        raise InputError(f"{shown_name(folder)!r}: {_reason(error)}") from error
+        raise InputError(f"{shown_name(folder)!r}: {reason_of(error)}") from error
 
 
 def make_folder(folder: Place) -> None:
@@ -222,7 +221,7 @@ def open_reading(place: Place, version: str = "") -> BufferedReader:
     try:
         return open(place, "rb")
     except (OSError, ValueError) as error:
-        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
+        raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error
 
 
 def open_in_parts(place: Place, version: str = "") -> BinaryIO:
@@ -258,10 +257,10 @@ def read_json(place: Place) -> Any:
     """
     try:
         with open_reading(place) if is_remote(place) else open(place, "rb", opener=regular) as file:
-            return json.loads(file.read(_LARGEST_JSON))
+            return from_json(file.read(_LARGEST_JSON))
     except OSError as error:
-        raise InputError(f"{shown_name(place)!r}: {_reason(error)}") from error
-    except (ValueError, RecursionError) as error:  # brackets thousands deep
+        raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error
+    except ValueError as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{shown_name(place)}: is not valid JSON: {error}") from error
@@ -305,11 +304,3 @@ def remove(place: Place) -> None:
             Path(place).unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{shown_name(place)}: cannot be removed: {error.strerror or error}") from error
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    if isinstance(error, PermissionError):
-        return "permission denied: this user may not read it"
-    return getattr(error, "strerror", None) or str(error).partition("\n")[0]

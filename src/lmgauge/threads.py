@@ -11,9 +11,11 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
+_MOST_THREADS = 4096
 _this_thread = threading.local()
 _of_processes: WeakSet[OfProcess[Any]] = WeakSet()
 
@@ -60,15 +62,14 @@ def thread_count(threads: int | None = None) -> int:
     """Return the number of threads to use: the one asked for, else as many as this process may run on.
 
     Raises:
-        UsageError: `threads` is not 1 or more.
+        UsageError: `threads` is not a whole number from 1 to 4,096.
 
     Example:
         >>> thread_count(2)
         2
     """
     if threads is not None:
-        if threads < 1:
-            raise UsageError(f"threads must be 1 or more; got {threads}")
+        check_whole("threads", threads, 1, _MOST_THREADS)
         return threads
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))

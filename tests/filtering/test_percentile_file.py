@@ -53,7 +53,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "not a file of percentiles"),
         (b"[" * 100_000, "not a file of percentiles"),
         (b'{"seed": ' + b"1" * 5000 + b"}", "not a file of percentiles"),
-        (b'{"format": "lmgauge percentiles", "format": 1}', "a name stands twice"),
+        (b'{"format": "lmgauge percentiles", "format": 1}', "the key 'format' occurs twice in one object"),
         (b"[1]", "not a file of percentiles; make one"),
         (b'{"format": "other"}', "not a file of percentiles; make one"),
         (b'{"format": "lmgauge percentiles", "format_version": 2}', "of a format other than 1"),

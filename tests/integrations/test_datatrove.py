@@ -201,7 +201,7 @@ def test_what_is_wrong_is_said(model_path: str, tmp_path: Path) -> None:
 
     from lmgauge.integrations.datatrove import PerplexityFilter, PerplexityStats
 
-    with pytest.raises(UsageError, match="batch_size must be 1 or more; got 0"):
+    with pytest.raises(UsageError, match="batch_size must be a whole number, 1 or more; got 0"):
         PerplexityFilter(model_path, batch_size=0)
     with pytest.raises(UsageError, match="'ppl' is not a figure of documents"):
         PerplexityStats(str(tmp_path), model_path, ("ppl",))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 
-from lmgauge.scores import SEPARATOR, SPELLING, iter_segments
+from lmgauge.errors import InputError
+from lmgauge.scores import SEPARATOR, SPELLING, iter_segments, read_scores
 from lmgauge.scores.table import example_batch
 
 
@@ -26,3 +29,11 @@ def test_rows_that_came_in_two_batches_are_joined_with_their_parts() -> None:
     (rows,) = iter_segments([batch, batch])
     assert rows.spelling.tolist() == [-0.5, 0.0, -0.5, 0.0]
     assert len(rows.separator) == 0
+
+
+def test_a_table_with_an_absurd_segment_is_refused_where_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "table.jsonl"
+    for segment, message in ((2**63 - 1, "no segment is above"), (2**64, "a whole number has more than 64 bits")):
+        path.write_text(f'{{"segment": {segment}, "logprob": -0.5}}\n', encoding="utf-8", newline="\n")
+        with pytest.raises(InputError, match=message):
+            list(read_scores(path))

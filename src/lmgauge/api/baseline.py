@@ -28,6 +28,7 @@ from lmgauge.evaluation.runs import about, lockstep, open_run
 from lmgauge.files import folder_named, refuse_other_folder, refuse_replacing, writing_directory
 from lmgauge.json_text import plain, to_json
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.option_numbers import check_whole
 from lmgauge.progress import listener, say_progress
 from lmgauge.scores import ScoreBatch
 from lmgauge.temporaries import scratch_folder
@@ -58,8 +59,7 @@ class NgramRungs:
 
     def __post_init__(self) -> None:
         for name in ("order", "character_order"):
-            if not 1 <= getattr(self, name) <= 64:
-                raise UsageError(f"{name} must be a whole number from 1 to 64; got {getattr(self, name)}")
+            check_whole(name, getattr(self, name), 1, 64)
 
     def named(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield each model: its name, what it is, and the keywords of `lmgauge.train` that make it."""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from lmgauge.api.inputs import Model, PathLike, loaded, opened
 from lmgauge.evaluation.run_folder import EVALUATION_FILE
 from lmgauge.evaluation.runs import Run
+from lmgauge.files import local_path
 from lmgauge.memory import bytes_in_memory
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -72,7 +73,7 @@ def info(what: Model, *, scoring: ScoringOptions | None = None) -> Info:
         >>> info(train("laplace", Corpus.from_strings(["a b", "a"]), order=2))["types"]
         [4, 4]
     """
-    if isinstance(what, (str, os.PathLike)) and (Path(what) / EVALUATION_FILE).exists():
+    if isinstance(what, (str, os.PathLike)) and (local_path(what) / EVALUATION_FILE).exists():
         return Info("run", _of_run(what, opened(what, check_seal=False)))
     in_memory = bytes_in_memory(Path(what)) if isinstance(what, (str, os.PathLike)) else None  # before all of it is read
     return Info("model", _of_model(what, loaded(what, scoring), in_memory))

@@ -15,6 +15,7 @@ from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.pruning import prune_model
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.models.spelling.storage import refuse_file
+from lmgauge.option_numbers import check_whole
 from lmgauge.progress import say_progress
 from lmgauge.shown import Shown
 
@@ -111,8 +112,8 @@ def prune(
         raise UsageError("prune by a threshold, such as 1e-8, or to a number of n-grams (--threshold or --to-size)")
     if threshold is not None and not 0 < threshold < math.inf:
         raise UsageError(f"threshold must be a number above 0, such as 1e-8; got {threshold!r}")
-    if to_size is not None and (not isinstance(to_size, int) or to_size < 1):
-        raise UsageError(f"to_size must be a whole number of n-grams, 1 or more; got {to_size!r}")
+    if to_size is not None:
+        check_whole("to_size", to_size, 1)
     corpus = None if text is None else corpus_of(text)
     if output is not None:
         read = [os.fspath(model)] if isinstance(model, PATHS) else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from lmgauge.evaluation.audit.results import Audit
 from lmgauge.evaluation.overview import Overview, OverviewSettings
 from lmgauge.evaluation.overview import overview as _overview
 from lmgauge.evaluation.passages import PassageSettings
-from lmgauge.files import refuse_replacing
+from lmgauge.files import local_path, refuse_replacing
+from lmgauge.json_text import from_json
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import read_config
 from lmgauge.models.sampling import sample_ids
@@ -242,14 +242,14 @@ def _of_training(folder: Runs, title: str | None) -> Report | None:
     Raises:
         InputError: the folder does not say how the network was trained.
     """
-    if not isinstance(folder, PATHS) or not Path(folder, "config.json").is_file():
+    if not isinstance(folder, PATHS) or not (local_path(folder) / "config.json").is_file():
         return None
     name = Path(folder).resolve().name
     try:
         config: Any = read_config(Path(folder))
         history = config["lmgauge"]["training"]["history"]
         document = history_blocks(history)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
             f"{os.fspath(folder)}: is a model without curves of its training; evaluate it with `lmgauge eval -m {name} TEXT "
             "-o RUN`, and name the run"
@@ -272,7 +272,7 @@ def _listed(runs: Runs) -> list[PathLike]:
         if not isinstance(path, PATHS):
             raise UsageError(f"a report is of paths of runs, or of results of lmgauge, not of {type(path).__name__}")
     paths = [os.fspath(path) for path in named if isinstance(path, PATHS)]
-    if len({os.path.realpath(path) for path in paths}) < len(paths):
+    if len({os.path.realpath(local_path(path)) for path in paths}) < len(paths):
         raise UsageError("the same run is named twice")
     return list(paths)
 
@@ -284,8 +284,8 @@ def _read_audit(path: PathLike) -> Audit:
         InputError: there is no such file, or it holds something else.
     """
     try:
-        plain = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        plain = from_json(Path(path).read_bytes(), own=True)
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not JSON"
         raise InputError(
             f"{os.fspath(path)}: cannot be read as an audit ({why}); write one with `lmgauge audit RUN --json`"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any, TypeVar
 from lmgauge.cluster.shard import Shard
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
-from lmgauge.files import is_special
-from lmgauge.json_text import plain, to_json
+from lmgauge.files import is_special, local_path
+from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.places import is_remote
 from lmgauge.version import __version__
 
@@ -119,7 +118,7 @@ def read_record(folder: Path) -> ShardRecord:
     try:
         if file.stat().st_size > _LARGEST:
             raise ValueError(f"it has {file.stat().st_size:,} bytes")
-        content = json.loads(file.read_bytes())
+        content = from_json(file.read_bytes())
         if not isinstance(content, dict):
             raise TypeError("it is not an object")
         shard = Shard(_typed(content, "shard", int), _typed(content, "of", int))
@@ -211,7 +210,7 @@ def _shard_folders(path: Path) -> list[Path]:
     Raises:
         InputError: there are none.
     """
-    if (path / RECORD_FILE).is_file() or (path / PARTS_FILE).is_file():
+    if (local_path(path) / RECORD_FILE).is_file() or (path / PARTS_FILE).is_file():
         return [path]
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; name the folders of all shards, or the folder that they are in")

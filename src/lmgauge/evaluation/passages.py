@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED, MOST_PASSAGES
-from lmgauge.errors import UsageError
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.segment_scores import ScoreHistogram, SegmentScores
@@ -21,6 +20,7 @@ from lmgauge.evaluation.slicing.slices import range_words
 from lmgauge.evaluation.slicing.sums import Cut
 from lmgauge.evaluation.spelled_parts import spelled_parts
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.option_numbers import check_whole
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -140,10 +140,8 @@ class PassageSettings:
     seed: int = DEFAULT_SEED
 
     def __post_init__(self) -> None:
-        if not 0 <= self.segments <= MOST_PASSAGES:
-            raise UsageError(f"segments must be a whole number from 0 to {MOST_PASSAGES}; got {self.segments}")
-        if self.seed < 0:
-            raise UsageError(f"seed must be 0 or more; got {self.seed}")
+        check_whole("segments", self.segments, 0, MOST_PASSAGES)
+        check_whole("seed", self.seed, 0)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.files import folder_named, is_special, locking, read_regular, writing_directory
-from lmgauge.json_text import plain, to_json
+from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
 
@@ -100,13 +100,13 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
         if is_special(needed):
             raise InputError(f"{needed}: is a pipe or a device, which no run has; evaluate again")
     try:
-        content = json.loads(read_regular(file), parse_constant=_refuse_constant)
+        content = from_json(read_regular(file), own=True)
         evaluation, settings = dict(content["evaluation"]), dict(content["settings"])
         sealed = str(content.get("fingerprint")), str(content.get("scores_sha256"))
         evaluation["fingerprints"] = dict(evaluation["fingerprints"])
         if not all(isinstance(one, str) for one in evaluation["fingerprints"].values()):
             raise TypeError("a fingerprint is not a string")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file}: cannot be read as an evaluation ({error!r}); evaluate again") from error
     broken = ""
     if sealed[0] != content_fingerprint(content):
@@ -114,10 +114,6 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
     elif hash_scores and sealed[1] != file_sha256(scores):
         broken = f"{scores}: is not the table that {EVALUATION_FILE} was made from: it was changed"
     return evaluation, settings, broken, sealed[1]
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def content_fingerprint(content: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from lmgauge.errors import InputError
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, read_evaluation
-from lmgauge.files import is_special
+from lmgauge.files import is_special, local_path
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
 from lmgauge.signature import Signature
 from lmgauge.text.documents import Corpus
@@ -116,7 +116,7 @@ def open_run(path: str | Path, *, check_seal: bool = True, hash_scores: bool = T
     Raises:
         InputError: nothing is there, a file is missing, or was changed after it was written.
     """
-    path = Path(path)
+    path = local_path(path)
     evaluation: dict[str, Any] | None = None
     settings: dict[str, Any] = {}
     scores, broken, digest = path, "", ""

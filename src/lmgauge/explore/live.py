@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 
 from lmgauge.evaluation.run_folder import EVALUATION_FILE
 from lmgauge.files import regular
+from lmgauge.json_text import from_json
 from lmgauge.models.network.tokens import CONFIG_KEY
 from lmgauge.models.protocol import read_config
 from lmgauge.models.training.progress_file import PROGRESS_FILE
@@ -97,8 +97,8 @@ class Follower:
 
     def _add(self, line: bytes) -> None:
         try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
+            entry = from_json(line)
+        except ValueError:
             return
         if not isinstance(entry, dict):
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from lmgauge.errors import InputError, LmgaugeError, UsageError, needing
 from lmgauge.explore import requests
 from lmgauge.explore.guard import LOOPBACK, POSTED, Guard, cookie_name
 from lmgauge.explore.page import page
-from lmgauge.json_text import plain
+from lmgauge.json_text import from_json, plain
 from lmgauge.readable import visible_on_page
 
 with needing("starlette", extra="explore"):
@@ -114,8 +113,8 @@ def _typed(explorer: Explorer, request: requests.Parameters) -> dict[str, Any]:
     if explorer.typed is None:
         raise UsageError("there is no model that scores what is typed: start with -m MODEL")
     try:
-        content = json.loads(request["body"])
-    except (ValueError, RecursionError) as error:
+        content = from_json(request["body"])
+    except ValueError as error:
         raise UsageError("what was posted is not JSON") from error
     text = content.get("text") if isinstance(content, dict) else None
     event = content.get("event") if isinstance(content, dict) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import writing
+from lmgauge.files import local_path, writing
 from lmgauge.filtering.groups import MOST_GROUPS
 from lmgauge.filtering.percentile_sample import SampleSettings
 from lmgauge.filtering.percentile_values import PERCENTS, GroupPercentiles, ModelPercentiles, percent_name
-from lmgauge.json_text import to_json
+from lmgauge.json_text import from_json, to_json
 
 if TYPE_CHECKING:
     from lmgauge.filtering.percentiles import Percentiles
@@ -80,12 +79,11 @@ def read(path: str | os.PathLike[str]) -> bytes:
     Raises:
         InputError: it cannot be read.
     """
-    named = os.fspath(path)
     try:
-        with open(named, "rb") as file:
+        with local_path(path).open("rb") as file:
             return file.read(_LARGEST + 1)
     except OSError as error:
-        raise InputError(f"{named!r}: cannot be read: {error.strerror or error}") from error
+        raise InputError(f"{os.fspath(path)!r}: cannot be read: {error.strerror or error}") from error
 
 
 def parse(raw: bytes, where: str) -> dict[str, Any]:
@@ -101,8 +99,8 @@ def parse(raw: bytes, where: str) -> dict[str, Any]:
     if len(raw) > _LARGEST:
         raise InputError(f"{where!r}: larger than {_LARGEST >> 20} MiB: not a file of percentiles")
     try:
-        record = json.loads(raw, object_pairs_hook=_object)
-    except (ValueError, RecursionError) as error:
+        record = from_json(raw)
+    except ValueError as error:
         raise InputError(f"{where!r}: not a file of percentiles: {error}; make one with 'lmgauge percentiles'") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise InputError(f"{where!r}: not a file of percentiles; make one with 'lmgauge percentiles'")
@@ -118,13 +116,6 @@ def parse(raw: bytes, where: str) -> dict[str, Any]:
 
 class _Damage(Exception):
     """What is wrong with a file, without its name."""
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        raise ValueError("a name stands twice in one object")
-    return record
 
 
 def _group_as_dict(group: GroupPercentiles) -> dict[str, Any]:

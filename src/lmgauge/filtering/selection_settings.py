@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lmgauge.choices import DEFAULT_SEED, SmoothingKind
 from lmgauge.errors import UsageError
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.option_numbers import check_whole
 from lmgauge.text.tokens import Tokenizer
 
 CUTS = tuple(1 / 2**i for i in range(6, -1, -1))
@@ -67,8 +68,7 @@ class SelectionSettings:
             )
         if not 0 <= self.tolerance < math.inf:
             raise UsageError(f"tolerance must be 0 or more, such as 0.01 for 1 %; got {self.tolerance!r}")
-        if not isinstance(self.min_count, int) or self.min_count < 1:
-            raise UsageError(f"min-count must be a whole number, 1 or more; got {self.min_count!r}")
+        check_whole("min-count", self.min_count, 1)
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
             raise UsageError(f"seed {self.seed!r} is out of range: 0 to 2**64 - 1")
         self.in_domain_training()

@@ -13,6 +13,7 @@ from lmgauge.filtering.options import RuleKeywords
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
+from lmgauge.option_numbers import check_whole
 
 try:
     from datatrove.data import Document, DocumentsPipeline
@@ -248,6 +249,5 @@ def _figures(scores: DocumentScores) -> Iterator[dict[str, Any]]:
 
 
 def _at_least_one(batch_size: int) -> int:
-    if batch_size < 1:
-        raise UsageError(f"batch_size must be 1 or more; got {batch_size}")
+    check_whole("batch_size", batch_size, 1)
     return batch_size

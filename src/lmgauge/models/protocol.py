@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import is_special, read_regular
+from lmgauge.json_text import from_json
 from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
@@ -151,11 +152,11 @@ def read_config(path: Path) -> dict[str, object]:
     """
     file = path / "config.json"
     try:
-        config = json.loads(read_regular(file, _LARGEST_CONFIG))
+        config = from_json(read_regular(file, _LARGEST_CONFIG))
         special = [name for name in os.listdir(path) if is_special(path / name)]
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: not a model, as it has no config.json") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise ModelFileError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if special:
         raise ModelFileError(f"{path / special[0]}: is a pipe or a device, which no model has; copy the model again")

@@ -31,6 +31,7 @@ from lmgauge.choices import (
     SegmentEnd,
 )
 from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
+from lmgauge.files import local_path
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import (
     CACHE_MODEL_TYPE,
@@ -226,7 +227,7 @@ def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageMode
         from lmgauge.models.network.server.model import load_completions
 
         return load_completions(str(path), options)
-    name, path = str(path), Path(path)
+    name, path = str(path), local_path(path)
     if path.is_file():
         return _load_file(path, options)
     if not path.exists():

@@ -28,7 +28,14 @@ from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.numerics.exact import Floats
 from lmgauge.numerics.grouped_sums import Statistics
-from lmgauge.numerics.intervals import BOOTSTRAP, LEVEL, Interval, Spread, spread_of
+from lmgauge.numerics.intervals import (
+    BOOTSTRAP,
+    LEVEL,
+    Interval,
+    Spread,
+    spread_of,
+)
+from lmgauge.option_numbers import MOST, check_whole
 from lmgauge.threads import run_ranges, thread_count
 
 DEFAULT_RESAMPLES = 1_000
@@ -61,10 +68,8 @@ def check_draws(draws: int, seed: int, most: int | None = None) -> None:
     Raises:
         UsageError: `draws` is below 1 or above `most`, or the seed below 0 or above 2^64 - 1.
     """
-    whole = all(isinstance(number, int | np.integer) for number in (draws, seed))
-    if not whole or draws < 1 or (most is not None and draws > most) or not 0 <= seed < 1 << 64:
-        numbers = "1 or more" if most is None else f"1 to {most:,}"
-        raise UsageError(f"resamples must be {numbers} and the seed 0 or more and below 2^64, not {draws!r} and {seed!r}")
+    check_whole("resamples", draws, 1, MOST if most is None else most)
+    check_whole("seed", seed, 0)
 
 
 class Estimate(NamedTuple):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.files import writing
+from lmgauge.json_text import from_json
 from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 
     try:
         stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY, b"{}")
-        metadata = json.loads(stored)
+        metadata = from_json(stored)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, pa.ArrowInvalid) and not _is_parquet(Path(path)):
             first = "a text is evaluated first: `lmgauge eval -m MODEL TEXT -o RUN`"
@@ -268,7 +269,7 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
         else:
             yield from batches_of(pq.ParquetFile(path), PARQUET_ROWS)
     except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = "a whole number has more than 64 bits" if isinstance(error, OverflowError) else str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
 
 
@@ -283,12 +284,12 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = from_json(line)
                 if not isinstance(row, dict):
                     raise ValueError(f"a row is an object, not {type(row).__name__}")
                 if row.get("logprob") == "-inf":
                     row["logprob"] = -float("inf")
-            except (ValueError, AttributeError, RecursionError) as error:
+            except (ValueError, AttributeError) as error:
                 raise InputError(f"{path}, line {number}: cannot be read as a row of a score table: {error}") from error
             if not first:
                 _require_columns(path, list(row))
@@ -317,6 +318,7 @@ _FLOATS = (
 )
 _LISTS = ("top_tokens", "top_logprobs")
 _COLUMNS = frozenset((*_INTEGERS, *_FLOATS, *_LISTS, "logprob", "token", "kind", "document"))
+_LARGEST = 1 << 52  # of an integer
 _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 
 
@@ -366,6 +368,8 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
     for name, lowest in (("segment", 0), ("start", 0), ("end", 0), ("context", 0), ("rank", 1)):
         if name in integers and len(logprob) and integers[name].min() < lowest:
             raise InputError(f"{path}: column {name!r} holds {integers[name].min()}; {name}s count from {lowest}")
+        if name in integers and len(logprob) and integers[name].max() > _LARGEST:
+            raise InputError(f"{path}: column {name!r} holds {integers[name].max()}; no {name} is above {_LARGEST:,}")
     segments, counts = distinct_neighbors(row_segments)
     ids, strings = np.zeros(len(logprob), np.uint32), [""]
     if token is not None:

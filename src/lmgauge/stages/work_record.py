@@ -12,7 +12,7 @@ from typing import Any
 
 from lmgauge.errors import UsageError
 from lmgauge.files import OutputError, locking, read_regular, writing
-from lmgauge.json_text import to_json
+from lmgauge.json_text import from_json, to_json
 from lmgauge.stages.array_folder import unwritten
 from lmgauge.version import __version__
 
@@ -84,10 +84,10 @@ class WorkRecord:
             UsageError: a file of that name is not ours.
         """
         try:
-            record = json.loads(read_regular(self.folder / _WORK))
+            record = from_json(read_regular(self.folder / _WORK))
         except FileNotFoundError:
             return None
-        except (ValueError, RecursionError):
+        except ValueError:
             record = None
         if not isinstance(record, dict) or not isinstance(record.get("work"), dict):
             raise UsageError(f"{self.folder / _WORK}: was not written by lmgauge; name another folder")
@@ -111,8 +111,8 @@ class WorkRecord:
             if whole < len(text):
                 os.truncate(path, whole)
             for line in text[:whole].splitlines():
-                with suppress(ValueError, TypeError, RecursionError):
-                    stage, task = json.loads(line)
+                with suppress(ValueError, TypeError):
+                    stage, task = from_json(line)
                     yield str(stage), task if task is None else int(task)
 
     def is_done(self, stage: str, task: int | None = None) -> bool:

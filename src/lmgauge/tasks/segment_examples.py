@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
-from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 from lmgauge.tasks.alignment import Alignment, ErrorCounts, Unit, align_all
 from lmgauge.tasks.blocks import Block
 from lmgauge.tasks.metrics.bleu import BLEU
@@ -128,8 +128,7 @@ class SegmentChooser:
     """
 
     def __init__(self, metric: TaskMetric, count: int, seed: int = DEFAULT_SEED) -> None:
-        if count < 0:
-            raise UsageError(f"segments must be a whole number, 0 or more; got {count}")
+        check_whole("segments", count, 0)
         self._metric, self._count, self._seed = metric, count, seed
         self._scored_by = replace(metric, effective_order=True) if isinstance(metric, BLEU) else metric
         self._names: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ from lmgauge.choices import (
     WhisperNormalizer,
 )
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -245,5 +246,4 @@ class RescoreSettings:
         Raises:
             UsageError: it is below 0.
         """
-        if not 0 <= self.starts <= MOST_STARTS:
-            raise UsageError(f"starts must be a whole number from 0 to {MOST_STARTS:,}; got {self.starts}")
+        check_whole("starts", self.starts, 0, MOST_STARTS)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.json_text import from_json
 
 Row = dict[str, Any]
 
@@ -87,10 +88,10 @@ def _json_row(path: str, number: int, line: str) -> Row:
 def _parsed(text: str, path: str, line: int | None = None) -> Any:
     """Return the value of a JSON text: the whole file, or its line of this number."""
     try:
-        return json.loads(text)
+        return from_json(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{line or error.lineno}: not JSON: {error.msg} at column {error.colno}") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets thousands deep
+    except ValueError as error:  # a key twice; a number of thousands of digits; brackets thousands deep
         raise InputError(f"{path}{'' if line is None else f':{line}'}: not usable JSON: {error}") from error
 
 

@@ -81,7 +81,7 @@ class IcuWordTokenizer(TokenizerBase):
         spans: list[tuple[int, int]] = []  # in segments.data
         counts = np.zeros(len(segments), dtype=np.int64)
         lossy = np.zeros(len(segments), bool)
-        for i in range(len(segments)):
+        for i in np.flatnonzero(segments.ends > segments.starts).tolist():
             words, whole = self._words(segments.text(i).decode(), int(segments.starts[i]))
             spans += words
             counts[i] = len(words)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.json_text import from_json
 from lmgauge.text.cleaning import Place, clean_lines, clean_record, find_problem, strip_file_start
 from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, Names
 from lmgauge.text.reading_options import ReadingOptions
@@ -235,11 +236,11 @@ def json_record(raw: bytes | str, where: str, such_as: str = '{"text": "..."}') 
         InputError: it is not a JSON object.
     """
     try:
-        record = json.loads(raw)
+        record = from_json(raw)
     except json.JSONDecodeError as error:
         wrong = error.msg.removesuffix(" starting at")
         raise InputError(f"{where}: not valid JSON: {wrong} at column {error.colno}") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets thousands deep
+    except ValueError as error:  # a key twice; a number of thousands of digits; brackets thousands deep
         raise InputError(f"{where}: not usable JSON: {error}") from error
     if not isinstance(record, dict):
         raise InputError(f"{where}: a JSON object such as {such_as} is needed, not {kind_of(record)}")

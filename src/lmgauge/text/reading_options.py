@@ -8,6 +8,7 @@ from typing import Any
 
 from lmgauge.choices import BOUNDARIES, ERROR_POLICIES, UNITS, Boundary, ErrorPolicy, Format, TranscriptFormat, Unit
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
 """What decides which text is read: it is written into run folders, in this order."""
@@ -79,8 +80,7 @@ class ReadingOptions:
                 raise UsageError(f"{name} must be a string; got {type(value).__name__}")
         if self.given is None and self.boundary != "joint":
             raise UsageError("boundary says how given text is cut from its target, and no text is given: name it with given")
-        if self.block_bytes < 1:
-            raise UsageError(f"block_bytes must be 1 or more; got {self.block_bytes}")
+        check_whole("block_bytes", self.block_bytes, 1)
 
     def stored(self) -> dict[str, Any]:
         """Return the fields that decide which text is read, by name."""

@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 
 from lmgauge.choices import FORMATS, Format
 from lmgauge.errors import InputError, UsageError, needing
+from lmgauge.files import reason_of
 from lmgauge.places import FileState, expand, file_states, is_remote, open_reading, shown_name
 from lmgauge.text.formats import BY_SUFFIX
 
@@ -131,7 +132,7 @@ def _mode(path: str) -> int:
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InputError(f"{path!r}: {_reason(error)}") from error
+        raise InputError(f"{path!r}: {reason_of(error)}") from error
     if stat.S_ISDIR(mode):
         raise InputError(f"{path}: is a directory: name its files, or a glob such as {os.path.join(path, '*.txt')}")
     return mode
@@ -164,14 +165,6 @@ def _stem(name: str) -> str:
     return bare if suffix.lower() in BY_SUFFIX else base
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    if isinstance(error, PermissionError):
-        return "permission denied: this user may not read it"
-    return getattr(error, "strerror", None) or str(error).partition("\n")[0]
-
-
 @contextmanager
 def file_errors(source: Source) -> Iterator[None]:
     """Turn the operating system's and the decompressors' errors into one that names the file.
@@ -190,7 +183,7 @@ def file_errors(source: Source) -> Iterator[None]:
     except OSError as error:
         # gzip and bz2 report damage as OSError without an errno; a real one has it.
         damaged = bool(source.compression) and error.errno is None
-        reason = f"the {source.compression} file is damaged: {error}" if damaged else _reason(error)
+        reason = f"the {source.compression} file is damaged: {error}" if damaged else reason_of(error)
         raise InputError(f"{source.name}: {reason}") from error
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
+from lmgauge.option_numbers import check_whole
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
@@ -85,8 +86,7 @@ def find_training_coverage(
         InputError: test or training text has no words.
         UsageError: `max_order` is not between 1 and 255.
     """
-    if not 1 <= max_order <= MAX_ORDER:
-        raise UsageError(f"max_order must be the length of n-grams, 1 to {MAX_ORDER}; got {max_order}")
+    check_whole("max_order", max_order, 1, MAX_ORDER)
     tokenizer, builder = WhitespaceTokenizer(), VocabularyBuilder()
     parts = [
         encode(block, tokenizer, builder, bos=False, reserved="escape").ids for block in (block.alone() for block in test)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
+from lmgauge.option_numbers import check_whole
 
 UNK, BOS, EOS = 0, 1, 2
 SPECIAL_TOKENS = ("<unk>", "<s>", "</s>")
@@ -156,7 +157,17 @@ class Vocabulary:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the tokens in order, and over whether the vocabulary is closed."""
+        """SHA-256 over the set of tokens, whatever their ids, and over whether the vocabulary is closed."""
+        whole = self.bytes.tobytes()
+        tokens = sorted(whole[start:end] for start, end in pairwise(self.offsets.tolist()))
+        digest = hashlib.sha256(b"closed set" if self.closed else b"open set")
+        digest.update(np.array([len(token) for token in tokens], "<i8").data)
+        digest.update(b"".join(tokens))
+        return digest.hexdigest()
+
+    @cached_property
+    def ids_fingerprint(self) -> str:
+        """SHA-256 over the tokens in order, and over whether the vocabulary is closed: for whatever stores ids."""
         digest = hashlib.sha256(b"closed" if self.closed else b"open")
         digest.update(np.ascontiguousarray(self.offsets, "<i8").data)
         digest.update(self.bytes[: self.offsets[-1]].data)
@@ -241,10 +252,9 @@ def restrict(
         >>> small.tokens[3:], new_ids.tolist()
         (['b'], [0, 1, 2, 0, 3])
     """
-    if min_count < 1:
-        raise UsageError(f"min-count {min_count}: it must be 1 or more")
-    if size is not None and size < 1:
-        raise UsageError(f"vocab-size {size}: it must be 1 or more")
+    check_whole("min-count", min_count, 1)
+    if size is not None:
+        check_whole("vocab-size", size, 1)
     common = counts >= min_count
     common[:3] = True
     if size is not None and size < np.count_nonzero(common) - 3:

@@ -176,3 +176,17 @@ def test_an_empty_table(folder: Path) -> None:
     found = table(folder, lambda rows: [])
     assert found.failures
     assert found.verdict("coverage") == FAIL
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [(10**400, "a whole number has 401 digits"), ("x", "events is no number, but")]
+)
+def test_a_resealed_run_with_what_is_no_number_is_said_so(folder: Path, value: object, message: str) -> None:
+    file = folder / "run" / "evaluation.json"
+    content = json.loads(file.read_bytes())
+    content["evaluation"]["events"] = value
+    content["fingerprint"] = content_fingerprint(content)
+    file.write_text(json.dumps(content), encoding="utf-8", newline="\n")
+    result = CliRunner().invoke(cli, ["audit", str(folder / "run")])
+    assert message in result.output
+    assert "Error(" not in repr(result.exception), result.exception

@@ -307,7 +307,7 @@ def test_progress_and_numbers_out_of_range() -> None:
         ({"events": 0}, "events must be"),
         ({"top_k": ()}, "top-k must be .* got none"),
         ({"top_k": (5, 0)}, "top-k must be .* got 5, 0"),
-        ({"seed": -1}, "seed must be 0 or more; got -1"),
+        ({"seed": -1}, "seed must be a whole number, 0 or more; got -1"),
     ]:
         with pytest.raises(UsageError, match=message):
             compare(a, b, **options)

@@ -17,7 +17,6 @@ GOOD = [
     b'{"id": 7, "text": "a b", "more": {"text": [1, {"text": "x"}], "n": null}}',
     b'{"text": "a b", "n": 123456789012345678901234567890, "x": 1e400, "y": -0.0, "z": 1.10}',
     b'{"te\\u0078t": "\\u0061 b"}',
-    b'{"text": 1, "text": "a b"}',
     b'{"text": "a b" }',
     b'{"text": "a b"\t}',
     b' {"text": "a b"}',
@@ -30,6 +29,7 @@ GOOD = [
     b'{"text": "a b", "n": NaN}',
 ]
 BAD = [
+    (b'{"text": 1, "text": "a b"}', "bad record", "not usable JSON: the key 'text' occurs twice in one object"),
     (b'{"text": "a"', "bad record", "not valid JSON: Expecting ',' delimiter"),
     (b'{"text": "a",}', "bad record", "not valid JSON"),
     (b'{"text": "a"} x', "bad record", "not valid JSON: Extra data"),

@@ -357,11 +357,11 @@ def test_options_out_of_range() -> None:
         return find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings(["a"]), **options)  # type: ignore[arg-type]
 
     for options, message in (
-        ({"n": 0}, "n must be the length"),
+        ({"n": 0}, "n must be a whole number from 1"),
         ({"near": 1.5}, "near must be a Jaccard index"),
         ({"overlap_unit": "line"}, "one of word, character"),
-        ({"passages": -1}, "passages must be 0 or more"),
-        ({"threads": 0}, "threads must be 1 or more"),
+        ({"passages": -1}, "passages must be a whole number, 0 or more"),
+        ({"threads": 0}, "threads must be a whole number from 1 to 4,096"),
     ):
         with pytest.raises(UsageError, match=message):
             find(**options)

@@ -11,6 +11,7 @@ from lmgauge.choices import AUDIT_LEVELS, DEFAULT_SEED
 from lmgauge.errors import CheckFailedError, InputError, UsageError
 from lmgauge.numerics.lower_bound import marked, plain_figures
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.option_numbers import check_whole
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
 
@@ -66,10 +67,8 @@ class AuditSettings:
             level = repr(unknown[0]) if unknown else "nothing"
             raise UsageError(f"levels: {level} is not a level of the audit; choose from {', '.join(AUDIT_LEVELS)}")
         for name in ("contexts", "compression_bytes"):
-            if not getattr(self, name) >= 1:
-                raise UsageError(f"{name} must be 1 or more; got {getattr(self, name)}")
-        if self.seed < 0:
-            raise UsageError(f"seed must be 0 or more; got {self.seed}")
+            check_whole(name, getattr(self, name), 1)
+        check_whole("seed", self.seed, 0)
         if not 0 <= self.max_overlap <= 1:
             raise UsageError(f"max_overlap must be a share of the text, between 0 and 1; got {self.max_overlap}")
         if not 0 <= self.sum_tolerance <= _LARGEST_SUM_TOLERANCE:

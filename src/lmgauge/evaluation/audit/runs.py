@@ -201,7 +201,7 @@ def _claims(run: Run, coverage: Coverage, *, text: bool) -> Check:
     for name, value in computed.items():
         claimed = _number(run.evaluation.get(name))
         if claimed is None or not (claimed == value or math.isclose(claimed, value, rel_tol=RELATIVE_TOLERANCE)):
-            stated = "not there" if claimed is None else f"{claimed:,.12g}"
+            stated = ("no number" if name in run.evaluation else "not there") if claimed is None else f"{claimed:,.12g}"
             wrong.append(f"{name} is {stated}, but comes to {value:,.12g}")
     more = f" (and {len(wrong) - _SHOWN} more)" if wrong[_SHOWN:] else ""
     bad = f"evaluation.json does not say what the table says: {'; '.join(wrong[:_SHOWN])}{more}." if wrong else ""
@@ -233,5 +233,5 @@ def _number(value: Any) -> float | None:
     """Return a claimed number, or None for anything else; infinities are strings in JSON."""
     try:
         return None if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None

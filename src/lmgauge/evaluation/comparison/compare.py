@@ -20,6 +20,7 @@ from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import WordCounts
 from lmgauge.numerics.significance import holm
+from lmgauge.option_numbers import check_whole
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 
@@ -47,8 +48,7 @@ def compare(
     """
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more")
-    if examples < 0:
-        raise UsageError(f"examples must be a whole number, 0 or more; got {examples}")
+    check_whole("examples", examples, 0)
     runs = with_distinct_names(runs)
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]

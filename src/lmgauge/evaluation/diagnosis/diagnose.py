@@ -37,6 +37,7 @@ from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.figures import FIGURES
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.option_numbers import check_whole
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -79,8 +80,7 @@ class DiagnosisSettings:
         unknown = [name for name in self.only if name not in SECTIONS]
         if unknown:
             raise UsageError(f"section {unknown[0]!r} is not known; choose from {', '.join(SECTIONS)}")
-        if self.examples < 0:
-            raise UsageError(f"examples must be a whole number, 0 or more; got {self.examples}")
+        check_whole("examples", self.examples, 0)
 
 
 def diagnose(

@@ -20,6 +20,7 @@ from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types, from_table, to_table
 from lmgauge.evaluation.divergence.sealed_file import MAGIC, UNSEALED, HashedFile, check_seal
 from lmgauge.files import regular, writing
+from lmgauge.json_text import from_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -298,7 +299,7 @@ def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
     if stored is None:
         raise _damaged(path, "it has no header")
     try:
-        values = json.loads(stored)
+        values = from_json(stored)
     except ValueError:
         values = None
     if not isinstance(values, dict) or values.get("format") != FORMAT:

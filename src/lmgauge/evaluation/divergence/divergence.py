@@ -28,6 +28,7 @@ from lmgauge.evaluation.divergence.slices import KlSlices
 from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.numerics.independence import caveats, in_signature, in_words
+from lmgauge.option_numbers import check_whole
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -68,12 +69,10 @@ class DivergenceSettings:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.events is not None and self.events < 1:
-            raise UsageError(f"events must be a whole number, 1 or more; got {self.events}")
-        if self.examples < 0:
-            raise UsageError(f"examples must be a whole number, 0 or more; got {self.examples}")
-        if self.seed < 0:
-            raise UsageError(f"seed must be 0 or more; got {self.seed}")
+        if self.events is not None:
+            check_whole("events", self.events, 1)
+        check_whole("examples", self.examples, 0)
+        check_whole("seed", self.seed, 0)
         if not self.top_k or min(self.top_k) < 1:
             raise UsageError(f"top-k must be whole numbers from 1; got {', '.join(map(str, self.top_k)) or 'none'}")
 
@@ -236,7 +235,7 @@ def counted(rows: Iterable[PairRows], sample: Sample, progress: Progress) -> Ite
 
 
 def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
-    if a.vocabulary.fingerprint != b.vocabulary.fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
+    if a.vocabulary.ids_fingerprint != b.vocabulary.ids_fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
         raise InputError(
             "the models number or divide their tokens differently; where the tokens are the same, "
             "over_common_tokens([a, b]) of lmgauge.models.mixture.vocabulary_alignment makes the ids so"

@@ -19,6 +19,7 @@ from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, WholeRows, no_rows, whole_rows
 from lmgauge.evaluation.divergence.base_file import MOST_RULED_OUT, BaseFile, BaseHeader, BaseWriter
+from lmgauge.option_numbers import check_whole
 from lmgauge.scores import ScoreBatch
 from lmgauge.threads import map_in_order, thread_count
 
@@ -41,8 +42,7 @@ def kept_of(model: LanguageModel, settings: StoringSettings) -> Kept:
     if settings.exact is not None:
         return Kept(settings.exact, size, 0, 0)
     for name, value in (("top", settings.top), ("samples", settings.samples)):
-        if not 1 <= value <= 1 << 20:
-            raise UsageError(f"{name} of a stored base must be a whole number from 1 to {1 << 20:,}; got {value}")
+        check_whole(f"{name} of a stored base", value, 1, 1 << 20)
     return Kept("top", size, min(settings.top, size), settings.samples)
 
 
@@ -118,7 +118,7 @@ def check_candidate(header: BaseHeader, model: LanguageModel, name: str) -> None
             f"{name} cuts text by another tokenizer ({model.tokenizer.name!r}) than the stored base {base}: their "
             "tokens are not the same events; compare models of one tokenizer"
         )
-    if model.vocabulary.fingerprint != header.vocabulary_fingerprint:
+    if model.vocabulary.ids_fingerprint != header.vocabulary_fingerprint:
         sizes = f"{len(model.vocabulary):,} tokens, the base {header.vocabulary_size:,}"
         raise InputError(
             f"{name} has another vocabulary than the stored base {base} ({sizes}), or numbers it otherwise; name both "

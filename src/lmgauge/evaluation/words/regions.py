@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.words.units import Units
+from lmgauge.json_text import from_json
 from lmgauge.readable import visible
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
 
@@ -193,8 +193,8 @@ def _rows_of(content: bytes, name: str) -> Iterator[tuple[int, str, Mapping[str,
 
 def _object(line: str, where: str) -> Mapping[str, Any]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = from_json(line)
+    except ValueError as error:
         raise InputError(f"{where}: not JSON: {error}") from error
     if not isinstance(row, dict):
         raise InputError(f"{where}: a row is an object, such as {{'text_id': 1, 'region': 'verb', 'text': 'sat'}}")

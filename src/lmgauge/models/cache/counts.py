@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 from lmgauge.text.vocabulary import BOS
 
 MOST_ORDERS = 8
@@ -45,10 +46,9 @@ class CacheSettings:
     decay: float | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.order <= MOST_ORDERS:
-            raise UsageError(f"the order of a cache must be a whole number from 1 to {MOST_ORDERS}; got {self.order}")
-        if self.window is not None and self.window < 1:
-            raise UsageError(f"window must be a whole number, 1 or more; got {self.window}")
+        check_whole("the order of a cache", self.order, 1, MOST_ORDERS)
+        if self.window is not None:
+            check_whole("window", self.window, 1)
         if self.decay is not None and not 0 < self.decay < 1:
             raise UsageError(f"decay must be above 0 and below 1, such as 0.998; got {self.decay:g}")
         if self.window is not None and self.decay is not None:

@@ -18,6 +18,7 @@ from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
+from lmgauge.json_text import from_json
 from lmgauge.models.cache.counts import CacheCounts, CacheSettings
 from lmgauge.models.custom import score_segments
 from lmgauge.models.given import alone
@@ -122,8 +123,9 @@ class CacheModel(ScoresStrings):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the settings, the vocabulary and the tokenizer."""
-        parts = [CACHE_MODEL_TYPE, asdict(self.settings), self.vocabulary.fingerprint, self.tokenizer.fingerprint]
+        """SHA-256 over settings, vocabulary and tokenizer, and what reserved tokens mean if they are not refused."""
+        parts = [CACHE_MODEL_TYPE, asdict(self.settings), self.vocabulary.ids_fingerprint, self.tokenizer.fingerprint]
+        parts += [] if self.reserved == "refuse" else [self.reserved]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def with_reserved(self, reserved: ReservedPolicy) -> CacheModel:
@@ -224,7 +226,7 @@ class CacheModel(ScoresStrings):
             "context": str(self.context_policy),
             "vocabulary": "closed" if self.vocabulary.closed else "open",
             "vocabulary_size": len(self.vocabulary),
-            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "vocabulary_fingerprint": self.vocabulary.ids_fingerprint,
             "tokenizer": self.tokenizer.settings(),
         }
 
@@ -302,7 +304,7 @@ def load_cache(path: str | Path) -> CacheModel:
     config: Any = read_config(path)
     check_format(path, config, FORMAT_VERSION)
     try:
-        tokens = json.loads((path / _VOCABULARY).read_bytes())
+        tokens = from_json((path / _VOCABULARY).read_bytes())
         vocabulary = Vocabulary.from_tokens(tokens, closed=config["vocabulary"] == "closed")
         settings = CacheSettings(order=config["order"], window=config["window"], decay=config["decay"])
         tokenizer = load_tokenizer(config["tokenizer"], path)
@@ -314,5 +316,7 @@ def load_cache(path: str | Path) -> CacheModel:
         why = str(error) if isinstance(error, LmgaugeError) else repr(error)
         raise ModelFileError(f"{path}: does not describe a cache ({why}); the model is damaged") from error
     if not same:
-        raise ModelFileError(f"{path}: the fingerprint in config.json is not that of the cache; it was edited or damaged")
+        raise ModelFileError(
+            f"{path}: the fingerprint in config.json is not that of the cache; it was edited, damaged or made before 0.3.0"
+        )
     return model

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmgauge.errors import ModelFileError
+from lmgauge.files import local_path
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 
 _FIELD = re.compile("[^ \\t\\r\\v\\f\ufeff]+")  # a no-break space is a letter of a word, as in texts
@@ -57,7 +58,7 @@ def read_classes(path: str | Path) -> ClassDefinitions:
         ModelFileError: it cannot be read, is not UTF-8, has no class, or a line is not a class with one word.
     """
     try:
-        text = Path(path).read_bytes().decode()
+        text = local_path(path).read_bytes().decode()
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

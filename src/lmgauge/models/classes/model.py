@@ -48,6 +48,7 @@ from lmgauge.threads import map_in_order, thread_count
 
 FORMAT_VERSION = 1
 _CONFIG, _CLASSES, _NGRAM = "config.json", "classes.txt", "ngram"
+_PIECE = 256  # words; longer sentences are followed in pieces, side by side
 Floats = NDArray[np.float64]
 
 
@@ -169,20 +170,35 @@ class ClassModel(ScoresStrings):
         return rows_of_block(block, encoded, self.vocabulary, self._score_ids(encoded.ids))
 
     def _score_ids(self, ids: NDArray[np.uint32]) -> Floats:
-        """Return float64 [n], natural log-probabilities of all ids but `<s>`; longest sentences first, all at once."""
-        firsts = np.flatnonzero(ids == BOS)
-        lengths = np.diff(firsts, append=len(ids))
+        """Return float64 [n], natural log-probabilities of all ids but `<s>`; longest pieces first, all at once."""
+        begins, firsts = self._pieces(ids)
+        lengths = np.append(begins[1:], len(ids)) - firsts
         by_length = np.argsort(-lengths, kind="stable")
-        firsts, lengths = firsts[by_length], lengths[by_length]
+        begins, firsts, lengths = begins[by_length], firsts[by_length], lengths[by_length]
         logprob = np.zeros(len(ids))
-        paths = _Paths(self, len(firsts))
+        paths = _Paths(self, ids[firsts] == BOS)
         for t in range(1, int(lengths.max(initial=1))):
             active = int(np.count_nonzero(lengths > t))
             paths.leave(active)
+            places = firsts[:active] + t
+            scored = places >= begins[:active]
             with np.errstate(divide="ignore"):
-                logprob[firsts[:active] + t] = np.log(paths.step(ids[firsts[:active] + t]))
+                logprob[places[scored]] = np.log(paths.step(ids[places]))[scored]
         events: Floats = logprob[ids != BOS]
         return events
+
+    def _pieces(self, ids: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return where sentences and pieces of long ones begin, ascending, and the place behind which each is followed from.
+
+        A piece may begin behind n - 1 words of one parse each: nothing before them counts.
+        """
+        back, is_begin = self.ngram.order - 1, ids == BOS
+        up_to = np.append(0, np.cumsum(is_begin | (np.diff(self._offsets)[ids] != 1)))
+        cuts = np.arange(back, len(ids))
+        cuts = cuts[(up_to[cuts] == up_to[cuts - back]) & ~is_begin[back:]]
+        cuts = cuts[np.unique(cuts // _PIECE, return_index=True)[1]]
+        begins = np.sort(np.append(np.flatnonzero(is_begin), cuts))
+        return begins, np.where(is_begin[begins], begins, begins - back - 1)
 
     def parses_of(self, words: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.uint32], Floats]:
         """Return the parses of words, one after another: of which word [m], token uint32 [m], p(word | token) [m].
@@ -210,7 +226,7 @@ class ClassModel(ScoresStrings):
         """
         context = check_context(context_ids, len(self.vocabulary))
         begun = bool(len(context) and context[0] == BOS)
-        paths = _Paths(self, 1, bos=begun)
+        paths = _Paths(self, np.array([begun]))
         for word in context[int(begun) :]:
             paths.step(np.array([word], np.uint32))
         tokens = np.arange(len(self.ngram.vocabulary), dtype=np.uint32)
@@ -233,7 +249,7 @@ class ClassModel(ScoresStrings):
             "context": str(self.context_policy),
             "vocabulary": "closed" if self.vocabulary.closed else "open",
             "vocabulary_size": len(self.vocabulary),
-            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "vocabulary_fingerprint": self.vocabulary.ids_fingerprint,
             "tokenizer": self.tokenizer.settings(),
             "notes": self.notes,
         }
@@ -270,11 +286,11 @@ class _Paths:
         sentences: int64 [paths], rising.
     """
 
-    def __init__(self, model: ClassModel, sentences: int, *, bos: bool = True) -> None:
+    def __init__(self, model: ClassModel, begun: NDArray[np.bool_]) -> None:
         self._model = model
-        cells = model.ngram.reader.pack([model.ngram.begin(bos=bos)]).reshape(1, -1)
-        self.states = NgramStates(np.repeat(cells, sentences, axis=0), model.ngram.reader)
-        self.weights, self.sentences = np.ones(sentences), np.arange(sentences)
+        cells = np.stack([model.ngram.reader.pack([model.ngram.begin(bos=bos)]).reshape(-1) for bos in (False, True)])
+        self.states = NgramStates(cells[begun.astype(np.intp)], model.ngram.reader)
+        self.weights, self.sentences = np.ones(len(begun)), np.arange(len(begun))
 
     def leave(self, active: int) -> None:
         """Go on with the first sentences only."""

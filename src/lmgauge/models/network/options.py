@@ -25,6 +25,7 @@ from lmgauge.choices import (
 )
 from lmgauge.context_policy import ContextPolicy, ContextUnit
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 from lmgauge.protocols import PROTOCOLS, ScoringProtocol
 
 if TYPE_CHECKING:
@@ -151,8 +152,8 @@ class ScoringOptions:
         self._check_places()
 
     def _check_places(self) -> None:
-        if self.processes is not None and (not isinstance(self.processes, int) or self.processes < 1):
-            raise UsageError(f"processes must be a whole number, 1 or more; got {self.processes!r}")
+        if self.processes is not None:
+            check_whole("processes", self.processes, 1)
         if self.devices is None:
             return
         names = [] if isinstance(self.devices, str) else list(self.devices)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError, ModelFileError
+from lmgauge.files import local_path
 from lmgauge.models.ngram.arpa_sections import (
     ArpaReader,
     expect,
@@ -65,7 +66,7 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace", lo
         ...     read_arpa(f"{folder}/wb2.arpa").order
         2
     """
-    path = Path(path)
+    path = local_path(path)
     chosen = make_tokenizer(tokenizer)
     with opened(path) as file:
         reader = ArpaReader(file, path)

@@ -20,6 +20,7 @@ from lmgauge.choices import (
 )
 from lmgauge.errors import UsageError
 from lmgauge.models.ngram.hash_table import MAX_ORDER
+from lmgauge.option_numbers import check_whole
 from lmgauge.text.tokens import Tokenizer
 
 ADDITIVE = frozenset({"mle", "laplace", "lidstone"})
@@ -104,8 +105,8 @@ class NgramTrainingSettings(NgramSettings):
         self._check_discount()
         self._check_k()
         self._check_cutoffs()
-        if not isinstance(self.order, int) or not 1 <= self.order <= MAX_ORDER:
-            raise UsageError(f"order must be a whole number from 1 to {MAX_ORDER}; got order {self.order!r}")
+        check_whole("order", self.order, 1, MAX_ORDER)
+        check_whole("min-count", self.min_count, 1)
         if isinstance(self.words, str):
             raise UsageError("words must be a list of words; got one string")
         if self.words is not None and (self.min_count != 1 or self.vocab_size is not None):

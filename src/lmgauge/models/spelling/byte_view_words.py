@@ -21,6 +21,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,12 +162,14 @@ class WordBytes:
             for size in range(1, len(word) + 1):
                 first, last = self._known(word[:size], first, last)
                 low[place + size - 1], high[place + size - 1] = first, last
+                if first == last:  # nor does any begin with more: a long word is not read anew for each of its bytes
+                    low[place + size : place + len(word)] = high[place + size : place + len(word)] = first
+                    break
         spelled = segments_of(words)
         scored = self._letters_of(spelled)
         letters = np.delete(scored, np.cumsum(sizes + 1) - 1)
-        for size in range(1, int(sizes.max(initial=0))):  # not by cumsum, whose digits would depend on the words before
-            places = bounds[:-1][sizes > size] + size
-            letters[places] += letters[places - 1]
+        for begin, end in pairwise(bounds.tolist()):  # word by word, so that no digit depends on the words before
+            np.cumsum(letters[begin:end], out=letters[begin:end])
         return _Words(bounds, low, high, self._unseen(np.exp(letters), low, high))
 
     def _letters_of(self, words: Segments) -> Floats:
@@ -320,6 +323,8 @@ class _SeparatorBytes:
     def __init__(self, model: SeparatorModel) -> None:
         self._model = model
         self._contexts = lru_cache(maxsize=1 << 12)(self._compute)
+        self._next_character = lru_cache(maxsize=1 << 12)(model.next_character)
+        self._longest = max(map(len, model.known), default=0)
 
     def masses(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
         """Return how probable separators are that begin with no, one, ... characters of a text, and it alone at the end.
@@ -342,14 +347,13 @@ class _SeparatorBytes:
     def _at(self, place: int, context: int, text: str) -> Floats:
         model = self._model
         p = model.probabilities(context)
-        spelled = [float(p[-1])]
+        spelled, known = [float(p[-1])], [0.0] * (len(text) + 1)
         for i in range(len(text) + 1):
-            following = model.next_character(text[:i], place)
+            begun = text[:i] if i <= self._longest else text[i - 1] * (self._longest + 1)  # of more, the last one counts
+            following = self._next_character(begun, place)
             spelled.append(spelled[-1] * following[model.alphabet.index(text[i]) if i < len(text) else -1])
-        known = [
-            math.fsum(p[i] for i, one in enumerate(model.known) if one.startswith(text[:size]))
-            for size in range(len(text) + 1)
-        ]
+            if i <= self._longest:
+                known[i] = math.fsum(p[j] for j, one in enumerate(model.known) if one.startswith(text[:i]))
         exact = float(p[model.known.index(text)]) if text in model.known else spelled[-1]
         return np.array([*(one + other for one, other in zip(known, spelled[:-1], strict=True)), exact])
 
@@ -379,8 +383,8 @@ class _SeparatorBytes:
         rows, exact = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1]), np.zeros(len(which))
         for (byte, last, number), some in zip(keys.tolist(), rows, strict=True):
             a, b = self.masses(b"" if byte < 0 else bytes([byte]), None if last < 0 else texts[last], texts[number])
-            for i in range(len(texts[number])):
-                begun[firsts[some] + i] = log_of((1.0 - e[some]) * a[i + 1] + e[some] * b[i + 1])
+            chances = e[some, None]
+            begun[firsts[some, None] + np.arange(len(a) - 2)] = log_of((1.0 - chances) * a[1:-1] + chances * b[1:-1])
             exact[some] = np.where(is_end[some], b[-1], a[-1])
         return log_of(exact)
 

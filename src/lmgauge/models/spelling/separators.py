@@ -287,7 +287,7 @@ class SeparatorModel:
         Returns:
             float64 [alphabet + 1], by index into `alphabet`, and last of its end. No known separator can come of it.
         """
-        steps = np.array([self._step(prefix[-1:], following) for following in (*self.alphabet, "")])
+        steps = np.array([self._steps[prefix[-1:], following] for following in (*self.alphabet, "")])
         mass = math.exp(self._chain(prefix))
         for text in self.known:
             if text.startswith(prefix):
@@ -300,31 +300,32 @@ class SeparatorModel:
         probabilities: NDArray[np.float64] = steps / steps.sum()
         return probabilities
 
-    def _step(self, before: str, following: str) -> float:
-        """Return the probability of a character, or the end (""), after another, or the beginning ("")."""
-        total = self._totals.get(before, 0)
-        return (self.spelling.get((before, following), 0) + 1 / (len(self.alphabet) + 1)) / (total + 1)
-
     @cached_property
-    def _totals(self) -> Counter[str]:
+    def _steps(self) -> dict[tuple[str, str], float]:
+        """The probability of each character, or the end (""), after each, or the beginning ("")."""
         totals = Counter[str]()
         for (before, _), n in self.spelling.items():
             totals[before] += n
-        return totals
+        ends, unseen = (*self.alphabet, ""), 1 / (len(self.alphabet) + 1)
+        return {(a, b): (self.spelling.get((a, b), 0) + unseen) / (totals[a] + 1) for a in ends for b in ends}
+
+    @cached_property
+    def _log_steps(self) -> dict[tuple[str, str], float]:
+        return {pair: math.log(p) for pair, p in self._steps.items()}
 
     def _chain(self, text: str) -> float:
         """Return the log of the probability that a separator begins so."""
-        return math.fsum(math.log(self._step(text[:i][-1:], character)) for i, character in enumerate(text))
+        return math.fsum(map(self._log_steps.__getitem__, zip(["", *text], text, strict=False)))
 
     def _whole(self, text: str) -> float:
         """Return the log of the probability that a separator begins so and ends there."""
-        return self._chain(text) + math.log(self._step(text[-1:], ""))
+        return self._chain(text) + self._log_steps[text[-1:], ""]
 
     def _spelled(self, text: str, place: int) -> float:
         """Return the log-probability of a separator, character by character."""
         logprob = self._whole(text)
         if place == INNER and self.divided:
-            return logprob - math.log1p(-self._step("", "")) if text else -math.inf
+            return logprob - math.log1p(-self._steps["", ""]) if text else -math.inf
         return logprob
 
     def _base(self, place: int) -> NDArray[np.float64]:

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from lmgauge.errors import InputError, ModelFileError
 from lmgauge.files import locking, read_regular, regular, writing, writing_directory
+from lmgauge.json_text import from_json
 from lmgauge.models.protocol import digest_of
 from lmgauge.models.training.progress_file import PROGRESS_FILE
 from lmgauge.temporaries import temporary_beside
@@ -152,7 +153,7 @@ class CheckpointFolder:
             ModelFileError: it is damaged, or of another version.
         """
         try:
-            note = json.loads(read_regular(path / _NOTE))
+            note = from_json(read_regular(path / _NOTE))
             if note["format_version"] != _FORMAT_VERSION:
                 raise ModelFileError(f"{path}: was written by another version of lmgauge, which must finish it")
             if note[_CHECKSUM] != digest_of(note):

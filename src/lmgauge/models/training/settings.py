@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from lmgauge.choices import DEFAULT_SEED, RESERVED_POLICIES, VOCABULARY_KINDS, ReservedPolicy, VocabularyKind
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 
 if TYPE_CHECKING:
     import os
@@ -116,9 +117,9 @@ class NeuralTrainingSettings:
             if getattr(self, name) not in choices:
                 raise UsageError(f"{_option(name)} {getattr(self, name)!r}: choose {', '.join(choices)}")
         for name in _COUNTED:
-            self._check_whole(name, 1)
+            check_whole(_option(name), getattr(self, name), 1, _MOST)
         for name in _COUNTED_FROM_ZERO:
-            self._check_whole(name, 0)
+            check_whole(_option(name), getattr(self, name), 0, _MOST)
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise UsageError(f"{_option(name)} {getattr(self, name)!r}: give True or False")
@@ -128,11 +129,6 @@ class NeuralTrainingSettings:
                 raise UsageError(f"{_option(name)} {value!r}: give a finite number")
         self._check_ranges()
         self._check_architecture()
-
-    def _check_whole(self, name: str, least: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
-            raise UsageError(f"{_option(name)} {value!r}: give a whole number from {least} to {_MOST}")
 
     def _check_ranges(self) -> None:
         rules = {

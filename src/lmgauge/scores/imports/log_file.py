@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgauge.errors import InputError
+from lmgauge.json_text import from_json
 from lmgauge.scores.imports.log import shown
 
 HEAD_BYTES = 1 << 20
@@ -109,9 +109,9 @@ class LogFile:
         first, _, more = self.head.partition(b"\n")
         if more.strip() or len(self.head) == HEAD_BYTES:
             try:
-                if not isinstance(json.loads(first), list) or more.lstrip()[:1] in (b"[", b"{"):
+                if not isinstance(from_json(first), list) or more.lstrip()[:1] in (b"[", b"{"):
                     return None
-            except (ValueError, RecursionError):
+            except ValueError:
                 pass  # a value goes on over the end of the line
         size = self.path.stat().st_size
         if size > LARGEST_VALUE:
@@ -134,8 +134,8 @@ def parsed(text: str | bytes, where: str) -> Any:
         [1]
     """
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return from_json(text)
+    except ValueError as error:
         raise InputError(f"{where}: is not JSON: {error}") from error
 
 

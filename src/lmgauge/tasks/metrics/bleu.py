@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from lmgauge._kernels import _native
 from lmgauge.choices import BLEU_SMOOTHING_VALUES, REFERENCE_LENGTHS
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
@@ -275,8 +276,7 @@ class BLEU(CompiledMetric):
             MissingExtraError: the tokenizer needs a library that is not installed.
             InputError: the tokenizer's model is missing.
         """
-        if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= LARGEST_ORDER:
-            raise UsageError(f"order: {self.order!r} is not a longest n-gram; give 1 to {LARGEST_ORDER}")
+        check_whole("order", self.order, 1, LARGEST_ORDER)
         if self.smoothing not in BLEU_SMOOTHING_VALUES:
             raise UsageError(f"smoothing: {self.smoothing!r} is not known; give one of {', '.join(BLEU_SMOOTHING_VALUES)}")
         if self.smoothing_value is not None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import NO_MATCH, CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
@@ -175,8 +176,7 @@ class ChrF(CompiledMetric):
             UsageError: an order or beta is out of range, or there are no n-grams at all.
         """
         for name, order in (("character", self.char_order), ("word", self.word_order)):
-            if isinstance(order, bool) or not isinstance(order, int) or not 0 <= order <= LARGEST_ORDER:
-                raise UsageError(f"{name} order {order!r}: give a whole number from 0 to {LARGEST_ORDER}")
+            check_whole(f"{name} order", order, 0, LARGEST_ORDER)
         if not self.char_order + self.word_order:
             raise UsageError(
                 "character order and word order are both 0: there are no n-grams to compare; the usual is 6 and 0"

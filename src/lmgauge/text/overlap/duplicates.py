@@ -66,11 +66,13 @@ class WholeDuplicates:
         if not len(candidates):
             return
         hashes = hash_segments(text)[candidates]
-        firsts = np.searchsorted(self._hashes, hashes)
-        ends = np.searchsorted(self._hashes, hashes, side="right")
-        for i, first, end in zip(candidates.tolist(), firsts.tolist(), ends.tolist(), strict=True):
+        different = dict(zip(map(text.text, candidates.tolist()), hashes.tolist(), strict=True))
+        of_each = np.array(list(different.values()), np.uint64)
+        firsts = np.searchsorted(self._hashes, of_each)
+        ends = np.searchsorted(self._hashes, of_each, side="right")
+        for own, first, end in zip(different, firsts.tolist(), ends.tolist(), strict=True):
             for segment in self._segments[first:end][~self.matches[self._segments[first:end]]].tolist():
-                if self._test.compared(segment) == text.text(i):
+                if self._test.compared(segment) == own:
                     self.matches[segment] = True
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lmgauge.choices import OVERLAP_UNITS, OverlapUnit
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import check_whole
 
 DEFAULT_N = {"word": 13, "character": 25}
 """Shortest runs that count: 13 words are what Brown et al. (2020), appendix C, take; 25 characters are about as much text
@@ -42,12 +43,10 @@ class OverlapSettings:
     def __post_init__(self) -> None:
         if self.overlap_unit not in OVERLAP_UNITS:
             raise UsageError(f"overlap_unit must be one of {', '.join(OVERLAP_UNITS)}; got {self.overlap_unit!r}")
-        if not 1 <= self.shortest <= _MAX_N:
-            raise UsageError(f"n must be the length of n-grams, 1 to {_MAX_N:,}; got {self.n}")
+        check_whole("n", self.shortest, 1, _MAX_N)
         if not 0 <= self.near <= 1:
             raise UsageError(f"near must be a Jaccard index above 0 and at most 1, or 0 for none; got {self.near}")
-        if self.passages < 0:
-            raise UsageError(f"passages must be 0 or more; got {self.passages}")
+        check_whole("passages", self.passages, 0)
 
     @property
     def shortest(self) -> int:

@@ -72,8 +72,8 @@ class EncodedBlock:
         else:
             follows = (tokens > 0) & (self.ids[tokens - 1] != EOS)
             begins = starts + np.where(follows, self.span_ends[tokens - 1], 0)
-            while len(white := np.flatnonzero(is_white_space(self.text.data[begins]))):
-                begins[white] += 1
+            letters = np.flatnonzero(~is_white_space(self.text.data))
+            begins = letters[np.searchsorted(letters, begins)]
         return segments, begins - starts
 
 

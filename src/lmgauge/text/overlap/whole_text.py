@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -94,7 +95,7 @@ class WholeText:
         self.records = not self.terminators.all()
         self.bytes = int((self.ends - self.starts + self.terminators).sum())
         self.sha256 = corpus.report.sha256
-        self._firsts = np.array([original.first for _, original in originals])
+        self._firsts = [original.first for _, original in originals]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -109,8 +110,8 @@ class WholeText:
 
     def compared(self, segment: int) -> bytes:
         """Return a segment as it is compared."""
-        owner = int(np.searchsorted(self._firsts, segment, side="right")) - 1
-        return self._blocks[owner][1].text(segment - int(self._firsts[owner]))
+        owner = bisect_right(self._firsts, segment) - 1
+        return self._blocks[owner][1].text(segment - self._firsts[owner])
 
     def text(self, begin: int, end: int, limit: int = _EXCERPT) -> str:
         """Return bytes of the whole text as a string, cut after about `limit` bytes (an ellipsis says so)."""

@@ -23,7 +23,7 @@ from lmgauge.models.ngram.partitioned.limits import MemoryLimits, TrainingResour
         ({"memory": "2G", "output": "kn.arpa"}, "train into a folder, then `lmgauge convert` it"),
         ({"ray": "local", "output": "kn.binary"}, "train into a folder, then `lmgauge convert` it"),
         ({"resume": True}, "give --memory as in the run that was stopped"),
-        ({"workers": 0}, "workers must be 1 or more"),
+        ({"workers": 0}, "workers must be a whole number, 1 or more"),
         ({"ray": "local", "resume": True}, "resume: a cluster holds the parts in its memory"),
         ({"ray": "local", "temp": "."}, "temp: a cluster holds the parts in its memory"),
         ({"ray": " "}, "give the address of a cluster, or local"),

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.json_text import from_json
 from lmgauge.threads import OfProcess
 from lmgauge.version import __version__
 
@@ -225,8 +226,8 @@ class Endpoint:
         if status // 100 != 2:
             raise ServerError(f"{self.url}: HTTP {status}: {words or 'no reason given'}", status, words)
         try:
-            content = json.loads(reply)
-        except (ValueError, RecursionError) as error:
+            content = from_json(reply)
+        except ValueError as error:
             raise ServerError(f"{self.url}: does not answer with JSON; is /v1 missing? It says: {words}") from error
         if not isinstance(content, dict):
             raise ServerError(f"{self.url}: answers with JSON that is not an object; is this a completions server?")
@@ -236,8 +237,8 @@ class Endpoint:
         """Return what a reply says for people: the message of the usual error objects, else its beginning."""
         text = reply[: 1 << 16].decode("utf-8", "replace")
         try:
-            problem = json.loads(text)
-        except (ValueError, RecursionError):
+            problem = from_json(text)
+        except ValueError:
             problem = None
         while isinstance(problem, dict):
             problem = next((problem[name] for name in ("error", "message", "detail") if problem.get(name)), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import re
@@ -19,6 +18,7 @@ import torch
 from safetensors import safe_open
 
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.json_text import from_json
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.tokens import TokenMap, foreign_tokens, read_settings, trained_tokens
 from lmgauge.models.network.torch.allocator import settle_after_fork
@@ -318,7 +318,7 @@ def read_scoring(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        stored = json.loads(file.read_bytes())
+        stored = from_json(file.read_bytes())
         return ScoringOptions(**stored).stored()
     except (OSError, ValueError, TypeError) as error:
         raise ModelFileError(f"{file}: is damaged: {error}") from error

@@ -9,6 +9,7 @@ from pathlib import Path
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.errors import NotEnoughMemoryError, UsageError
 from lmgauge.memory import free_memory, parse_size, size_in_words
+from lmgauge.option_numbers import check_whole
 from lmgauge.threads import thread_count
 
 WORK_ENDING = ".parts"
@@ -77,8 +78,8 @@ class TrainingResources:
                 f"memory: {size_in_words(parse_size(self.memory))} are too few to train in; give {size_in_words(_LEAST)} or "
                 "more, such as 2G"
             )
-        if self.workers is not None and self.workers < 1:
-            raise UsageError(f"workers must be 1 or more; got {self.workers}")
+        if self.workers is not None:
+            check_whole("workers", self.workers, 1)
         if self.ray is not None and not self.ray.strip():
             raise UsageError("ray: give the address of a cluster, or local")
         if self.ray is not None and (self.resume or self.temp is not None):
