@@ -121,7 +121,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 def test_folders_made_on_the_way_go_when_the_work_fails(tmp_path: Path) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
     target = tmp_path / "new" / "er" / "o"
-    with pytest.raises(OutputError, match="the disk is full; nothing was left behind"):  # noqa: SIM117
+    with pytest.raises(OutputError, match="the disk is full; nothing of it was left behind"):  # noqa: SIM117
         with writing_directory(target, is_ours=anything):
             raise full
     assert names(tmp_path) == []

@@ -83,7 +83,7 @@ def _explained(path: Path | str, temporaries: list[Path]) -> Iterator[None]:
             raise
         cause = error.__cause__ if isinstance(error, OutputError) and isinstance(error.__cause__, OSError) else error
         if cause.errno == errno.ENOSPC:
-            text = f"{path}: the disk is full; nothing was left behind. Free some space or write elsewhere"
+            text = f"{path}: the disk is full; nothing of it was left behind. Free some space or write elsewhere"
         else:
             text = f"{path}: cannot be written: {cause.strerror or cause}"
         explained = OutputError(text)

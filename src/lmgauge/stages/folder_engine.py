@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lmgauge.files import OutputError
+from lmgauge.memory import size_in_words
 from lmgauge.stages.array_folder import ArrayFolder, DiskFullError
 from lmgauge.stages.countdown import Countdown
 from lmgauge.stages.process_crew import ProcessCrew
@@ -178,8 +179,8 @@ class FolderEngine:
             if not isinstance(error, DiskFullError):
                 raise
             folder = self._record.folder
-            there, free = self._arrays.total_size() / 1e9, shutil.disk_usage(folder).free / 1e9
+            there, free = map(size_in_words, (self._arrays.total_size(), shutil.disk_usage(folder).free))
             raise OutputError(
-                f"{folder}: the disk is full: {there:,.1f} GB of temporary files are there, {free:,.1f} GB are free; "
+                f"{folder}: the disk is full: {there} of temporary files are there, {free} are free; "
                 "free some space, then continue with --resume (resume=True)"
             ) from error

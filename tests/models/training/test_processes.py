@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from safetensors.torch import load_file
 
 from lmgauge import train_neural
 from lmgauge.errors import UsageError
+from lmgauge.models.training import processes
 from lmgauge.models.training.processes import Processes
 from lmgauge.text.documents import Corpus
 
@@ -30,15 +32,16 @@ OPTIONS = {
     "device": "cpu",
 }
 RUN = """
-import json, os, sys
+import datetime, json, os, socket, sys
 import torch
 from lmgauge.errors import InputError
-from lmgauge.models.training import tokenizers
+from lmgauge.models.training import processes, tokenizers
 from lmgauge.models.training.loop import Loop, TrainingFailedError
 from lmgauge import train_neural
 from lmgauge.text.documents import Corpus
 torch.set_num_threads(1)
-texts, options, output, port = json.loads(sys.argv[1])
+processes._MEETING = datetime.timedelta(seconds=60)
+texts, options, output = json.loads(sys.argv[1])
 
 def train(rank, context, stop, resume):
     def watch(event):
@@ -82,12 +85,18 @@ def diverge(rank):
 
 def together(work, *arguments):
     # Forked, so that torch is imported once.
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
     children = []
     for rank in range(2):
         os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
         child = os.fork()
         if not child:
-            work(rank, *arguments)
+            try:
+                work(rank, *arguments)
+            except processes.ConnectionLostError as error:
+                os._exit(error.exit_code)
             os._exit(0)
         children.append(child)
     return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
@@ -105,10 +114,7 @@ def test_two_processes_train_the_same_model(tmp_path: Path) -> None:
         corpus, valid = Corpus.from_strings(TEXTS), Corpus.from_strings(TEXTS[:5])
         output = tmp_path / f"one-{context}"
         train_neural("lstm", corpus, valid=valid, output=output, context=context, **OPTIONS)  # type: ignore[arg-type]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    argument = json.dumps([TEXTS, OPTIONS, str(tmp_path / "two"), port])
+    argument = json.dumps([TEXTS, OPTIONS, str(tmp_path / "two")])
     done = subprocess.run(
         [sys.executable, "-c", RUN, argument],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -119,7 +125,7 @@ def test_two_processes_train_the_same_model(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     stopped, resumed, sentences, subwords, diverged = json.loads(done.stdout)
-    assert stopped[0] == 9  # what the other does, left alone, is not the point
+    assert stopped == [9, 2]  # the other is told, in words
     assert resumed == sentences == subwords == diverged == [0, 0], done.stderr
     assert not list(tmp_path.glob("two-broken.training/step-*"))
     for context in ("stream", "sentence"):
@@ -162,6 +168,17 @@ def test_no_one_to_meet(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=r"2 processes of WORLD_SIZE cannot be connected: .*MASTER_ADDR"):
         Processes.from_environment().join(torch.device("cpu"))
+
+
+def test_the_others_are_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # nobody listens
+        variables = {"WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(nobody.getsockname()[1])}
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(processes, "_MEETING", timedelta(seconds=1))
+        with pytest.raises(UsageError, match="the 2 processes of WORLD_SIZE cannot be connected"):
+            Processes.from_environment().join(torch.device("cpu"))
 
 
 def test_one_process_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

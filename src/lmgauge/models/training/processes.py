@@ -9,18 +9,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.rendezvous import rendezvous
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError, LmgaugeError, UsageError
+from lmgauge.readable import visible
 
 _REMEDY = "start it with torchrun, or unset WORLD_SIZE"
 _DIGITS = 9
+_MEETING = timedelta(minutes=10)  # for all to start and to find each other: one of them may never come
 _PATIENCE = timedelta(hours=6)  # the first process may take long to learn subwords, and the others wait for it
+
+
+class ConnectionLostError(LmgaugeError):
+    """Raised when one of the processes that train a model together is gone."""
 
 
 class Processes:
@@ -68,7 +76,10 @@ class Processes:
         if self.world_size == 1 or _connected():
             return
         try:
-            distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_PATIENCE)
+            store, rank, size = next(rendezvous("env://", timeout=_MEETING))
+            store.set_timeout(_PATIENCE)
+            backend = "nccl" if device.type == "cuda" else "gloo"
+            distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
         except (ValueError, RuntimeError) as error:
             reason = str(error).partition("\n")[0]
             raise UsageError(
@@ -119,7 +130,7 @@ class Processes:
             values: of any shape, the same in all processes.
 
         Raises:
-            RuntimeError: the connection to another process is lost.
+            ConnectionLostError: another process is gone.
 
         Example:
             >>> Processes().sum(torch.tensor([1.0, 2.0])).tolist()
@@ -128,7 +139,8 @@ class Processes:
         if self.world_size == 1:
             return values.cpu()
         total = values.to(self._device(), copy=True)
-        distributed.all_reduce(total)
+        with _connection_explained():
+            distributed.all_reduce(total)
         return total.cpu()
 
     def of_first(self, values: Tensor) -> Tensor:
@@ -138,7 +150,7 @@ class Processes:
             values: of any shape, the same in all processes.
 
         Raises:
-            RuntimeError: the connection to another process is lost.
+            ConnectionLostError: another process is gone.
 
         Example:
             >>> Processes().of_first(torch.tensor([3.0])).tolist()
@@ -147,7 +159,8 @@ class Processes:
         if self.world_size == 1:
             return values.cpu()
         shared = values.to(self._device(), copy=True)
-        distributed.broadcast(shared, 0)
+        with _connection_explained():
+            distributed.broadcast(shared, 0)
         return shared.cpu()
 
     def bytes_of_first(self, content: bytes) -> bytes:
@@ -157,7 +170,7 @@ class Processes:
             content: bytes.
 
         Raises:
-            RuntimeError: the connection to another process is lost.
+            ConnectionLostError: another process is gone.
 
         Example:
             >>> Processes().bytes_of_first(b"abc")
@@ -178,13 +191,14 @@ class Processes:
             parameters: of the model, shapes alike in all processes.
 
         Raises:
-            RuntimeError: the connection to another process is lost.
+            ConnectionLostError: another process is gone.
         """
         if self.world_size == 1:
             return
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         flat = torch.cat([gradient.flatten() for gradient in gradients]).to(self._device())
-        distributed.all_reduce(flat)
+        with _connection_explained():
+            distributed.all_reduce(flat)
         for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(part.view_as(gradient))
 
@@ -195,7 +209,7 @@ class Processes:
             own: tensors by name.
 
         Raises:
-            RuntimeError: the connection to another process is lost.
+            ConnectionLostError: another process is gone.
 
         Example:
             >>> Processes().gather({"sums": torch.zeros(2)})  # there is no other process
@@ -205,15 +219,21 @@ class Processes:
         if self.world_size > 1:
             for name, tensor in own.items():
                 copies = [torch.empty_like(tensor, device=self._device()) for _ in range(self.world_size)]
-                distributed.all_gather(copies, tensor.to(self._device()).contiguous())
+                with _connection_explained():
+                    distributed.all_gather(copies, tensor.to(self._device()).contiguous())
                 for rank, values in others.items():
                     values[name] = copies[rank].cpu()
         return others
 
     def wait(self) -> None:
-        """Wait until all have come here."""
+        """Wait until all have come here.
+
+        Raises:
+            ConnectionLostError: another process is gone.
+        """
         if self.world_size > 1:
-            distributed.barrier()
+            with _connection_explained():
+                distributed.barrier()
 
     @staticmethod
     def _device() -> torch.device:
@@ -221,6 +241,23 @@ class Processes:
         if distributed.get_backend() == "nccl":
             return torch.device("cuda", torch.cuda.current_device())
         return torch.device("cpu")
+
+
+@contextmanager
+def _connection_explained() -> Iterator[None]:
+    """Say in words that another process is gone, or was waited for too long.
+
+    Raises:
+        ConnectionLostError: it is.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        reason = visible(str(error).partition("\n")[0])
+        raise ConnectionLostError(
+            f"another process that trains this model is gone, or does not answer ({reason:.200}); look there "
+            "for the reason, and start all of them with --resume"
+        ) from error
 
 
 def _connected() -> bool:

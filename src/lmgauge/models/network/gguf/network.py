@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import ModelFileError, UsageError, needing
-from lmgauge.memory import free_memory
+from lmgauge.memory import free_memory, size_in_words
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -312,7 +312,7 @@ class GgufNetwork:
         room = max(length, min(max(2 * self.room, _FIRST_CONTEXT), self.positions))
         needed, free = self._bytes_a_token() * room, free_memory()
         if free is not None and needed > free:  # asked for more, the system ends the program without a word
-            raise self._no_memory(room, f"it takes {needed / 1e9:,.1f} GB and {free / 1e9:,.1f} GB are free")
+            raise self._no_memory(room, f"it takes {size_in_words(needed)} and {size_in_words(free)} are free")
         parameters = self._api.llama_context_default_params()
         parameters.n_ctx = room
         parameters.n_batch = parameters.n_ubatch = self.at_a_time
