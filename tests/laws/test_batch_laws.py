@@ -16,7 +16,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lmgauge.evaluation.comparison.compare import compare
-from lmgauge.evaluation.comparison.judge import ComparisonSettings
 from lmgauge.evaluation.diagnosis.diagnose import DiagnosisSettings, diagnose
 from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.passages import PassageSettings, choose_passages
@@ -34,7 +33,6 @@ POLICIES = (
     "sentence,511/512,first=unscored,end=none,protocol=gptq",
 )
 DIAGNOSIS = DiagnosisSettings(only=("slices", "tokens", "segments", "unseen"), examples=3, threads=1)
-COMPARISON = ComparisonSettings(resamples=100, threads=1, examples=3)
 
 
 @st.composite
@@ -88,7 +86,7 @@ def figures(folder: Path, tables: list[Rows], policy: str, corpus: Corpus, batch
     runs = [opened(folder / f"{i}.parquet", rows, policy) for i, rows in enumerate(tables)]
     with patch.object(files, "PARQUET_ROWS", batch):
         evaluation = evaluate_scores(runs[0].batches(), origin=runs[0].origin, corpus=corpus)
-        compared = compare(runs, COMPARISON, corpus=corpus)
+        compared = compare(runs, examples=3, corpus=corpus)
         diagnosis = diagnose(runs[0], DIAGNOSIS, corpus=corpus)
         cuts = EventCuts(corpus)
         passages = choose_passages(runs[:1], corpus, PassageSettings(segments=2), cuts=cuts, averages=[1.0])

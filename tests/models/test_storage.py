@@ -193,7 +193,7 @@ GARBAGE = [None, -1, 0, 1, 3, 2**70, 1e308, float("nan"), float("inf"), True, ""
 KEYS = [
     "model_type", "format_version", "order", "full_context", "unseen", "checksums", "fingerprint", "kind",
     "interpolate", "cutoffs", "context", "reserved", "min_count", "discounts", "training", "notes", "vocabulary",
-    "vocabulary_size", "vocabulary_fingerprint", "types", "tokenizer",
+    "vocabulary_size", "vocabulary_fingerprint", "words_fingerprint", "types", "tokenizer",
 ]  # fmt: skip
 
 

@@ -75,6 +75,7 @@ class Origin:
             fingerprints={
                 "model": model.fingerprint,
                 "vocabulary": model.vocabulary.fingerprint,
+                "vocabulary_in_order": model.vocabulary.ids_fingerprint,
                 "tokenizer": model.tokenizer.fingerprint,
                 "tokenizer_name": model.tokenizer.name,
                 "label": f"{model.label}@{model.fingerprint[:6]}",

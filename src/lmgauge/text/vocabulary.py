@@ -157,7 +157,17 @@ class Vocabulary:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the tokens in order, and over whether the vocabulary is closed."""
+        """SHA-256 over the set of tokens, whatever their ids, and over whether the vocabulary is closed."""
+        whole = self.bytes.tobytes()
+        tokens = sorted(whole[start:end] for start, end in pairwise(self.offsets.tolist()))
+        digest = hashlib.sha256(b"closed set" if self.closed else b"open set")
+        digest.update(np.array([len(token) for token in tokens], "<i8").data)
+        digest.update(b"".join(tokens))
+        return digest.hexdigest()
+
+    @cached_property
+    def ids_fingerprint(self) -> str:
+        """SHA-256 over the tokens in order, and over whether the vocabulary is closed: for whatever stores ids."""
         digest = hashlib.sha256(b"closed" if self.closed else b"open")
         digest.update(np.ascontiguousarray(self.offsets, "<i8").data)
         digest.update(self.bytes[: self.offsets[-1]].data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -330,3 +330,26 @@ def test_what_is_not_known_does_not_hide_what_differs(shop: Workshop) -> None:
     assert text.agrees is False
     (text, *_) = agreements(runs[:2], facts[:1])
     assert text.agrees is None
+
+
+def before(run: Run) -> Run:
+    """The run as versions before 0.3.0 wrote it: its only digest of the vocabulary is that of the words in order."""
+    prints = dict(run.origin.fingerprints)
+    prints["vocabulary"] = prints.pop("vocabulary_in_order")
+    return replace(run, origin=replace(run.origin, fingerprints=prints))
+
+
+def test_vocabularies_of_runs_that_name_them_in_two_ways(shop: Workshop) -> None:
+    """The same words in the same order agree; in another order, only what an old run states is not known."""
+    one, same, turned = shop.run(PLAIN), shop.run(PLAIN, "laplace"), shop.run(PLAIN, train=TRAIN[::-1])
+    other = shop.run(PLAIN, train=[*TRAIN, "more words"])
+    cases: list[tuple[Run, Run, bool | None]] = [
+        (one, same, True), (one, turned, True), (one, other, False), (before(one), before(same), True),
+        (before(one), before(other), False), (before(one), same, True), (same, before(one), True),
+        (before(one), turned, None), (before(one), other, None),
+    ]  # fmt: skip
+    for first, second, agrees in cases:
+        (fact,) = gather_facts([first, second])
+        (found,) = (one for one in agreements([first, second], [fact]) if one.what == "vocabulary")
+        assert found.agrees is agrees
+        assert verdicts(first, second, fact)[0][0].comparable == (agrees is True)

@@ -133,7 +133,7 @@ def _seal_ngram(folder: Path, config: dict[str, Any]) -> None:
         settings = NgramSettings(**ngram._fields(NgramSettings, storage.replace(stored, config=config)))
         model = ngram.NgramModel(stored.tables, stored.vocabulary, load_tokenizer(config["tokenizer"], folder), settings)
         config["fingerprint"] = model.fingerprint
-        config["vocabulary_size"], config["vocabulary_fingerprint"] = len(model.vocabulary), model.vocabulary.fingerprint
+        config["vocabulary_size"], config["vocabulary_fingerprint"] = len(model.vocabulary), model.vocabulary.ids_fingerprint
         if all(bad is None for _, bad in checks):
             config["types"] = model.types
 
@@ -161,7 +161,7 @@ def _seal_mixture(folder: Path, config: dict[str, Any]) -> None:
 
 def _seal_spelling(folder: Path, config: dict[str, Any]) -> None:
     inner = open_unspelled(folder.parent)
-    config["tokenizer"], config["vocabulary_fingerprint"] = inner.tokenizer.fingerprint, inner.vocabulary.fingerprint
+    config["tokenizer"], config["vocabulary_fingerprint"] = inner.tokenizer.fingerprint, inner.vocabulary.ids_fingerprint
     if config["characters"] is not None:
         characters = ngram.load_ngram_model(folder / "characters")
         config["characters"] = characters.fingerprint

@@ -104,7 +104,7 @@ def test_one_group_starts_no_process() -> None:
     workers = pool()
     assert [tag for tag, _ in score_in_order(FakeEngine(), workers, [("a", [job(1)])], threads=2)] == ["a"]
     assert list(score_in_order(FakeEngine(), workers, [], threads=2)) == []
-    assert workers._workers == []
+    assert workers._workers.value == []
 
 
 def test_no_more_groups_are_read_than_processes_need() -> None:
@@ -130,7 +130,7 @@ def test_the_first_error_of_the_text_is_raised_and_no_process_stays() -> None:
     with pytest.raises(ModelFileError, match=r"gives NaN in segment 4$"):
         list(scored)
     assert all(gone(int(pid)) for pid in set(pids) - {os.getpid()})
-    assert workers._workers == []
+    assert workers._workers.value == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different on Windows")
@@ -147,7 +147,7 @@ def test_what_is_not_wanted_any_more_is_not_waited_for() -> None:
     workers, own = pool(), os.getpid()
     scored = score_in_order(FakeEngine(), workers, [(0, [job(1)]), *((n, [job(SLOW, targets=[own])]) for n in (1, 2, 3))], 2)
     next(scored)
-    (process,) = workers._workers[0]._processes
+    (process,) = workers._workers.value[0]._processes
     began = time.perf_counter()
     scored.close()  # type: ignore[attr-defined]
     assert gone(int(process.pid or 0))
@@ -199,7 +199,7 @@ def test_a_script_needs_no_guard_and_leaves_no_process(how: str, tmp_path: Path)
         "workers = pool(3)\n"
         "quick, slow = ([(n, [job(id, targets=[1])]) for n in range(9)] for id in (1, SLOW))\n"
         "list(score_in_order(FakeEngine(), workers, quick, 3))\n"
-        "print(*(one._processes[0].pid for one in workers._workers), flush=True)\n"
+        "print(*(one._processes[0].pid for one in workers._workers.value), flush=True)\n"
         "list(score_in_order(FakeEngine(), workers, slow, 3))\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
@@ -243,7 +243,7 @@ def test_digits_are_those_of_one_process(
     assert lmgauge.evaluate(shared, texts, threads=3, output=tmp_path / "shared") == expected
     rows = [lmgauge.read_run(tmp_path / name).per_token()["logprob"] for name in ("one", "shared")]
     assert np.array_equal(*rows)
-    assert len(shared.workers._workers) == 2
+    assert len(shared.workers._workers.value) == 2
     sizes = []
     for taken in (0, expected.events):  # a run that was killed goes on: nothing is computed or written twice
         journal = shared.keep_journal(tmp_path / "kept.scores")

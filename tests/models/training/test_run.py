@@ -16,8 +16,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lmgauge import train_neural
 from lmgauge.api.evaluate import evaluate
+from lmgauge.choices import RESERVED_POLICIES
 from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.torch import precision
+from lmgauge.models.network.torch.model import load_neural
 from lmgauge.models.protocol import digest_of
 from lmgauge.models.registry import load_model
 from lmgauge.models.training import run
@@ -399,3 +401,10 @@ def test_tensorboard_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtraError, match="tensorboard"):
         train(tmp_path, tensorboard=tmp_path / "board")
+
+
+def test_what_reserved_tokens_mean_is_in_the_fingerprint(tmp_path: Path) -> None:
+    train(tmp_path)
+    model = load_neural(tmp_path / "model")
+    prints = [model.with_reserved(reserved).fingerprint for reserved in RESERVED_POLICIES]
+    assert (prints[0], len(set(prints))) == (model.fingerprint, 3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lmgauge.choices import COMPARED_METRICS
@@ -16,6 +16,7 @@ from lmgauge.scores import EOS_KIND, OOV
 
 METRICS = COMPARED_METRICS
 AS_TEXT = "as text"
+_IN_ORDER = "vocabulary_in_order"
 EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not
 _PLURAL = ("events", "unseen words")
 WHOLE, EXACT_PART, SHARED_EVENTS, NOTHING = "whole", "exact part", "shared events", "nothing"
@@ -56,17 +57,31 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
     """
     totals = [facts[0].totals[0], *(fact.totals[1] for fact in facts)]
     apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
-    stated = [_stated(run, tally, n) for run, tally, n in zip(runs, totals, apart, strict=True)]
+    vocabularies = _vocabularies([run.origin.fingerprints for run in runs])
+    stated = [_stated(*of_run) for of_run in zip(runs, totals, apart, vocabularies, strict=True)]
     agree = {what: _same([values[what][1] for values in stated]) for what in stated[0]}
     agree["events"] = all(fact.same_events if fact.spans else fact.same_counts for fact in facts)
     agree[EXACT] = all(values[EXACT][0] == "yes" for values in stated)
     return tuple(Agreement(what, tuple(values[what][0] for values in stated), same) for what, same in agree.items())
 
 
-def _stated(run: Run, tally: Tally, apart: int) -> dict[str, tuple[str, str]]:
+def _vocabularies(fingerprints: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return what tells the vocabulary of each run; empty where it is not known, or not in a form to be compared.
+
+    Before 0.3.0 runs stated a digest of the words in their order; since then they state that of the set as well.
+    """
+    own = [prints.get("vocabulary", "") for prints in fingerprints]
+    states_both = [_IN_ORDER in prints for prints in fingerprints]
+    if all(states_both) or not any(states_both):
+        return own
+    in_order = [prints.get(_IN_ORDER, prints.get("vocabulary", "")) for prints in fingerprints]
+    return in_order if len(set(in_order)) == 1 else [one if both else "" for one, both in zip(own, states_both, strict=True)]
+
+
+def _stated(run: Run, tally: Tally, apart: int, vocabulary: str) -> dict[str, tuple[str, str]]:
     """Return what a run states of each thing that has to agree: in words, and to be compared (empty if not known)."""
     origin, text = run.origin, run.text_sha256[:6]
-    vocabulary = origin.fingerprints.get("vocabulary", "")[:6]
+    vocabulary = vocabulary[:6]
     size = "" if origin.vocabulary_size is None else f" ({origin.vocabulary_size:,})"
     ends = _line_ends(origin.policy, tally)
     oov = {"closed": "impossible", "unk": "<unk>", "spelled": "spelled"}.get(origin.oov_policy, origin.oov_policy)

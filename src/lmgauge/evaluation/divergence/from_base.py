@@ -84,7 +84,7 @@ def save_base(
             model=name or base.label,
             model_fingerprint=base.fingerprint,
             tokenizer_fingerprint=base.tokenizer.fingerprint,
-            vocabulary_fingerprint=base.vocabulary.fingerprint,
+            vocabulary_fingerprint=base.vocabulary.ids_fingerprint,
             vocabulary_size=len(base.vocabulary),
             context=str(policy_of(base)),
             text_sha256=corpus.report.sha256,

@@ -118,7 +118,7 @@ def check_candidate(header: BaseHeader, model: LanguageModel, name: str) -> None
             f"{name} cuts text by another tokenizer ({model.tokenizer.name!r}) than the stored base {base}: their "
             "tokens are not the same events; compare models of one tokenizer"
         )
-    if model.vocabulary.fingerprint != header.vocabulary_fingerprint:
+    if model.vocabulary.ids_fingerprint != header.vocabulary_fingerprint:
         sizes = f"{len(model.vocabulary):,} tokens, the base {header.vocabulary_size:,}"
         raise InputError(
             f"{name} has another vocabulary than the stored base {base} ({sizes}), or numbers it otherwise; name both "

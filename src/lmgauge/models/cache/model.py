@@ -123,8 +123,9 @@ class CacheModel(ScoresStrings):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the settings, the vocabulary and the tokenizer."""
-        parts = [CACHE_MODEL_TYPE, asdict(self.settings), self.vocabulary.fingerprint, self.tokenizer.fingerprint]
+        """SHA-256 over settings, vocabulary and tokenizer, and what reserved tokens mean if they are not refused."""
+        parts = [CACHE_MODEL_TYPE, asdict(self.settings), self.vocabulary.ids_fingerprint, self.tokenizer.fingerprint]
+        parts += [] if self.reserved == "refuse" else [self.reserved]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def with_reserved(self, reserved: ReservedPolicy) -> CacheModel:
@@ -225,7 +226,7 @@ class CacheModel(ScoresStrings):
             "context": str(self.context_policy),
             "vocabulary": "closed" if self.vocabulary.closed else "open",
             "vocabulary_size": len(self.vocabulary),
-            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "vocabulary_fingerprint": self.vocabulary.ids_fingerprint,
             "tokenizer": self.tokenizer.settings(),
         }
 
@@ -315,5 +316,7 @@ def load_cache(path: str | Path) -> CacheModel:
         why = str(error) if isinstance(error, LmgaugeError) else repr(error)
         raise ModelFileError(f"{path}: does not describe a cache ({why}); the model is damaged") from error
     if not same:
-        raise ModelFileError(f"{path}: the fingerprint in config.json is not that of the cache; it was edited or damaged")
+        raise ModelFileError(
+            f"{path}: the fingerprint in config.json is not that of the cache; it was edited, damaged or made before 0.3.0"
+        )
     return model

@@ -249,7 +249,7 @@ class ClassModel(ScoresStrings):
             "context": str(self.context_policy),
             "vocabulary": "closed" if self.vocabulary.closed else "open",
             "vocabulary_size": len(self.vocabulary),
-            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "vocabulary_fingerprint": self.vocabulary.ids_fingerprint,
             "tokenizer": self.tokenizer.settings(),
             "notes": self.notes,
         }

@@ -282,7 +282,7 @@ class MixtureModel(Shown, ScoresStrings):
             "context": str(self.context_policy),
             "vocabulary": "closed" if self.vocabulary.closed else "open",
             "vocabulary_size": len(self.vocabulary),
-            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "vocabulary_fingerprint": self.vocabulary.ids_fingerprint,
             "tokenizer": self.tokenizer.settings(),
         }
 

@@ -46,11 +46,7 @@ def needs_union(models: Sequence[LanguageModel]) -> bool:
         return False
     if any(model.tokenizer.fingerprint != first.tokenizer.fingerprint for model in models):
         return False
-    others = [model.vocabulary for model in models if model.vocabulary.fingerprint != first.vocabulary.fingerprint]
-    return any(
-        other.closed != first.vocabulary.closed or set(strings_of(other)) != set(strings_of(first.vocabulary))
-        for other in others
-    )
+    return any(model.vocabulary.fingerprint != first.vocabulary.fingerprint for model in models)
 
 
 def over_union(models: Sequence[LanguageModel]) -> tuple[LanguageModel, ...]:

@@ -66,7 +66,7 @@ def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] |
             f"unseen words are impossible for {closed} (closed vocabulary) and one event <unk> for {opened} (open); "
             "train both with the same --vocabulary"
         )
-    if model.vocabulary.fingerprint == to.vocabulary.fingerprint:
+    if model.vocabulary.ids_fingerprint == to.vocabulary.ids_fingerprint:
         return model
     return Reordered(model, to.vocabulary, _own_ids(model.vocabulary, to.vocabulary, name, other))
 

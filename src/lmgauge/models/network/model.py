@@ -249,7 +249,7 @@ class NetworkModel(ScoresStrings):
         return {
             "context": str(self.context_policy),
             "vocabulary_size": len(self.vocabulary),
-            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "vocabulary_fingerprint": self.vocabulary.ids_fingerprint,
             "tokenizer": self.tokenizer.settings(),
             "fingerprint": self.fingerprint,
         }

@@ -198,7 +198,7 @@ def trained_tokens(path: Path, settings: Mapping[str, Any]) -> TokenMap:
         raise ModelFileError(
             f"{path}: {TOKENIZER_FILE} does not begin with {', '.join(SPECIAL_TOKENS)}; it is another model's"
         )
-    if settings.get("vocabulary_fingerprint", vocabulary.fingerprint) != vocabulary.fingerprint:
+    if settings.get("vocabulary_fingerprint", vocabulary.ids_fingerprint) != vocabulary.ids_fingerprint:
         raise ModelFileError(
             f"{path}: {TOKENIZER_FILE} is not the one this model was trained with; copy the whole folder again"
         )

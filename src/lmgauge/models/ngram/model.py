@@ -116,7 +116,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
         if not self.settings.eos:
             settings["eos"] = False
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-        digest.update(self.vocabulary.fingerprint.encode())
+        digest.update(self.vocabulary.ids_fingerprint.encode())
         digest.update(self._digested_tables())
         return digest.hexdigest()
 
@@ -338,7 +338,8 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
             **asdict(self.record),
             "vocabulary": "closed" if self.vocabulary.closed else "open",
             "vocabulary_size": len(self.vocabulary),
-            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "vocabulary_fingerprint": self.vocabulary.ids_fingerprint,
+            "words_fingerprint": self.vocabulary.fingerprint,
             "types": self.types,
             "tokenizer": self.tokenizer.settings(),
         }
@@ -417,14 +418,17 @@ def load_ngram_model(path: str | Path, *, just_written: bool = False) -> NgramMo
     config = stored.config
     if stored.trusted and _plain(tokenizer.settings()) == config["tokenizer"]:
         model.__dict__ |= {name: config[name] for name in ("fingerprint", "types")}
-        model.vocabulary.__dict__["fingerprint"] = config["vocabulary_fingerprint"]
+        model.vocabulary.__dict__["ids_fingerprint"] = config["vocabulary_fingerprint"]
+        if "words_fingerprint" in config:  # since 0.3.0
+            model.vocabulary.__dict__["fingerprint"] = config["words_fingerprint"]
         return model
     if model.fingerprint != config.get("fingerprint"):
         raise ModelFileError(
             f"{path}: the fingerprint in config.json does not belong to the model; a file was exchanged or damaged"
         )
-    for name in ("types", "vocabulary_size", "vocabulary_fingerprint"):
-        if config.get(name) != model.to_dict()[name]:
+    own = model.to_dict()
+    for name in ("types", "vocabulary_size", "vocabulary_fingerprint", *{"words_fingerprint"} & config.keys()):
+        if config.get(name) != own[name]:
             raise ModelFileError(
                 f"{path}: {name!r} in config.json is not that of the model; a file was exchanged or damaged"
             )

@@ -47,7 +47,7 @@ def load_spelling(path: Path, inner: LanguageModel) -> SpelledModel:
     check_format(folder, config, FORMAT_VERSION, _AGAIN)
     if config.get("sha256") != digest_of(config):
         raise ModelFileError(f"{folder}: config.json was edited or damaged, its sha256 does not fit; {_AGAIN}")
-    if config.get("vocabulary_fingerprint") != inner.vocabulary.fingerprint:
+    if config.get("vocabulary_fingerprint") != inner.vocabulary.ids_fingerprint:
         raise ModelFileError(f"{folder}: was made for another model, one with another vocabulary; {_AGAIN}")
     if config.get("tokenizer") != inner.tokenizer.fingerprint:
         raise ModelFileError(

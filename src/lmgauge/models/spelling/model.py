@@ -366,8 +366,8 @@ class SpelledModel(Shown, ScoresStrings):
         Raises:
             UsageError: it has others.
         """
-        mine = (self.tokenizer.fingerprint, self.vocabulary.fingerprint)
-        if (inner.tokenizer.fingerprint, inner.vocabulary.fingerprint) != mine:
+        mine = (self.tokenizer.fingerprint, self.vocabulary.ids_fingerprint)
+        if (inner.tokenizer.fingerprint, inner.vocabulary.ids_fingerprint) != mine:
             raise UsageError(f"{inner.label}: its words are not those that {self.label} knows; learn its spelling anew")
         return SpelledModel(inner, self.speller, self.separators, known_mass=self._known_mass)
 

@@ -146,7 +146,7 @@ def write_spelling(
         "model_type": KIND,
         "format_version": FORMAT_VERSION,
         "tokenizer": tokenizer.fingerprint,
-        "vocabulary_fingerprint": vocabulary.fingerprint,
+        "vocabulary_fingerprint": vocabulary.ids_fingerprint,
         "separators": None if separators is None else separators.to_dict(),
         "known_mass": None if spelling is None else spelling.known_mass.hex(),
         "characters": None if spelling is None else spelling.speller.fingerprint,

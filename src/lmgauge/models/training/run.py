@@ -158,7 +158,7 @@ def run_training(
             context, reserved = settings.context, run.reserved
             held_out, _ = read_text(valid, tokenizer, vocabulary, context=context, reserved=reserved, name="validation")
         loop = _begin(settings, text, held_out, len(vocabulary), folder, place, processes)
-        loop.note |= {"tokenizer": tokenizer.fingerprint, "vocabulary": vocabulary.fingerprint}
+        loop.note |= {"tokenizer": tokenizer.fingerprint, "vocabulary": vocabulary.ids_fingerprint}
         loop.checkpoint_every = run.checkpoint_every
         processes.check_same(loop.note | {"settings": settings.to_dict(), "checkpoint_every": run.checkpoint_every})
         newest = folder.newest() if run.resume else None
@@ -377,7 +377,7 @@ def _describe(
         "preset": settings.preset,
         "tokenizer": tokenizer.settings(),
         "vocabulary": "closed" if vocabulary.closed else "open",
-        "vocabulary_fingerprint": vocabulary.fingerprint,
+        "vocabulary_fingerprint": vocabulary.ids_fingerprint,
         "reserved": reserved,
         "context": settings.context,
         "training": {

@@ -70,11 +70,11 @@ def test_connections_are_kept() -> None:
         endpoint = Endpoint(toy.url)
         for _ in range(3):
             assert endpoint.get("/models")["object"] == "list"
-        assert len(endpoint._idle) == 1
+        assert len(endpoint._idle.value) == 1
         toy.failures = ["reset"]
         assert endpoint.get("/models")["object"] == "list"  # a kept connection that is gone is no failure
         endpoint.close()
-        assert endpoint._idle == []
+        assert endpoint._idle.value == []
         assert endpoint.get("/models")["object"] == "list"
         endpoint.close()
 

@@ -60,6 +60,11 @@ class UnknownVocabulary(Vocabulary):
         """SHA-256 of what tells it from others: the model's name, and where it cuts a text."""
         return hashlib.sha256(b"vocabulary of a server" + self._identity.encode()).hexdigest()
 
+    @property
+    def ids_fingerprint(self) -> str:
+        """The same: no id is known."""
+        return self.fingerprint
+
     def token(self, token_id: int) -> str:
         """Refuse.
 

@@ -135,11 +135,12 @@ class NeuralModel(NetworkModel):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over weights as loaded, network, tokens and policy."""
+        """SHA-256 over weights as loaded, network, tokens, policy, and what reserved tokens mean if they are not refused."""
         config = {name: value for name, value in self.network.config.to_dict().items() if name not in _NO_NUMBERS}
         digest = hashlib.sha256(json.dumps([config, str(self.context_policy)], sort_keys=True, default=str).encode())
-        digest.update(self.vocabulary.fingerprint.encode() + self.tokenizer.fingerprint.encode())
+        digest.update(self.vocabulary.ids_fingerprint.encode() + self.tokenizer.fingerprint.encode())
         digest.update(np.ascontiguousarray(self.tokens.network_ids, "<i8").data)
+        digest.update((self.reserved or "").removeprefix("refuse").encode())
         for name, weight in sorted(self.network.state_dict().items()):
             for part in _bytes_of(name, weight):
                 digest.update(part)
