@@ -64,7 +64,8 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InputError(f"{shown_name(path)!r}: {reason_of(error)}") from error
+        name = shown_name(path)
+        raise InputError(f"{name if len(name) < 300 else f'{name[:100]}...'!r}: {reason_of(error)}") from error
     return Path(path)
 
 

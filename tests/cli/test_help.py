@@ -51,12 +51,29 @@ def test_a_kind_that_is_misspelled_is_answered_by_those_like_it(capsys: pytest.C
     assert "; did you mean kneser-ney" in words
 
 
+@pytest.mark.parametrize(("word", "kinds"), [("kn", "modified-kneser-ney or kneser-ney?"), ("WB", "witten-bell?")])
+def test_a_kind_is_found_by_its_short_name(word: str, kinds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", word, "text.txt", "-o", "model"])
+    assert f"did you mean {kinds}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"), [(["help"], "lmgauge [OPTIONS] COMMAND"), (["help", "eval"], "lmgauge eval [OPTIONS]")]
+)
+def test_help_is_a_word_as_well(words: list[str], usage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith(f"Usage: {usage}")
+
+
 def test_a_path_that_is_too_long_is_named_and_nothing_is_said_of_writing(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["info", "x" * 5000])
     assert end.value.code == 2
     words = capsys.readouterr().err
-    assert words.startswith("lmgauge: error: " + "x" * 100 + ": ")
+    assert words.startswith("lmgauge: error: '" + "x" * 100 + "...': ")
     assert "write" not in words
 
 

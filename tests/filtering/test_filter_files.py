@@ -294,6 +294,9 @@ def test_a_run_that_was_ended_from_outside_goes_on(tmp_path: Path, sent: signal.
             assert output.readline() == b"block\n"
         program.send_signal(sent)
         assert program.wait(20) != 0
+        if sent == signal.SIGINT:
+            assert program.stderr is not None
+            assert b" of 6 files are complete; the same command goes on with the others" in program.stderr.read()
     done = [name for name in names(tmp_path) if not name.startswith(".")]
     assert 2 <= len(done) < 6
     result = lmgauge.filter_documents({"m": tmp_path / "model"}, f"{tmp_path}/in/*.jsonl", f"{tmp_path}/out/")

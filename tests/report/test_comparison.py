@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.report.conftest import HOSTILE, LONG
 
-from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING
+from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, Agreement
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons
 from lmgauge.report import comparison as report
-from lmgauge.report.blocks import Document, Heading, Table, Verdict
+from lmgauge.report.blocks import Document, Heading, Mark, Table, Verdict
 from lmgauge.report.recipes import blocks as recipe_blocks
 from lmgauge.report.terminal import as_text
 
@@ -82,6 +82,13 @@ def test_verdicts_then_agreements_then_details(comparisons: Comparisons) -> None
     titled = [i for i, block in enumerate(document) if isinstance(block, Table) and block.title]
     assert kinds[:2] == ["Heading", "Verdict"]
     assert [last_verdict < agreements[0], agreements[0] < min(titled)] == [True, True]
+
+
+@pytest.mark.parametrize(("second", "said"), [("no: unseen words", "bound"), ("yes", "no")])
+def test_two_bounds_of_one_kind_are_called_bounds(second: str, said: str, comparisons: Comparisons) -> None:
+    exact = Agreement("bits exact", ("no: unseen words", second), False)
+    table = report.agreements_of(replace(comparisons, runs=("A", "B"), agreements=(exact,)))
+    assert list(table.columns[-1].cells) == [Mark(said, "unknown")]
 
 
 def test_recipes_begin_with_their_verdict(results: dict[str, Any]) -> None:

@@ -16,6 +16,9 @@ from lmgauge.report.formats import FORMS, in_words, number, p_value
     [
         (Number(1234.5678, 2), "1,234.57"),
         (Number(1e8, 2), "1e+08"),
+        (Range(8_693_839.02, 1.4e7, 2), "8.7e+06 – 1.4e+07"),
+        (Range(-2e7, 5.0, 2, "signed"), "-2e+07 .. +5"),
+        (Range(1.0, math.inf, 2), "1.00 – ∞"),
         (Number(0.00001, 4), "1e-05"),
         (Number(None, 2, "percent"), "–"),
         (Number(math.inf, 2, "percent"), "∞"),

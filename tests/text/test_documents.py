@@ -14,7 +14,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -707,3 +707,21 @@ def test_a_field_that_is_missing_is_told_its_option(tmp_path: Path, ending: str)
     for option, chosen in options.items():
         with pytest.raises(InputError, match=rf"'a', 'b': name one of them \(--{option}\)"):
             list(Corpus.from_files(path, **chosen))
+
+
+@pytest.mark.parametrize("unit", ["line", "document"])
+def test_line_ends_of_old_macs_are_said(unit: Literal["line", "document"], tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    for raw, lone, crlf in (
+        (b"a\rb\rc", 2, 0),
+        (b"a\rb\r", 2, 0),
+        (b"a\nb\r", 1, 0),
+        (b"a\r\nb\r\n", 0, 2),
+        (b"a\r\r\nb\n", 0, 1),
+    ):
+        path.write_bytes(raw)
+        corpus = Corpus.from_files([path], unit=unit)
+        for _ in corpus:
+            pass
+        assert (corpus.report.lone_returns, corpus.report.crlf_lines) == (lone, crlf), raw
+        assert any("on old Macs, convert the file" in note for note in corpus.report.notes()) == bool(lone)

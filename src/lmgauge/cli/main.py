@@ -189,6 +189,11 @@ class LazyGroup(click.Group):
         Raises:
             click.UsageError: there is none of that name; it says which may be meant.
         """
+        if args[0] == "help":
+            if not args[1:]:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [args[1], "--help"]
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             meant = " or ".join(f"`lmgauge {name}`" for name in _commands_like(args[0].lower()))
             raise click.UsageError(f"no command {args[0]!r}" + (f"; did you mean {meant}?" if meant else ""), ctx)

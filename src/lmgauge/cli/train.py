@@ -56,7 +56,9 @@ class _Kind(click.Choice[str]):
         """Return what is wrong with `value`, and which kind may be meant."""
         from difflib import get_close_matches
 
-        meant = " or ".join(get_close_matches(str(value).lower(), self.choices, 2))
+        word = str(value).lower()
+        short = [kind for kind, (name, _) in SMOOTHINGS.items() if len(word) > 1 and name.endswith(word)]
+        meant = " or ".join(short or get_close_matches(word, self.choices, 2))
         hint = f"; did you mean {meant}?" if meant else ""
         return super().get_invalid_choice_message(value, ctx).rstrip(".") + hint
 

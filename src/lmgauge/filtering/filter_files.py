@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ from lmgauge.readable import first_few
 from lmgauge.remote.addresses import is_remote
 from lmgauge.stages.countdown import rounded_time
 from lmgauge.stages.stage import Array, Engine, Read, Stage
+
+_LOG = logging.getLogger(__name__)
 
 
 def filter_files(
@@ -52,7 +55,13 @@ def filter_files(
         tasks = [jobs[number] for number in rest]
         settings = _Settings(plan, tasks, threads, _sizes(tasks), time.monotonic())
         stage = Stage("filter", len(tasks), _work, settings, _needs, _makes, title="filtering files")
-        engine.run(stage)
+        try:
+            engine.run(stage)
+        except (KeyboardInterrupt, SystemExit):
+            if jobs[0].record is not None:
+                complete = sum(finished(job) is not None for job in jobs)
+                _LOG.warning("%s of %s files are complete; the same command goes on with the others", complete, len(jobs))
+            raise
         problems = {}
         for place, number in enumerate(rest):
             (name,) = _makes(place)

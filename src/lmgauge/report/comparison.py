@@ -123,7 +123,8 @@ def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Ta
     verdicts = [_AGREES[agreement.agrees] for agreement in agreements]
     for i, agreement in enumerate(agreements):
         if agreement.what == EXACT and not agreement.agrees:
-            verdicts[i] = doc.Mark("no", "unknown")  # stands in the way of some figures only
+            alike = len(set(agreement.values)) == 1  # both are bounds, and for the same reason
+            verdicts[i] = doc.Mark("bound" if alike else "no", "unknown")  # stands in the way of some figures only
     values = zip(*(agreement.values for agreement in agreements), strict=True)
     runs = [doc.labels(name, mine, wraps=True) for name, mine in zip(names, values, strict=True)]
     what = doc.labels("what has to agree", [agreement.what for agreement in agreements])

@@ -9,6 +9,7 @@ from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import Form, Number, Range
 
 _SIGNED_FORMS = ("signed", "fixed", "change")
+_LARGE = 10**7
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -23,7 +24,7 @@ def number(value: float | None, digits: int = 4) -> str:
         return f"≥ {number(float(value), digits)}"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if value and (abs(value) >= 10**7 or abs(value) < 10**-digits):
+    if value and (abs(value) >= _LARGE or abs(value) < 10**-digits):
         return f"{value:.{digits}g}"
     return f"{value:,.{digits}f}"
 
@@ -130,14 +131,19 @@ def in_words(cell: Number | Range) -> str:
 
     >>> in_words(Number(LowerBound(1.5), 1)), in_words(Range(0.1, 0.2, 1))
     ('≥ 1.5', '0.1 – 0.2')
+    >>> in_words(Range(8_693_839.02, 14e6, 2))
+    '8.7e+06 – 1.4e+07'
     """
 
     def form(value: float, digits: int) -> str:
         return FORMS[cell.form if math.isfinite(value) or cell.form == "signed" else "number"](value, digits)
 
     if isinstance(cell, Range):
-        between = " .. " if cell.form in _SIGNED_FORMS else " – "
-        return form(cell.low, cell.digits) + between + form(cell.high, cell.digits)
+        between, ends = " .. " if cell.form in _SIGNED_FORMS else " – ", (cell.low, cell.high)
+        if cell.form in ("number", "signed") and any(_LARGE <= abs(end) < math.inf for end in ends):  # both in one form
+            sign = "+" if cell.form == "signed" else ""
+            return between.join(f"{end:{sign}.{cell.digits}g}" if math.isfinite(end) else number(end) for end in ends)
+        return between.join(form(end, cell.digits) for end in ends)
     if cell.value is None:
         return number(None)
     bound = isinstance(cell.value, LowerBound)

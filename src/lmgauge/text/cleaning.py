@@ -94,7 +94,7 @@ def clean_lines(block: bytes, place: Place, errors: str, report: TextReport) -> 
         block: raw bytes; the last one is a newline.
         place: where the block begins.
         errors: "fail", "replace" or "skip" what is not valid text.
-        report: `crlf_lines`, `replaced` and `skipped` are counted here.
+        report: `crlf_lines`, `lone_returns`, `replaced` and `skipped` are counted here.
 
     Returns:
         The block; with "skip" it may have fewer lines, or none.
@@ -210,7 +210,24 @@ def _line_ends_as_lf(block: bytes, report: TextReport) -> bytes:
     Several carriage returns before a newline are one line end; otherwise a text that lmgauge wrote would read back
     differently.
     """
-    if b"\r" not in block or not (crlf := block.count(b"\r\n")):
+    if b"\r" not in block:
         return block
-    report.crlf_lines += crlf
-    return _MANY_CR.sub(b"\n", block) if b"\r\r\n" in block else block.replace(b"\r\n", b"\n")
+    report.crlf_lines += block.count(b"\r\n")
+    cleaned = _MANY_CR.sub(b"\n", block) if b"\r\r\n" in block else block.replace(b"\r\n", b"\n")
+    report.lone_returns += cleaned.count(b"\r")
+    return cleaned
+
+
+def supplied_newline(text: bytes, report: TextReport) -> bytes:
+    """Return text behind which a newline was put: a carriage return before it is an old Mac's line end, and no CRLF.
+
+    Args:
+        text: the end of a file; its last byte is that newline.
+        report: `missing_final_newline` and `lone_returns` are counted here.
+    """
+    report.missing_final_newline += 1
+    if not text.endswith(b"\r\n"):
+        return text
+    bare = text[:-1].rstrip(b"\r")
+    report.lone_returns += len(text) - 1 - len(bare)
+    return bare + b"\n"

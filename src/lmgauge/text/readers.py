@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.json_text import from_json
-from lmgauge.text.cleaning import Place, clean_lines, clean_record, find_problem, strip_file_start
+from lmgauge.text.cleaning import Place, clean_lines, clean_record, find_problem, strip_file_start, supplied_newline
 from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, Names
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import KEEP, Segments, TextReport
@@ -93,7 +93,7 @@ def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segment
         if newline_supplied:
             if block == b"\n":  # the file was a byte order mark alone: an empty text
                 return
-            reading.report.missing_final_newline += 1
+            block = supplied_newline(block, reading.report)
         clean = clean_lines(block, place, reading.options.errors, reading.report)
         data = np.frombuffer(clean.data, dtype=np.uint8)
         ends = np.flatnonzero(data == ord("\n")).astype(np.int64, copy=False)
@@ -168,7 +168,8 @@ def read_document(source: Source, reading: ReadingPass) -> Iterator[Segments]:
     text = strip_file_start(whole, place, reading.report, reading.options.keep_bom)
     if text in (b"", b"\n") and not (complete and text):
         return
-    reading.report.missing_final_newline += not complete
+    if not complete:
+        text = supplied_newline(text, reading.report)
     clean = clean_record(text, place, reading.options.errors, reading.report)
     if clean is not None:
         yield pack_records([clean.data], [1], {}, source.name, reading, clean.characters)

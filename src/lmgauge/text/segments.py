@@ -281,6 +281,7 @@ class TextReport:
         characters: Unicode code points of it, terminators included.
         files: files (or streams) read.
         crlf_lines: line ends CRLF read as LF.
+        lone_returns: carriage returns without a newline behind them.
         bom: files whose UTF-8 byte order mark was dropped.
         bom_kept: files whose UTF-8 byte order mark is part of the text.
         replaced: bytes replaced by U+FFFD (`errors="replace"`).
@@ -303,6 +304,7 @@ class TextReport:
     characters: int = 0
     files: int = 0
     crlf_lines: int = 0
+    lone_returns: int = 0
     bom: int = 0
     bom_kept: int = 0
     replaced: int = 0
@@ -335,6 +337,11 @@ class TextReport:
         lines = []
         if self.crlf_lines:
             lines.append(f"{self.crlf_lines:,} CRLF line ends read as LF")
+        if self.lone_returns:
+            lines.append(
+                f"{_counted(self.lone_returns, 'carriage return')} alone: white space, no line end; if they end lines, as "
+                r"on old Macs, convert the file, e.g. tr '\r' '\n'"
+            )
         if self.bom:
             lines.append(f"byte order mark dropped from {self.bom:,} file{'s' if self.bom > 1 else ''}")
         if self.bom_kept:
