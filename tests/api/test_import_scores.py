@@ -56,7 +56,7 @@ def test_kenlm_beside_our_own_scores(tmp_path: Path, text: Path) -> None:
     lmgauge.import_scores(tmp_path / "query.txt", tmp_path / "theirs", text=text)
     [comparison] = lmgauge.compare([tmp_path / "ours", tmp_path / "theirs"])
     assert comparison.part == "exact part", "all but the unseen words"
-    assert comparison.p_value == pytest.approx(1, abs=0.9)
+    assert comparison.p_value is None  # of fewer than six segments
     ours, imported = (lmgauge.read_run(tmp_path / name).to_arrow("token").to_pydict() for name in ("ours", "theirs"))
     assert imported["logprob"] == pytest.approx(ours["logprob"], abs=3e-7)
     for column in ("segment", "start", "end", "kind", "context"):

@@ -84,3 +84,15 @@ def test_a_normalizer_goes_with_files_and_stays_in_folders(folder: Path, tmp_pat
     assert "does not take it" in refused(
         "train", "lstm", folder / "train.txt", "--normalizer", "ccnet", "-o", tmp_path / "x"
     )
+
+
+def test_a_binary_of_an_arpa_file_has_the_bits_of_build_binary(folder: Path, data: Path, tmp_path: Path) -> None:
+    """KenLM scores from the ARPA file as from its own binary: each logarithm is that of the text, in single precision."""
+    kenlm = pytest.importorskip("kenlm")
+    ok("convert", folder / "kn3", tmp_path / "kn3.arpa")
+    lines = (data / "classic-books.test.txt").read_text(encoding="utf-8").splitlines()
+    theirs = kenlm.Model(str(tmp_path / "kn3.arpa"))
+    for name, options in {"probing.binary": (), "trie.binary": ("--trie",)}.items():
+        ok("convert", tmp_path / "kn3.arpa", tmp_path / name, *options)
+        model = kenlm.Model(str(tmp_path / name))
+        assert all(list(model.full_scores(line)) == list(theirs.full_scores(line)) for line in lines)

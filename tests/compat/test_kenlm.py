@@ -97,7 +97,8 @@ def test_what_surrounds_a_model(model: ours.Model, arpa: Path, tmp_path: Path) -
     config.arpa_complain = ours.ARPALoadComplain.NONE
     again = ours.Model(str(arpa).encode(), config)
     assert (again.order, again.path, repr(again)) == (3, str(arpa).encode(), "<Model from kn3.arpa>")
-    assert ("the" in model, b"the" in model, "zzzz" in model) == (True, True, False)
+    assert ("the" in model, b"the" in model, "</s>" in model, "zzzz" in model) == (True, True, True, False)
+    assert ("<unk>" in model, b"<unk>" in model) == (False, False)
     assert model.perplexity("the cat") == pytest.approx(10 ** (-model.score("the cat") / 3))
     kind, arguments = model.__reduce__()
     assert kind(*arguments).score("the cat") == model.score("the cat") == model.score(b"the  cat\n")
@@ -123,6 +124,8 @@ def test_the_package_gives_the_same(model: ours.Model, arpa: Path, lines: list[s
     kenlm = pytest.importorskip("kenlm")
     theirs = kenlm.Model(str(arpa))
     assert theirs.order == model.order
+    for word in ("the", "zzzz", "<unk>", b"<unk>", "<s>", "</s>", ""):
+        assert (word in model) == (word in theirs)
     for line in (*lines, "the\u00a0man said", "the\u2003man\x1csaid\x85", "the\x0bman\x0csaid\rso"):
         assert model.perplexity(line) == pytest.approx(theirs.perplexity(line), rel=1e-5)
         assert model.score(line) == pytest.approx(theirs.score(line), rel=2e-6, abs=1e-5)

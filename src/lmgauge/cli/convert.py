@@ -79,7 +79,8 @@ def convert(
         path, loaded = Path(source), None
         if path.is_file():
             cut = make_tokenizer(tokenizer, normalizer)
-            model = (read_kenlm if is_kenlm(path) else read_arpa)(path, tokenizer=cut)
+            exact = target.endswith(KENLM_ENDINGS)
+            model = read_kenlm(path, tokenizer=cut) if is_kenlm(path) else read_arpa(path, tokenizer=cut, logs=exact)
         else:
             loaded = load_model(path)
             model = _ngrams_of(loaded, source)

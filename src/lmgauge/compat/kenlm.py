@@ -15,7 +15,8 @@
 Logarithms have base ten and single precision here, as KenLM's. A model is an ARPA file, a binary file of KenLM, or a folder
 of lmgauge. The scores of a binary file are KenLM's, to the last bit. Other models hold probabilities and not their
 logarithms: a word's score agrees to 1e-6. What else differs: a state of another model is refused, not read as one of this;
-n-grams that a model holds only because longer ones need them do not count in `ngram_length`.
+n-grams that a model holds only because longer ones need them do not count in `ngram_length`; a NUL is a character of a word,
+which it ends for KenLM; what is not text is refused by a ValueError, there a TypeError; `<s>` in a sentence is impossible.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ class FullScoreReturn:
 class Model(_native.KenlmCalls):
     """An n-gram model behind KenLM's calls.
 
-    `score`, `BaseScore`, `BeginSentenceWrite`, `NullContextWrite`, `order` and `in` are compiled: a call of Python more
-    would cost as much again.
+    `score`, `BaseScore`, `BeginSentenceWrite`, `NullContextWrite` and `order` are compiled: a call of Python more would
+    cost as much again.
 
     Args:
         path: of an ARPA file, a KenLM binary or a folder of lmgauge.
@@ -109,6 +110,10 @@ class Model(_native.KenlmCalls):
             raise OSError(f"Cannot read model {name!r} (not an n-gram model: its states are not those of KenLM)")
         super().__init__(model.reader)
         self.path = os.path.abspath(os.fsencode(name))
+
+    def __contains__(self, word: str | bytes) -> bool:
+        """Return True if the model knows a word; `<unk>` is not one."""
+        return bool(super().__contains__(word)) and word not in ("<unk>", b"<unk>")
 
     def perplexity(self, sentence: str | bytes) -> float:
         """Return the perplexity of a sentence, `</s>` counted; words end at the white space of ASCII, as for `score`."""

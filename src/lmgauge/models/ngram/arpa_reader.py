@@ -43,7 +43,7 @@ def is_arpa(path: Path) -> bool:
         return False
 
 
-def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") -> NgramModel:
+def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace", logs: bool = False) -> NgramModel:
     """Read an ARPA file, plain or gzipped.
 
     N-grams that a longer one needs as its beginning or end and that the file leaves out (SRILM does) are added as blanks,
@@ -52,6 +52,7 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
     Args:
         path: the file; its log10 probabilities become float32 [n].
         tokenizer: how text was cut into the words of the file.
+        logs: keep the logarithms as well, for a binary file of KenLM with the bits of its build_binary.
 
     Raises:
         ModelFileError: sections or counts do not fit, a number is NaN, positive or unreadable, a word is unknown or
@@ -71,9 +72,10 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
         reader = ArpaReader(file, path)
         counts = read_header(reader)
         spellings = {escape: c for c, escape in ESCAPED.items()} if chosen.unit == "character" else {}
-        vocabulary, unigrams = _read_unigrams(reader, counts[0], spellings)
+        vocabulary, unigrams, unigram_logs = _read_unigrams(reader, counts[0], spellings)
         total = float(np.sum(unigrams[:, 0], dtype=np.float64))
         builder = _Sections(reader, vocabulary, unigrams, spellings)
+        builder.logs = [unigram_logs] if logs else []
         if _CAPITAL_UNK in spellings:
             builder.notes.append(f"the file calls the unknown word {_CAPITAL_UNK}; here it is <unk>")
         for order, count in enumerate(counts[1:], 2):
@@ -89,8 +91,13 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
     return NgramModel(tables, vocabulary, chosen, settings, TrainingRecord(notes=tuple(builder.notes)))
 
 
-def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) -> tuple[Vocabulary, NDArray[np.float32]]:
-    """Read the first section; `spellings` (what a word of the file is called here) learns a `<UNK>` that means `<unk>`."""
+def _read_unigrams(
+    reader: ArpaReader, count: int, spellings: dict[str, str]
+) -> tuple[Vocabulary, NDArray[np.float32], NDArray[np.float32]]:
+    """Read the first section, its values linear and as they stand.
+
+    `spellings` (what a word of the file is called here) learns a `<UNK>` that means `<unk>`.
+    """
     tokens: list[str] = []
     values: list[NDArray[np.float32]] = []
     for p, b, data, starts, ends in read_pieces(reader, 1, count):
@@ -100,7 +107,7 @@ def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) ->
         except UnicodeDecodeError as error:
             raise reader.fail(f"a word is not valid UTF-8 ({error.reason})") from error
         tokens += words
-        values.append(np.stack((linear(p, reader), linear(b, reader)), axis=1))
+        values.append(np.stack((linear(p, reader), linear(b, reader), p, b), axis=1, dtype=np.float32, casting="same_kind"))
     if not values:
         raise reader.fail("there are no unigrams")
     table = np.concatenate(values)
@@ -118,14 +125,13 @@ def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) ->
         vocabulary = Vocabulary.from_tokens((tokens[i] for i in ordinary), closed="<unk>" not in special)
     except InputError as error:
         raise reader.fail(str(error)) from error
-    unigrams = np.zeros((len(vocabulary), 2), np.float32)
-    unigrams[:, 1] = 1
+    unigrams = np.tile(np.array([0, 1, np.nan, np.nan], np.float32), (len(vocabulary), 1))
     for i, token in enumerate(SPECIAL_TOKENS):
         if token in special:
             unigrams[i] = table[special[token]]
     unigrams[3:] = table[ordinary]
     unigrams[BOS, 0] = 0  # never predicted, whatever the file says (KenLM writes 1, SRILM -99)
-    return vocabulary, unigrams
+    return vocabulary, np.ascontiguousarray(unigrams[:, :2]), unigrams[:, 2:]
 
 
 @dataclass(frozen=True)
@@ -201,6 +207,7 @@ class _Ngrams:
         self.words: list[NDArray[np.uint32]] = []
         self.values: list[NDArray[np.float32]] = []
         self.notes: list[str] = []
+        self.logs: list[NDArray[np.float32]] = []
 
     def finish(self) -> NgramTables:
         """Return the tables: first add what the longest orders need, downwards; then fill them, upwards."""
@@ -221,7 +228,7 @@ class _Ngrams:
         builder = TableBuilder(len(self.unigrams), order)
         for k in range(2, order + 1):
             self._add(k, builder)
-        return NgramTables(self.unigrams, builder.tables, source=str(self.source.path))
+        return NgramTables(self.unigrams, builder.tables, source=str(self.source.path), logs=self.logs)
 
     def _add(self, k: int, builder: TableBuilder) -> None:
         words, values = self.words[k - 2], self.values[k - 2]
@@ -241,6 +248,10 @@ class _Ngrams:
             builder.add(parents, words[:, -1], first, second)
         except RepeatedNgramsError as error:
             raise self.source.fail(f"{error.count:,} {k}-grams are listed twice") from error
+        if self.logs:
+            listed, table = self.logs[k - 1], builder.tables[-1]
+            self.logs[k - 1] = np.full((table.slots, 2), np.nan, np.float32)
+            self.logs[k - 1][table.find(parents[: len(listed)], words[: len(listed), -1])] = listed
 
     def _find(self, words: NDArray[np.uint32], builder: TableBuilder) -> NDArray[np.uint32]:
         slots = np.ascontiguousarray(words[:, 0])
@@ -271,12 +282,16 @@ class _Sections(_Ngrams):
         """
         words = [np.zeros((0, order), np.uint32)]
         values = [np.zeros((0, 2), np.float32)]
+        logs = [np.zeros((0, 2), np.float32)]
         for p, b, data, starts, ends in read_pieces(self.reader, order, count):
             words.append(self._ids(data, starts, ends, order).reshape(-1, order))
             weights = np.ones(len(p), np.float32) if last else linear(b, self.reader)
             values.append(np.stack((linear(p, self.reader), weights), axis=1))
+            logs.append(np.stack((p, p if last else b), axis=1, dtype=np.float32, casting="same_kind"))
         self.words.append(np.concatenate(words))
         self.values.append(np.concatenate(values))
+        if self.logs:
+            self.logs.append(np.concatenate(logs))
 
     def _ids(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], order: int

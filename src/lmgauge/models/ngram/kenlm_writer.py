@@ -90,7 +90,7 @@ class _Words:
 
     def unigrams(self, tables: NgramTables) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return log10 of probabilities and of back-off weights, float32 [words]."""
-        probability, backoff = _log10(tables.unigrams[:, 0]), _log10(tables.unigrams[:, 1])
+        probability, backoff = (_log10(tables, 1, slice(None), tables.unigrams[:, i], i) for i in (0, 1))
         if self.closed:
             probability[UNK], backoff[UNK] = _NO_UNK, 0
         return probability, backoff
@@ -134,8 +134,9 @@ def _orders(tables: NgramTables) -> Iterator[_Order]:
         parents, last = entries.parents, entries.words
         suffixes = last if k == 2 else _find(tables.tables[k - 3], suffix_by_slot, parents, last)
         first = first_by_slot[parents]
-        backoff = np.zeros(0, np.float32) if k == tables.order else _log10(entries.weights)
-        order = _Order(entries.slots, parents, suffixes, first, _log10(entries.probabilities), backoff, table.slots)
+        probability = _log10(tables, k, entries.slots, entries.probabilities, 0)
+        backoff = np.zeros(0, np.float32) if k == tables.order else _log10(tables, k, entries.slots, entries.weights, 1)
+        order = _Order(entries.slots, parents, suffixes, first, probability, backoff, table.slots)
         yield order
         if k < tables.order:
             first_by_slot, suffix_by_slot = order.by_slot(first), order.by_slot(suffixes)
@@ -149,10 +150,16 @@ def _find(
     return np.concatenate(shares)
 
 
-def _log10(linear: NDArray[np.float32]) -> NDArray[np.float32]:
+def _log10(
+    tables: NgramTables, k: int, slots: NDArray[np.uint32] | slice, linear: NDArray[np.float32], column: int
+) -> NDArray[np.float32]:
+    """Return log10 of values of order k, float32 [n], as an ARPA file said them or else as they are here."""
     linear, log10 = np.ascontiguousarray(linear), np.empty(len(linear), np.float32)
     run_ranges(lambda a, b: _native.log10_of(linear[a:b], log10[a:b]), len(linear), thread_count())
-    return log10
+    if not tables.logs:
+        return log10
+    said = tables.logs[k - 1][slots, column]
+    return np.where(np.isnan(said), log10, said)
 
 
 def _flags(size: int, slots: NDArray[np.uint32]) -> NDArray[np.bool_]:
@@ -256,7 +263,7 @@ def _write_trie(tables: NgramTables, words: _Words, form: KenlmForm, file: IO[by
     file.write(bytes(8))
     quantizers: list[_Quantizer | None] = [None] * len(tables.tables)
     if form.quantize is not None:
-        quantizers = [_Quantizer.of(table, form.quantize) for table in tables.tables]
+        quantizers = [_Quantizer.of(tables, k, form.quantize) for k in range(2, tables.order + 1)]
         file.write(bytes([2, probability_bits, backoff_bits, 0, 0, 0, 0, 0]))
         for quantizer in quantizers:
             assert quantizer is not None
@@ -274,14 +281,14 @@ class _Quantizer:
     backoffs: NDArray[np.float32]
 
     @classmethod
-    def of(cls, table: PackedTable, bits: tuple[int, int]) -> _Quantizer:
+    def of(cls, tables: NgramTables, k: int, bits: tuple[int, int]) -> _Quantizer:
         """Return bins of equally many values; the first two of back-off weights are for those that are zero."""
-        entries = table.entries()
+        entries = tables.tables[k - 2].entries()
         probabilities = np.empty(1 << bits[0], np.float32)
-        _native.center_bins(np.sort(_log10(entries.probabilities)), probabilities)
-        if table.last:
+        _native.center_bins(np.sort(_log10(tables, k, entries.slots, entries.probabilities, 0)), probabilities)
+        if k == tables.order:
             return cls(probabilities, np.zeros(0, np.float32))
-        weights = _log10(entries.weights)
+        weights = _log10(tables, k, entries.slots, entries.weights, 1)
         backoffs = np.empty(1 << bits[1], np.float32)
         backoffs[:2] = -0.0, 0.0
         _native.center_bins(np.sort(weights[weights != 0]), backoffs[2:])

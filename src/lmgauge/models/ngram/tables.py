@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NoReturn
@@ -136,6 +136,9 @@ class NgramTables(LoadedTables):
         unseen: with `full_context`, the probability of any word after an unseen context.
         source: the file or folder they were read from, for messages; empty if none.
         mapped: the file behind the arrays, where they are mapped into memory.
+        logs: for each order log10 of probabilities and back-off weights as an ARPA file says them, float32 [slots, 2], NaN
+            where it does not; empty where they were not asked for. Single precision keeps more of a logarithm near 0 than
+            of what it is the logarithm of.
     """
 
     unigrams: NDArray[np.float32]
@@ -144,6 +147,7 @@ class NgramTables(LoadedTables):
     unseen: float = 0.0
     source: str = ""
     mapped: mmap.mmap | None = None
+    logs: Sequence[NDArray[np.float32]] = ()
 
     @property
     def order(self) -> int:
