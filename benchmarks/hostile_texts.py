@@ -135,7 +135,9 @@ def _network() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         options = {"tokenizer": "bpe:500", "reserved": "escape", "valid": TEXTS_FOLDER / "pud.en.txt", "threads": 1}
         text = TEXTS_FOLDER / "pud.en.txt"
-        return lmgauge.train_neural("gru", text, output=Path(folder, "m"), **options, **SMALL_NETWORK).model
+        return lmgauge.load_model(
+            lmgauge.train_neural("gru", text, output=Path(folder, "m"), **options, **SMALL_NETWORK).path, reserved="escape"
+        )
 
 
 def _mixture() -> Any:
@@ -206,7 +208,7 @@ def _task(measure: Callable[[list[str], list[str]], object]) -> Work:
     """Compare the text, line by line, with itself where the first half of each line stands behind the second."""
 
     def work(path: Path) -> object:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = path.read_bytes().decode("utf-8", "replace").split("\n")
         return measure([line[len(line) // 2 :] + line[: len(line) // 2] for line in lines], lines)
 
     return work

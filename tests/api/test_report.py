@@ -93,7 +93,7 @@ def test_many_runs_have_a_matrix_and_a_curve(folder: Path) -> None:
     assert len(of(made, doc.Verdict)) == 2
     steps = charts(made)["steps"]
     assert steps.series[0].x == (500.0, 1000.0, 2000.0)
-    assert steps.note == "a lower bound where words are unseen"
+    assert steps.y_title == "perplexity"  # bits per byte are lower bounds
     assert all(low is not None and low < y < high for low, y, high in zip(*steps_of(steps), strict=True))
     matrix = charts(made)["group-matrix"]
     assert [series.name for series in matrix.series] == ["checkpoint-1000", "checkpoint-500", "checkpoint-2000"]

@@ -246,9 +246,9 @@ def one_text(text: Text | None, texts: Iterable[str] | str | None, **reading: Un
     if texts is None:
         assert text is not None
         return corpus_of(text, **reading)
-    given = next((name for name, value in reading.items() if value is not None), None)
-    if given is not None:
-        raise UsageError(f"{given} is for files: for strings write Corpus.from_strings(texts, documents=[...])")
+    of_files = next((name for name, value in reading.items() if value is not None), None)
+    if of_files is not None:
+        raise UsageError(f"{of_files} is for files: for strings write Corpus.from_strings(texts, documents=[...])")
     return strings(texts)
 
 

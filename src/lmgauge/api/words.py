@@ -53,7 +53,7 @@ RegionRows = PathLike | Iterable[Mapping[str, Any]]
 
 
 def word_settings(
-    words: str, regions: RegionRows | pd.DataFrame | None, train: Text | None, kept: tuple[str, ...] = ()
+    words: str, regions: RegionRows | pd.DataFrame | None, train: Text | None, carried: tuple[str, ...] = ()
 ) -> WordSettings:
     """Return what is to be measured.
 
@@ -61,7 +61,7 @@ def word_settings(
         words: what words are: "whitespace", "treebank", "icu", or "icu:ja" (any locale).
         regions: a file, rows or a data frame, in place of words.
         train: text to count words in.
-        kept: names of the fields of the text that are carried along.
+        carried: names of the fields of the text that are carried along.
 
     Raises:
         InputError: the regions or the training text cannot be used.
@@ -74,14 +74,14 @@ def word_settings(
     tokenizer = make_tokenizer(words)
     if regions is None:
         frequencies = None if train is None else WordFrequencies(corpus_of(train), tokenizer)
-        return WordSettings(tokenizer, frequencies=frequencies, kept=kept)
+        return WordSettings(tokenizer, frequencies=frequencies, carried=carried)
     if words != WORD_UNITS[0] or train is not None:
         what = "words" if train is None else "train"
         raise UsageError(f"{what} is for words; regions are what their file says: leave one of them out")
     if isinstance(regions, PATHS):
-        return WordSettings(tokenizer, Regions.read(regions), kept=kept)
+        return WordSettings(tokenizer, Regions.read(regions), carried=carried)
     rows = regions.to_dict("records") if hasattr(regions, "to_dict") else regions
-    return WordSettings(tokenizer, Regions.of_rows(rows), kept=kept)
+    return WordSettings(tokenizer, Regions.of_rows(rows), carried=carried)
 
 
 def with_word_columns(model: LanguageModel, columns: Sequence[str] = ()) -> tuple[LanguageModel, str]:

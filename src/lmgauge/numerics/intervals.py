@@ -214,13 +214,13 @@ def spread(
     if not denominators.any():
         return None
     ratio = (exact_sum(numerators) if total is None else total) / float(denominators.sum())
-    found = None
+    over_documents = None
     if documents is not None:
         codes, inverse = np.unique(documents, return_inverse=True)
         unit = SEGMENTS if len(codes) == len(documents) else DOCUMENTS
         upper, lower = (sums_by(inverse, column) for column in (numerators, denominators))
-        found = spread_of(ratio, upper - ratio * lower, lower, unit)
-    return found or spread_of(ratio, numerators - ratio * denominators, denominators, UNKNOWN)
+        over_documents = spread_of(ratio, upper - ratio * lower, lower, unit)
+    return over_documents or spread_of(ratio, numerators - ratio * denominators, denominators, UNKNOWN)
 
 
 def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:

@@ -286,7 +286,7 @@ def jackknife(
         >>> round(accuracy.interval().low, 3), round(accuracy.interval().high, 3)
         (0.481, 0.652)
     """
-    found: list[tuple[Spread | None, Spread | None]] = []
+    spreads: list[tuple[Spread | None, Spread | None]] = []
     first: tuple[float, Floats] | None = None
     for rows in statistics:
         total = rows.sum(axis=0, dtype=np.int64)
@@ -295,6 +295,6 @@ def jackknife(
         values = np.concatenate([scores(part.astype(np.float64)) for part in (total[None], *parts)])
         figure, falls = float(values[0]), (values[0] - values[1:]) * (sizes.sum() - sizes)
         first = first or (figure, falls)
-        apart = None if not found else spread_of(figure - first[0], falls - first[1], sizes, unit)
-        found.append((spread_of(figure, falls, sizes, unit), apart))
-    return found
+        apart = None if not spreads else spread_of(figure - first[0], falls - first[1], sizes, unit)
+        spreads.append((spread_of(figure, falls, sizes, unit), apart))
+    return spreads

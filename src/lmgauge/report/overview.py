@@ -76,7 +76,6 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
     yield f"{_COMPARABLE}{_bits_comparable(result)}."
 
 
-_BOUND = "a lower bound where words are unseen"
 _COMPARABLE = "Compare the perplexity only with those of the same text, tokens and vocabulary"
 
 
@@ -136,7 +135,6 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
     bits = doc.series(
         "bits per byte", names, [d.evaluation.bits_per_byte for d in diagnoses], [d.interval for d in diagnoses]
     )
-    bound = any(d.evaluation.bits_per_byte_is_bound for d in diagnoses)
     yield doc.ChartData(
         "bits-per-byte",
         "Bits per byte with 95 % intervals",
@@ -146,8 +144,7 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
         (bits,),
         kind="intervals",
         better="lower",
-        note="models on the same text differ less than their intervals suggest: the verdict above is of their difference"
-        + (f"; {_BOUND}" if bound else ""),
+        note="models on the same text differ less than their intervals suggest: the verdict above is of their difference",
     )
 
 
@@ -174,10 +171,8 @@ def _curve(overview: Overview) -> doc.Document:
     )
     low, high = (tuple(None if pair is None else _finite(pair[i]) for pair in ends) for i in (0, 1))
     series = doc.Series(figure, tuple(map(float, numbers)), values, low, high, tuple(names))
-    bound = by_bytes and any(result.bits_per_byte_is_bound for result in results)
     chart = doc.ChartData(
-        "steps", f"{figure.capitalize()} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower",
-        note=_BOUND if bound else "",
+        "steps", f"{figure.capitalize()} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
     )  # fmt: skip
     return (doc.Heading("Step by step"), table, chart)
 

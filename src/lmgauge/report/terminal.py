@@ -342,7 +342,7 @@ def _size(text: str) -> int:
 
 
 def _drawn(value: float | None) -> float | None:
-    """Return a value that has a bar: a finite one that is no lower bound."""
+    """Return a value that has a bar: a finite figure, not a lower bound."""
     return None if value is None or isinstance(value, LowerBound) or not math.isfinite(value) else value
 
 

@@ -205,14 +205,14 @@ class References:
         _check_list(references, "reference (or a list of them)")
         flat: list[str] = []
         offsets = [0]
-        given = list(references)
-        if len(given) > 1 and all(isinstance(one, (list, np.ndarray)) and len(one) == len(given) for one in given):
+        segments = list(references)
+        if len(segments) > 1 and all(isinstance(one, (list, np.ndarray)) and len(one) == len(segments) for one in segments):
             raise UsageError(
-                f"{len(given)} lists of {len(given)} references: what is each? All references of one segment: write "
+                f"{len(segments)} lists of {len(segments)} references: what is each? All references of one segment: write "
                 "references=[tuple(texts) for texts in references]. One reference for every segment, as in sacreBLEU: write "
                 "references=list(zip(*references))"
             )
-        for i, one in enumerate(given):
+        for i, one in enumerate(segments):
             several = [one] if isinstance(one, str) else [text for text in _listed(one, i) if text is not None]
             if not several:
                 raise InputError(f"segment {i + 1} has no reference; give at least one (it may be an empty string)")

@@ -53,16 +53,16 @@ def formats_of(paths: Sequence[str], reading: Reading) -> dict[str, TranscriptFo
     sources = find_sources(paths, None if reading.format in TRANSCRIPT_FORMATS else reading.format)
     formats = {source.path: format_of(source.path, reading.format) for source in sources}
     unnamed = [source for source in sources if formats[source.path] is None]
-    told = reading.format or reading.id or reading.reference_fields or reading.unit != "line" or "stm" in formats.values()
+    is_told = reading.format or reading.id or reading.reference_fields or reading.unit != "line" or "stm" in formats.values()
     readable = not any(source.one_shot for source in sources) and all(source.format == "text" for source in unnamed)
-    if told or not unnamed or not readable:
+    if is_told or not unnamed or not readable:
         return formats
     named = [(path, form) for path, form in formats.items() if form is not None]
     for path, form in named[:1] or [(unnamed[0].path, form) for form in _READERS]:
         wanted = _ids(path, form, reading, by_look=not named)
         for source in unnamed if wanted else []:
-            found = ((own, _ids(source.path, own, reading, by_look=not named)) for own in _READERS)
-            formats[source.path] = next((own for own, ids in found if ids & wanted and (named or ids == wanted)), None)
+            read = ((own, _ids(source.path, own, reading, by_look=not named)) for own in _READERS)
+            formats[source.path] = next((own for own, ids in read if ids & wanted and (named or ids == wanted)), None)
         if all(formats.values()):
             return formats
     return formats if named else dict.fromkeys(formats)

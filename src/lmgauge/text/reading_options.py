@@ -72,9 +72,9 @@ class ReadingOptions:
             if value not in known:
                 raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
         strings = {"field": self.field} | {name: getattr(self, name) for name in _NAMES if getattr(self, name) is not None}
-        kept = [self.keep] if isinstance(self.keep, str) else list(self.keep)
-        strings |= {f"keep[{i}]": name for i, name in enumerate(kept)}
-        object.__setattr__(self, "keep", tuple(dict.fromkeys(kept)))
+        carried = [self.keep] if isinstance(self.keep, str) else list(self.keep)
+        strings |= {f"keep[{i}]": name for i, name in enumerate(carried)}
+        object.__setattr__(self, "keep", tuple(dict.fromkeys(carried)))
         for name, value in strings.items():
             if not isinstance(value, str):
                 raise UsageError(f"{name} must be a string; got {type(value).__name__}")

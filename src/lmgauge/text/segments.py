@@ -263,8 +263,8 @@ class Segments:
         Args:
             rows: int64 [rows], the segment of each, counted from 0 in this object.
         """
-        kept = {label[len(KEEP) :]: values for label, values in self.labels.items() if label.startswith(KEEP)}
-        return {name: [values[row] for row in rows.tolist()] for name, values in kept.items()}
+        carried = {label[len(KEEP) :]: values for label, values in self.labels.items() if label.startswith(KEEP)}
+        return {name: [values[row] for row in rows.tolist()] for name, values in carried.items()}
 
     def identifiers(self) -> list[str]:
         """Return the id of each segment, "file:line" where its source gave none."""

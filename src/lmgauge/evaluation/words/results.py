@@ -50,13 +50,13 @@ class WordSettings:
         tokenizer: cuts the text into words.
         regions: measured in place of words; None for words.
         frequencies: of words in a training text; None without one.
-        kept: names of the fields of the text that are carried along.
+        carried: names of the fields of the text that are carried along.
     """
 
     tokenizer: WordTokenizer
     regions: Regions | None = None
     frequencies: WordFrequencies | None = None
-    kept: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
 
     def units(self, block: Segments) -> Units:
         """Return the units of a block.
@@ -85,7 +85,7 @@ class WordSettings:
         own = ("word_number", "word") if self.regions is None else ("region_number", "region", "text")
         of_words = () if self.frequencies is None or self.regions is not None else ("log_frequency", "unseen")
         measured = ("start", "end", "pieces", "surprisal", "surprisal_corrected", "entropy_before", "length")
-        return with_kept(("model", "text_id", *own, *measured, *of_words, "oov", "shared", "segment"), self.kept)
+        return with_kept(("model", "text_id", *own, *measured, *of_words, "oov", "shared", "segment"), self.carried)
 
 
 @dataclass
