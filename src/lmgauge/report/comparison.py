@@ -208,6 +208,9 @@ def verdict(comparison: Comparison, models: int) -> doc.Verdict:
 def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
     p = comparison.p_value_holm
     yield from comparison.doubts
+    if comparison.within_rounding and not comparison.doubts:
+        yield f"The difference is within the rounding of scores ({ROUNDING:g} nats an event): the two are equal."
+        return
     if p is None:
         return
     adjusted = f", adjusted for {models} models (Holm)" if models > 1 else ""
@@ -215,9 +218,6 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
     tested = f"{p_equals(p)}{adjusted}, {comparison.units:,} paired {unit}"
     if comparison.doubts:
         yield f"So there is no verdict ({tested}, if they are natural logs)."
-        return
-    if comparison.within_rounding:
-        yield f"The difference is within the rounding of scores ({ROUNDING:g} nats an event): the two are equal."
         return
     lead = comparison.differences[0]
     where = {EXACT_PART: " on the part compared", SHARED_EVENTS: " on the shared events"}.get(comparison.part, "")
