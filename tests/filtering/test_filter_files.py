@@ -230,7 +230,7 @@ def test_a_full_disk_ends_the_run_and_leaves_nothing_half_written(tmp_path: Path
     made(tmp_path, a=ROW, b=ROW * 100, c=ROW)
     with monkeypatch.context() as patch:
         patch.setattr(packing, "writing_packed", on_a_small_disk)
-        with pytest.raises(OutputError, match=r"out/b\.jsonl: the disk is full; nothing was left behind"):
+        with pytest.raises(OutputError, match=r"out/b\.jsonl: the disk is full; nothing of it was left behind"):
             run(tmp_path)
     assert names(tmp_path) == ["a.jsonl"]
     assert run(tmp_path).files_before == 1
