@@ -254,7 +254,7 @@ def _listed(texts: object, i: int) -> Sequence[str | None]:
 
 
 def refuse_two_readings(references: Sequence[object]) -> None:
-    """Refuse as many lists as texts in each: of each segment, or sacreBLEU's, of each translation? Tuples are those of segments.
+    """Refuse as many lists as texts in each: those of segments, or of translations, as in sacreBLEU? Tuples are of segments.
 
     Raises:
         UsageError: the references can be read in both ways.
