@@ -14,6 +14,7 @@ from tests.report.conftest import HOSTILE, LONG
 from tests.report.test_charts import CODE, KINDS, chart
 
 from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.report.blocks import ChartData, ChartKind, Document, Series
 from lmgauge.report.charts import FAINT_INK, GRID_INK, INK, SERIES_COLORS, specification
 from lmgauge.report.drawing import svg, write_figures, write_specifications
@@ -65,6 +66,14 @@ def test_a_chart_with_links_is_a_group_of_links_another_an_image() -> None:
     assert root.get("role") == "group"
     assert drawn(chart(), links=False).get("role") == "img"
     assert drawn(replace(chart(), cut="")).get("role") == "img"
+
+
+def test_a_lower_bound_that_is_a_link_is_seen() -> None:
+    one = Series("kn3", ("word", "number"), (LowerBound(1.5), 2.0))
+    made = drawn(ChartData("a", "A chart", "class", "bits per byte", "bits", (one,), kind="intervals", cut="class"))
+    bound, exact = (next(e for e in made.iter() if e.get("aria-label", "").startswith(f"{n}: ")) for n in ("word", "number"))
+    assert (bound.get("stroke"), bound.get("fill")) == (SERIES_COLORS[0], None)
+    assert (exact.get("stroke"), exact.get("fill")) == ("transparent", SERIES_COLORS[0])
 
 
 def test_two_charts_share_no_id() -> None:

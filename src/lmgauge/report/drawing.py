@@ -193,13 +193,13 @@ def _drawn(spec: Mapping[str, Any]) -> ET.Element:
 
 
 def _show_when_pointed_at(root: ET.Element) -> None:
-    """Give marks their description as a tooltip, and points that are links room to be hit."""
+    """Give marks their description as a tooltip, and filled points that are links room to be hit."""
     for parent in list(root.iter()):
         for mark in parent:
             if mark.get("aria-roledescription") not in _MARKS:
                 continue
             ET.SubElement(mark, "title").text = mark.get("aria-label")
-            if parent.tag == "a" and mark.get("aria-roledescription") == "point":
+            if parent.tag == "a" and mark.get("aria-roledescription") == "point" and "fill" in mark.attrib:
                 mark.attrib |= {"stroke": "transparent", "stroke-width": "14"}
 
 
