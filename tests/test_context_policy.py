@@ -44,7 +44,8 @@ def test_what_a_policy_means(policy: ContextPolicy) -> None:
     assert policy.leaves_out == (policy.protocol in ("hf-guide", "llama.cpp", "gptq"))
     assert policy.scores_first_tokens == (policy.first != "unscored" and not policy.leaves_out)
     assert policy.first_bytes_move == (policy.first == "unscored" and not policy.leaves_out)
-    assert policy.line_ends == {"eos": "event", "newline": "text", "none": "unscored"}[policy.end]
+    ends = {"eos": "event", "newline": "text", "none": "unscored"}[policy.end]
+    assert policy.line_ends == ("unscored" if policy.leaves_out else ends)
 
 
 @pytest.mark.parametrize("text", ["", "unknown", "left 5", "first=unscored", "streams", "\x1b[31m"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.files import refuse_replacing
 
 
@@ -42,13 +42,18 @@ def test_no_output_replaces_another(folder: Path, one: str, two: str) -> None:
         refuse_replacing({"--one": folder / one, "--two": folder / two}, [])
 
 
-@pytest.mark.parametrize("name", ["new.tsv", "model/new.tsv", "model/run", "none/new.tsv", "x\0y"])
+@pytest.mark.parametrize("name", ["new.tsv", "model/new.tsv", "model/run", "none/new.tsv"])
 def test_all_else_may_be_written(folder: Path, name: str) -> None:
     (folder / "old.tsv").write_text("of an earlier run\n")
     before = sorted(folder.rglob("*"))
     for output in (name, "old.tsv"):
         refuse_replacing({"--rows": folder / output}, [folder / "text.txt", folder / "model"])
     assert sorted(folder.rglob("*")) == before
+
+
+def test_a_path_that_cannot_be_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="null byte"):
+        refuse_replacing({"--rows": folder / "x\0y"}, [folder / "text.txt"])
 
 
 def test_streams_and_addresses_are_not_files(folder: Path) -> None:

@@ -75,7 +75,7 @@ def test_overlap_of_a_run_through_both_doors(shop: Path, tmp_path: Path) -> None
 def test_overlap_asked_wrongly(shop: Path) -> None:
     with pytest.raises(lmgauge.UsageError, match="needs a test text"):
         lmgauge.overlap(shop / "train.txt")
-    with pytest.raises(lmgauge.UsageError, match="n must be the length"):
+    with pytest.raises(lmgauge.UsageError, match="n must be a whole number"):
         lmgauge.overlap(shop / "train.txt", shop / "test.txt", n=0)
 
 

@@ -65,7 +65,7 @@ def drawn(whole: Sequence[Scored], seed: int) -> tuple[SelectionCut, ...]:
             documents=documents[rows],
         )
         tried.append(_Tried(SelectionCut(share, 1, 1, 0.0), part, None))
-    return tuple(_compared(tried, seed=1, threads=1))
+    return tuple(_compared(tried))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ law = settings(deadline=None)
 
 Rows = list[tuple[float, float]]
 counts = st.just(0.0) | st.floats(1e-3, 1e9)
-segments = st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(1, 1000).map(float)), min_size=2, max_size=80)
+segments = st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(1, 1000).map(float)), min_size=6, max_size=80)
 known = st.booleans()
 
 
@@ -96,7 +96,7 @@ def test_never_nan(rows: Rows, known: bool) -> None:
 
 
 @law
-@given(st.lists(st.tuples(st.floats(-100, 100), st.integers(1, 50).map(float)), min_size=2, max_size=60))
+@given(st.lists(st.tuples(st.floats(-100, 100), st.integers(1, 50).map(float)), min_size=6, max_size=60))
 def test_the_interval_and_the_test_agree(rows: Rows) -> None:
     """p < 0.05 only where the 95 % interval does not hold 0."""
     found = spread(np.array([row[0] for row in rows]), np.array([row[1] for row in rows]))

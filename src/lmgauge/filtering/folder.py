@@ -129,7 +129,7 @@ def finished(job: FileJob) -> FinishedFile | None:
     if remembered is None:
         return None
     stored, tally = remembered
-    complete = all(map(exists, job.outputs.values())) and stored["outputs"] == _output_states(job)
+    complete = all(map(exists, job.outputs.values())) and stored["outputs"] == _sizes(job)
     return FinishedFile(job, tally, True) if complete and stored["source"] == source_state(job) else None
 
 
@@ -158,7 +158,7 @@ def remember(job: FileJob, before: Mapping[str, Any] | None, tally: Mapping[str,
         OutputError: it cannot be written.
     """
     if job.record is not None:
-        write_json(job.record, {"source": before, "outputs": _output_states(job), "tally": tally, "version": __version__})
+        write_json(job.record, {"source": before, "outputs": _sizes(job), "tally": tally, "version": __version__})
 
 
 def source_state(job: FileJob) -> Mapping[str, Any] | None:
@@ -167,11 +167,14 @@ def source_state(job: FileJob) -> Mapping[str, Any] | None:
     Args:
         job: names the file.
     """
-    return None if job.source.one_shot else asdict(file_state(job.source.path))
+    if job.source.one_shot:
+        return None
+    state = file_state(job.source.path)
+    return {"size": state.size, "version": state.version}
 
 
-def _output_states(job: FileJob) -> dict[str, dict[str, Any]]:
-    return {bucket: asdict(file_state(path)) for bucket, path in job.outputs.items()}
+def _sizes(job: FileJob) -> dict[str, int | None]:
+    return {bucket: file_state(path).size for bucket, path in job.outputs.items()}
 
 
 def refuse_others(job: FileJob) -> None:

@@ -23,10 +23,6 @@ class LowerBound(float):
         >>> bound = LowerBound(0.745)
         >>> bound, f"{bound:.1f}", bound.exceeds(0.5)
         (>= 0.745, '>= 0.7', True)
-        >>> bound < 2.193
-        Traceback (most recent call last):
-        ...
-        lmgauge.errors.UsageError: >= 0.745 is a lower bound, so it is not ranked ...
     """
 
     __slots__ = ()

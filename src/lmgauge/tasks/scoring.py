@@ -20,7 +20,7 @@ from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric
 from lmgauge.tasks.segment_examples import SegmentChooser
 from lmgauge.tasks.settings import ComparisonSettings
-from lmgauge.tasks.texts import TAKES_FILES, Integers, References, Texts
+from lmgauge.tasks.texts import TAKES_FILES, Integers, References, Texts, refuse_two_readings
 from lmgauge.text.labels import Names
 
 
@@ -95,6 +95,7 @@ def block_of_strings(
     """
     check_sources(metric, sources is not None)
     against, outputs = References.of_lists(references), []
+    refuse_two_readings(references)
     for name, lines in hypotheses.items():
         outputs.append(Texts.of_strings(lines, "hypothesis" if len(hypotheses) == 1 else f"{name}: hypothesis"))
         check_lengths(len(outputs[-1]), len(against))

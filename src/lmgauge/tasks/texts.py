@@ -195,8 +195,7 @@ class References:
             references: of each segment.
 
         Raises:
-            UsageError: something is not a string or a list of strings, or there are as many lists as texts in each, which
-                may be sacreBLEU's, one for each translation. Tuples are those of segments.
+            UsageError: something is not a string or a list of strings.
             InputError: a segment has no reference, or a text holds NUL.
 
         >>> References.of_lists(["a", ["b", None, "c"]]).offsets.tolist()
@@ -205,14 +204,7 @@ class References:
         _check_list(references, "reference (or a list of them)")
         flat: list[str] = []
         offsets = [0]
-        segments = list(references)
-        if len(segments) > 1 and all(isinstance(one, (list, np.ndarray)) and len(one) == len(segments) for one in segments):
-            raise UsageError(
-                f"{len(segments)} lists of {len(segments)} references: what is each? All references of one segment: write "
-                "references=[tuple(texts) for texts in references]. One reference for every segment, as in sacreBLEU: write "
-                "references=list(zip(*references))"
-            )
-        for i, one in enumerate(segments):
+        for i, one in enumerate(references):
             several = [one] if isinstance(one, str) else [text for text in _listed(one, i) if text is not None]
             if not several:
                 raise InputError(f"segment {i + 1} has no reference; give at least one (it may be an empty string)")
@@ -259,3 +251,18 @@ def _listed(texts: object, i: int) -> Sequence[str | None]:
     if isinstance(texts, np.ndarray):
         return cast("list[str | None]", texts.tolist())
     raise UsageError(f"the references of segment {i + 1} are {type(texts).__name__}, not a string or a list of strings")
+
+
+def refuse_two_readings(references: Sequence[object]) -> None:
+    """Refuse as many lists as texts in each: those of segments, or of translations, as in sacreBLEU? Tuples are of segments.
+
+    Raises:
+        UsageError: the references can be read in both ways.
+    """
+    n = len(references)
+    if n > 1 and all(isinstance(one, (list, np.ndarray)) and len(one) == n for one in references):
+        raise UsageError(
+            f"{n} lists of {n} references: what is each? All references of one segment: write "
+            "references=[tuple(texts) for texts in references]. One reference for every segment, as in sacreBLEU: write "
+            "references=list(zip(*references))"
+        )

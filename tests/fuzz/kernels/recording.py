@@ -208,8 +208,9 @@ def _translations(lines: list[str]) -> None:
     tasks.wer(hypotheses=outputs, references=lines)
     tasks.cer(hypotheses=outputs, references=lines)
     tasks.align(lines[0], outputs[0])
-    tasks.score_systems(tasks.BLEU(), hypotheses={"a": outputs, "b": lines}, references=lines)
-    tasks.score_systems(tasks.WER(), hypotheses={"a": outputs, "b": lines}, references=lines)
+    drawn = tasks.ComparisonSettings(test="sacrebleu")
+    tasks.score_systems(tasks.BLEU(), hypotheses={"a": outputs, "b": lines}, references=lines, settings=drawn)
+    tasks.score_systems(tasks.WER(), hypotheses={"a": outputs, "b": lines}, references=lines, settings=drawn)
 
 
 def _call_by_hand(calls: dict[str, list[Call]]) -> None:

@@ -257,7 +257,7 @@ def test_only_empty_texts() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"order": 0}, "order: 0"),
+        ({"order": 0}, "order must be .* got 0"),
         ({"smoothing": "chencherry"}, "smoothing: 'chencherry'"),
         ({"smoothing_value": 0.5}, "exp takes no value"),
         ({"tokenizer": "moses"}, "tokenizer: 'moses' is not known"),
