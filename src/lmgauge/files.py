@@ -336,10 +336,9 @@ def read_regular(path: str | os.PathLike[str], most: int = 1 << 30) -> bytes:
         OSError: it cannot be read, `is_special`, or is larger.
     """
     with open(path, "rb", opener=regular) as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise OSError(errno.EFBIG, f"has more than the {most >> 20:,} MiB that such a file may have", os.fspath(path))
-    return content
+        if os.fstat(file.fileno()).st_size <= most:
+            return file.read()  # told how many bytes at most, it would take memory for as many
+    raise OSError(errno.EFBIG, f"has more than the {most >> 20:,} MiB that such a file may have", os.fspath(path))
 
 
 def folder_named(name: str) -> str:

@@ -239,7 +239,8 @@ def _sealed(tensors: dict[str, Tensor]) -> bytes:
 
 def _opened(file: Path) -> dict[str, Tensor]:
     with open(file, "rb", opener=regular), safe_open(file, "pt") as opened:
-        tensors: dict[str, Tensor] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        # Copied to where torch puts tensors: the last bits of a product may depend on where in memory its factors begin.
+        tensors: dict[str, Tensor] = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
         stored = (opened.metadata() or {}).get(_CHECKSUM)
     if stored != _checksum(tensors):
         raise ValueError(f"{file.name} is damaged: its numbers are not those of its checksum")
