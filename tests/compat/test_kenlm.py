@@ -105,7 +105,7 @@ def test_what_surrounds_a_model(model: ours.Model, arpa: Path, tmp_path: Path) -
     with pytest.raises(OSError, match="Cannot read model"):
         ours.Model(str(tmp_path / "missing.arpa"))
     for wrong in (lambda: model.score(3), lambda: 3 in model):  # type: ignore[arg-type, operator]
-        with pytest.raises((TypeError, ValueError), match=r"incompatible|string"):
+        with pytest.raises(TypeError, match=r"incompatible|string"):
             wrong()
     long = " ".join(["the"] * 5000)
     assert model.score(long) == pytest.approx(total(model, long), rel=1e-4)

@@ -16,7 +16,7 @@ Logarithms have base ten and single precision here, as KenLM's. A model is an AR
 of lmgauge. The scores of a binary file are KenLM's, to the last bit. Other models hold probabilities and not their
 logarithms: a word's score agrees to 1e-6. What else differs: a state of another model is refused, not read as one of this;
 n-grams that a model holds only because longer ones need them do not count in `ngram_length`; a NUL is a character of a word,
-which it ends for KenLM; what is not text is refused by a ValueError, there a TypeError; `<s>` in a sentence is impossible.
+which it ends for KenLM; `<s>` in a sentence is impossible.
 """
 
 from __future__ import annotations

@@ -251,6 +251,10 @@ class StepsWords:
         return cells
 
 
+class _NotAWordError(UsageError, TypeError):
+    """What is given for a word is not one; a TypeError too, as of KenLM."""
+
+
 def _refuse(reason: str, about: object) -> NoReturn:
     """Raise the error of a call that the kernel refuses."""
     match reason:
@@ -270,4 +274,4 @@ def _refuse(reason: str, about: object) -> NoReturn:
             raise ProbabilityError(
                 f"the model gives {about!r:.60} a probability above one; convert or train the model again"
             )
-    raise UsageError(f"a word is a string or a token id, not {type(about).__name__}")
+    raise _NotAWordError(f"a word is a string or a token id, not {type(about).__name__}")
