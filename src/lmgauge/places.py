@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import OutputError, reason_of, regular, writing
+from lmgauge.files import OutputError, read_regular, reason_of, writing
 from lmgauge.json_text import from_json, to_json
 from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
 from lmgauge.remote.protocol import FileState
@@ -256,7 +256,9 @@ def read_json(place: Place) -> Any:
         MissingExtraError: the library for such addresses is not installed.
     """
     try:
-        with open_reading(place) if is_remote(place) else open(place, "rb", opener=regular) as file:
+        if not is_remote(place):
+            return from_json(read_regular(place))
+        with open_reading(place) as file:
             return from_json(file.read(_LARGEST_JSON))
     except OSError as error:
         raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error

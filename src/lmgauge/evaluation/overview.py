@@ -84,13 +84,7 @@ class Overview:
             "diagnoses": [diagnosis.to_dict() for diagnosis in self.diagnoses],
             "comparisons": None if self.comparisons is None else self.comparisons.to_dict(),
             "segment_scores": None if self.passages.scores is None else asdict(self.passages.scores),
-            "passages": [
-                {
-                    name: getattr(passage, name)
-                    for name in ("segment", "where", "group", "why", "bits", "events", "size", "text")
-                }
-                for passage in self.passages.items
-            ],
+            "passages": [{name: getattr(passage, name) for name in _OF_PASSAGES} for passage in self.passages.items],
             "passages_of": list(self.shown),
             "audit": None if self.audit is None else self.audit.to_dict(),
         }

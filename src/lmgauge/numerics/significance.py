@@ -13,9 +13,6 @@ import numpy as np
 
 from lmgauge.numerics.exact import Floats
 
-# A difference that equals the observed one may differ from it by the rounding of its additions.
-_ROUNDING = 1e-12
-
 
 def bootstrap_p_value(first: Floats, second: Floats, difference: float) -> float:
     """Return the p-value of the paired bootstrap by the rule of sacreBLEU and Moses (Koehn 2004; Noreen 1989 for the + 1).
