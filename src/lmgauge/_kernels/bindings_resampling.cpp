@@ -2,10 +2,6 @@
 
 void bind_resampling(nb::module_& m) {
     using MutableCounts = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-    def(m, "sign_flip_sums", [](Array<double> values, std::uint64_t seed, std::uint64_t first, MutableArray<double> sums) {
-        nb::gil_scoped_release release;
-        sign_flip_sums(view(values), seed, first, view(sums));
-    });
     using Rows = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
     using MutableRows = nb::ndarray<std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
     def(m, "coin_sums", [](Array<std::uint64_t> bits, std::uint64_t first, Rows values, MutableRows sums) {

@@ -288,10 +288,8 @@ EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::ui
                      View<std::int64_t> segment_events,
                      MutableView<std::int64_t> high, MutableView<std::uint64_t> low, MutableView<std::int64_t> zeros);
 
-// ---- resample.cpp: permutation tests and draws ---------------------------------------------------------
+// ---- resample.cpp: draws of sacreBLEU's tests ---------------------------------------------------------
 
-// Sum r is that of the values, each with a sign from the random stream (seed, first + r).
-void sign_flip_sums(View<double> values, std::uint64_t seed, std::uint64_t first, MutableView<double> sums);
 // The state of NumPy's default generator: two 128-bit numbers, and the upper half of a 64-bit number if it waits for use.
 struct PcgState {
     std::uint64_t high, low, increment_high, increment_low, has_half, half;

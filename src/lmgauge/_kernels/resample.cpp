@@ -1,7 +1,5 @@
-// Resampling of sums: the sign-flip permutation test, and the draws of task metrics. Every resample of the former has its own
-// stream of random numbers, so results do not depend on how resamples are shared among threads.
+// Resampling of sums: the draws of sacreBLEU's tests of task metrics.
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "kernels.hpp"
@@ -9,21 +7,6 @@
 namespace lmgauge {
 
 namespace {
-
-// SplitMix64: Steele, Lea & Flood (2014), "Fast splittable pseudorandom number generators".
-class Stream {
-  public:
-    Stream(std::uint64_t seed, std::uint64_t resample) : state_(finish(seed) ^ finish(~resample)) {}
-    std::uint64_t next() { return finish(state_ += 0x9E3779B97F4A7C15ull); }
-
-  private:
-    static std::uint64_t finish(std::uint64_t z) {
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-        return z ^ (z >> 31);
-    }
-    std::uint64_t state_;
-};
 
 // PCG64 (XSL-RR 128/64; O'Neill 2014, "PCG: A family of simple fast space-efficient statistically good algorithms for
 // random number generation", section 6.3) as NumPy's default generator runs it: the state moves first, and 32-bit numbers
@@ -130,32 +113,6 @@ void coin_sums(View<std::uint64_t> bits, std::uint64_t first, View<std::int64_t>
                 for (std::size_t k = 0; k < width; ++k) sum[k] = wrapping_add(sum[k], set[k]);
             }
         }
-    }
-}
-
-void sign_flip_sums(View<double> values, std::uint64_t seed, std::uint64_t first, MutableView<double> sums) {
-    constexpr std::size_t kLanes = 8;  // additions that do not wait for each other
-    for (std::size_t r = 0; r < sums.size(); ++r) {
-        Stream stream(seed, first + r);
-        std::array<double, kLanes> lanes{};
-        for (std::size_t i = 0; i < values.size(); i += 64) {
-            const std::uint64_t signs = stream.next();
-            const std::size_t end = std::min<std::size_t>(64, values.size() - i);
-            std::size_t j = 0;
-            for (; j + kLanes <= end; j += kLanes) {
-                for (std::size_t lane = 0; lane < kLanes; ++lane) {
-                    const std::uint64_t sign = ((signs >> (j + lane)) & 1) << 63;
-                    lanes[lane] += std::bit_cast<double>(std::bit_cast<std::uint64_t>(values[i + j + lane]) ^ sign);
-                }
-            }
-            for (; j < end; ++j) {
-                const std::uint64_t sign = ((signs >> j) & 1) << 63;
-                lanes[j % kLanes] += std::bit_cast<double>(std::bit_cast<std::uint64_t>(values[i + j]) ^ sign);
-            }
-        }
-        double total = 0;
-        for (const double lane : lanes) total += lane;
-        sums[r] = total;
     }
 }
 

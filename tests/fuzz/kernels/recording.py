@@ -221,4 +221,3 @@ def _call_by_hand(calls: dict[str, list[Call]]) -> None:
     events = len(rows[5])
     context, begins, lengths = (np.empty(events, np.int64) for _ in range(3))
     _native.place_separators(rows, rules, context, begins, lengths, np.empty(events, np.uint8))
-    _native.sign_flip_sums(np.linspace(-1.0, 1.0, 100), 1, 0, np.empty(5))
