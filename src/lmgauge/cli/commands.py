@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,12 @@ class Row:
     without: Collection[str] = ()
     metavars: Mapping[str, str] = field(default_factory=dict)
     html: bool = False
+
+
+def imported(path: str) -> Any:
+    """Return what a row names as `module:name`, imported now."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {

@@ -10,14 +10,13 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import click
 from click.core import ParameterSource
 from click.formatting import wrap_text
 
-from lmgauge.cli.commands import COMMANDS, Row
+from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
 
@@ -48,12 +47,7 @@ _NAMES, _WHOLE = 30, "whole"
 
 def declared(row: Row) -> list[Callable[..., Any]]:
     """Return the verbs of a row, imported now."""
-    return [_imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
-
-
-def _imported(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
+    return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
 
 
 class Call:
@@ -135,7 +129,7 @@ def command_of(name: str, row: Row) -> Command:
         if call.html is not None:
             _check_page(call)
         if row.run:
-            _imported(row.run)(call)
+            imported(row.run)(call)
         else:
             call.answer(call())
 

@@ -11,12 +11,11 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from importlib import import_module
 from typing import IO, Any
 
 import click
 
-from lmgauge.cli.commands import COMMANDS, GUESSES, SECTIONS, Row
+from lmgauge.cli.commands import COMMANDS, GUESSES, SECTIONS, Row, imported
 from lmgauge.errors import LmgaugeError
 from lmgauge.version import __version__
 
@@ -66,8 +65,7 @@ class LazyGroup(click.Group):
             from lmgauge.cli.derive import command_of
 
             return command_of(cmd_name, row)
-        module, _, attribute = row[0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = imported(row[0])
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import click
+
+from lmgauge.cli.commands import imported
 
 
 def number(word: str) -> float:
@@ -73,11 +74,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer ver
 
 
 def _lazily(path: str) -> Callable[[str], Any]:
-    def read(word: str) -> Any:
-        module, _, name = path.partition(":")
-        return getattr(import_module(module), name)(word)
-
-    return read
+    return lambda word: imported(path)(word)
 
 
 PARSERS: dict[str, click.ParamType[Any]] = {
