@@ -25,15 +25,7 @@ CONVERTED: dict[Format, tuple[Format, ...]] = {"text": ("text", "jsonl"), "jsonl
 
 
 def reader_of(source: Source, fields: RecordFields) -> RecordReader:
-    """Return what reads a file of records.
-
-    Args:
-        source: the file.
-        fields: which of them are looked at.
-
-    Raises:
-        UsageError: records of its form are not read.
-    """
+    """Return what reads a file of records."""
     if source.format not in READERS:
         known = ", ".join(READERS)
         raise UsageError(
@@ -43,31 +35,13 @@ def reader_of(source: Source, fields: RecordFields) -> RecordReader:
 
 
 def form_of(path: str | os.PathLike[str], default: Format) -> Format:
-    """Return the form that the ending of a name stands for.
-
-    Args:
-        path: of a file.
-        default: the form where the ending says nothing.
-
-    Example:
-        >>> form_of("a.jsonl.zst", "text"), form_of("a", "text")
-        ('jsonl', 'text')
-    """
+    """Return the form that the ending of a name stands for."""
     bare = split_compression(os.fspath(path))[0]
     return BY_SUFFIX.get(os.path.splitext(bare)[1].lower(), default)
 
 
 def writer_of(path: str, form: Format, source: Source) -> RecordWriter:
-    """Return what writes the records of a file.
-
-    Args:
-        path: where they are written.
-        form: of what is written.
-        source: the file that they are from.
-
-    Raises:
-        UsageError: records of the source cannot be written in this form.
-    """
+    """Return what writes the records of a file."""
     if form not in CONVERTED[source.format]:
         forms = " or ".join(CONVERTED[source.format])
         raise UsageError(f"{path}: what is in {source.name} is written as {forms}, not as {form}: give it such a name")

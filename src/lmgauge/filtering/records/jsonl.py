@@ -25,12 +25,7 @@ TAKEN = "field taken"
 
 
 class JsonlReader:
-    """Reads the objects of a JSONL file; a line of nothing but white space is not a record.
-
-    Args:
-        source: the file.
-        fields: which of them to read.
-    """
+    """Reads the objects of a JSONL file; a line of nothing but white space is not a record."""
 
     def __init__(self, source: Source, fields: RecordFields) -> None:
         self.source, self._fields = source, fields
@@ -40,11 +35,8 @@ class JsonlReader:
         return whole_lines(self.source)
 
     def parse(self, block: RawBlock) -> Records:
-        """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`.
-
-        Raises:
-            InputError: the first record has a field of the name of a score.
-        """
+        """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`."""
+        # Raises InputError: the first record has a field of the name of a score.
         lines: list[bytes] = []
         numbers: list[int] = []
         texts: list[str | None] = []
@@ -67,7 +59,6 @@ class JsonlReader:
         return Records(documents, np.array(numbers, np.int64), values, lines, self.source.name)
 
     def _read(self, line: bytes) -> tuple[dict[str, Any], str | None, tuple[str, str] | None]:
-        """Return the record of a line, its text, and what is wrong with it."""
         try:
             record = json_record(line.decode(), "")
         except UnicodeDecodeError as error:
@@ -94,11 +85,7 @@ class JsonlReader:
 
 
 class JsonlWriter(PackedLines):
-    """Writes JSONL: objects as they were, with the members of their scores behind their own; lines of text as objects.
-
-    Args:
-        path: of the file.
-    """
+    """Writes JSONL: objects as they were, with the members of their scores behind their own; lines of text as objects."""
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
         """Write records, and return their bytes before packing; see `RecordWriter`."""
@@ -111,7 +98,6 @@ class JsonlWriter(PackedLines):
 
 
 def _open_object(records: Records, row: int) -> bytes:
-    """Return a record as a JSON object to which members can be added."""
     line: bytes = records.raw[row]
     if records.is_text:
         text = {"id": records.identifier(row), "text": line.rstrip(b"\r").decode()}

@@ -18,15 +18,7 @@ from lmgauge.text.streams import Source
 
 
 class LineReader:
-    """Reads the lines of a text file as documents.
-
-    Args:
-        source: the file.
-        fields: a text file has none: none may be asked for.
-
-    Raises:
-        InputError: fields are asked for.
-    """
+    """Reads the lines of a text file as documents."""
 
     def __init__(self, source: Source, fields: RecordFields) -> None:
         if fields.others:
@@ -51,11 +43,7 @@ class LineReader:
 
 
 class LineWriter(PackedLines):
-    """Writes the lines of documents as they were; columns have no place there.
-
-    Args:
-        path: of the file.
-    """
+    """Writes the lines of documents as they were; columns have no place there."""
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
         """Write lines, and return their bytes before packing; see `RecordWriter`."""
@@ -64,14 +52,7 @@ class LineWriter(PackedLines):
 
 
 def whole_lines(source: Source) -> Iterator[RawBlock]:
-    """Yield a file in blocks of whole lines, a byte order mark at its start left out.
-
-    Args:
-        source: the file.
-
-    Raises:
-        InputError: it cannot be read, is UTF-16, or a line is too long.
-    """
+    """Yield a file in blocks of whole lines, a byte order mark at its start left out."""
     first, place, before = 1, Place(source.name), 0
     positions = [0]
     for block, newline_supplied in line_blocks(source, BLOCK_BYTES, consumed=positions.append):
