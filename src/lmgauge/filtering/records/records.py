@@ -58,6 +58,7 @@ class Records:
         raw: each record as it was read: lines, or a table.
         source: the name of the file.
         is_text: whether they are lines of text, which have no fields.
+        names: the first line of a table of lines, if it names the columns.
     """
 
     documents: Documents
@@ -66,6 +67,7 @@ class Records:
     raw: Any
     source: str
     is_text: bool = False
+    names: bytes | None = None
 
     def __len__(self) -> int:
         return self.documents.count
