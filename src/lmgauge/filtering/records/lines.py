@@ -16,7 +16,7 @@ from lmgauge.text.cleaning import Place, strip_file_start
 from lmgauge.text.readers import line_blocks
 from lmgauge.text.segments import TextReport
 from lmgauge.text.streams import Source
-from lmgauge.text.tsv import cell_at, place_of, column_number
+from lmgauge.text.tsv import cell_at, column_number, place_of
 
 
 class ReaderOfLines:
