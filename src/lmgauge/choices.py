@@ -1,7 +1,6 @@
-"""The lists that options are chosen from: each stands here once, for the library and for the command line.
+"""The lists that options are chosen from: each stands here once, for the library and for the command line."""
 
-Nothing of ours but the light table of figures is imported, so that the help page of a command needs no more than this.
-"""
+# Nothing of ours but the light table of figures is imported, so that the help page of a command needs no more than this.
 
 from __future__ import annotations
 

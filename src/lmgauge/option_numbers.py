@@ -8,23 +8,7 @@ MOST = 2**64 - 1
 
 
 def check_whole(name: str, value: object, least: int, most: int = MOST) -> None:
-    """Refuse what is not a whole number in a range; True and False are no numbers.
-
-    Args:
-        name: of the option, in the message.
-        value: what was given.
-        least: the smallest that is allowed.
-        most: the largest.
-
-    Raises:
-        UsageError: it is something else.
-
-    Example:
-        >>> check_whole("order", True, 1, 64)
-        Traceback (most recent call last):
-            ...
-        lmgauge.errors.UsageError: order must be a whole number from 1 to 64; got True
-    """
+    """Refuse what is not a whole number in a range; True and False are no numbers."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= value.__index__() <= most:
         allowed = f", {least} or more" if most >= MOST else f" from {least:,} to {most:,}"
         raise UsageError(f"{name} must be a whole number{allowed}; got {value!r}")

@@ -13,22 +13,14 @@ from pathlib import Path
 
 import pytest
 from docs.examples import BOOK
+from tests.public_names import NAMESPACES, public_names
 
 import lmgauge
 from lmgauge.cli.main import COMMANDS
 
 API = BOOK / "reference" / "api"
-NAMESPACES = (
-    *("lmgauge", "lmgauge.tasks", "lmgauge.information", "lmgauge.distributions", "lmgauge.integrations"),
-    *(f"lmgauge.integrations.{name}" for name in ("datatrove", "hf_datasets", "ray_data")),
-)
 WITHOUT_EXAMPLE = {"__version__", "Correction", "InformationUnit"}
 """A string, and types that are lists of words."""
-
-
-def public_names() -> list[tuple[str, str]]:
-    names = [(space, name) for space in NAMESPACES for name in import_module(space).__all__]
-    return [(space, name) for space, name in names if f"{space}.{name}" not in NAMESPACES]
 
 
 def test_each_public_name_stands_in_one_page() -> None:

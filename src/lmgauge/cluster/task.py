@@ -1,7 +1,6 @@
-"""A task metric in shards: a shard counts the statistics of its segments, and `merge` scores systems with those.
+"""A task metric in shards: a shard counts the statistics of its segments, and `merge` scores systems with those."""
 
-What a metric counts are integers that add up, so that scores, intervals and tests of significance come out the same.
-"""
+# What a metric counts are integers that add up, so that scores, intervals and tests of significance come out the same.
 
 from __future__ import annotations
 
@@ -139,14 +138,13 @@ def known_metrics() -> dict[str, Callable[..., TaskMetric]]:
 
 
 def _files_of(name: str) -> list[str]:
-    """Return the files that a name stands for: itself, those of a folder, or of a glob; none if there is no such file."""
+    # Files that a name stands for: itself, those of a folder, or of a glob; none if there is no such file.
     if os.path.isdir(name):
         return sorted(entry.path for entry in os.scandir(name) if entry.is_file())
     return [name] if os.path.isfile(name) else sorted(path for path in glob(name) if os.path.isfile(path))
 
 
 def _pieces(blocks: Iterable[Block]) -> Iterator[tuple[int, int, Block]]:
-    """Yield the pieces that segments are cut into, each with its number and that of its unit, from 0."""
     first = number = 0
     for block in blocks:
         for piece in _cut(block, first):
@@ -155,7 +153,6 @@ def _pieces(blocks: Iterable[Block]) -> Iterator[tuple[int, int, Block]]:
 
 
 def _cut(block: Block, first: int) -> Iterator[Block]:
-    """Yield a block in pieces that end with units, given the number of its first segment."""
     begin = 0
     while begin < len(block):
         end = min(len(block), begin + _SEGMENTS - (first + begin) % _SEGMENTS)
@@ -172,11 +169,7 @@ class _StoredRows:
         self._first = self._number = 0
 
     def __call__(self, block: Block) -> list[Statistics]:
-        """Return the statistics of each system's segments, int64 [segments, columns]; blocks come in order.
-
-        Raises:
-            InputError: the shards do not have them.
-        """
+        # Statistics of each system's segments, int64 [segments, columns]; blocks come in order.
         rows: list[list[Statistics]] = [[] for _ in range(self._systems)]
         for piece in _cut(block, self._first):
             owner = self._first // _SEGMENTS % len(self._parts)
@@ -200,16 +193,8 @@ class _StoredRows:
 
 
 def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
-    """Return the scores of systems on all segments, from all shards.
-
-    Args:
-        records: of all shards, in order.
-        corpus: must be None: the files are where the shards read them.
-
-    Raises:
-        InputError: a file is not there any more, or was changed; a shard is damaged.
-        UsageError: a text is given.
-    """
+    """Return the scores of systems on all segments, from all shards."""
+    # records: of all shards, in order; corpus: must be None: the files are where the shards read them.
     first = records[0]
     if corpus is not None:
         raise UsageError(
@@ -227,11 +212,6 @@ def _say_segments(done: int) -> None:
 
 
 def _stored_job(record: ShardRecord) -> TaskJob:
-    """Return the job that a record describes.
-
-    Raises:
-        InputError: it describes none.
-    """
     try:
         made_of = record.made_of
         references, hypotheses = (stored_paths(record.facts[name]) for name in ("references", "hypotheses"))

@@ -197,59 +197,28 @@ class FilterRules:
 
 @dataclass(frozen=True)
 class DocumentFigures:
-    """What the rules look at, with a row for each document of a batch and a column for each model.
-
-    Attributes:
-        models: their names.
-        bytes: int64 [documents], of the text in UTF-8.
-        perplexity: float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score.
-        tokens: int64 [documents, models].
-        unseen: float64 [documents, models], share of the tokens that are unseen words; NaN where there are no tokens.
-    """
+    """What the rules look at, with a row for each document of a batch and a column for each model."""
 
     models: tuple[str, ...]
-    bytes: Ints
-    perplexity: Floats
-    tokens: Ints
-    unseen: Floats
+    bytes: Ints  # int64 [documents], of the text in UTF-8
+    perplexity: Floats  # float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score
+    tokens: Ints  # int64 [documents, models]
+    unseen: Floats  # float64 [documents, models], share of the tokens that are unseen words; NaN where there are no tokens
 
 
 class Judgement(NamedTuple):
-    """What becomes of the documents of a batch.
+    """What becomes of the documents of a batch."""
 
-    Attributes:
-        reasons: uint8 [documents], indices in `REASONS`: 0 for a document that stays.
-        buckets: uint8 [documents], indices in `BUCKETS`, or `NO_BUCKET`.
-        stand_in: bool [documents], True where the percentiles of all documents were used, as the document's group has none.
-    """
-
-    reasons: Codes
-    buckets: Codes
+    reasons: Codes  # uint8 [documents], indices in `REASONS`: 0 for a document that stays
+    buckets: Codes  # uint8 [documents], indices in `BUCKETS`, or `NO_BUCKET`
+    # bool [documents], True where the percentiles of all documents were used, as the document's group has none
     stand_in: NDArray[np.bool_]
 
 
 def judge(
     rules: FilterRules, figures: DocumentFigures, groups: Groups | None = None, percentiles: Percentiles | None = None
 ) -> Judgement:
-    """Return the verdict on each document: it stays, or the first reason why not, and its bucket.
-
-    Args:
-        rules: which documents stay.
-        figures: of the documents: bytes, perplexity, tokens, share of unseen words.
-        groups: of the documents, where the percentiles are by group; without them those of all documents count.
-        percentiles: where the rules need them.
-
-    Raises:
-        UsageError: the rules do not fit the models or percentiles.
-
-    Example:
-        >>> column = lambda *values: np.array(values)[:, None]
-        >>> figures = DocumentFigures(
-        ...     ("en",), np.array([9, 900, 900]), column(50.0, 50.0, np.inf), column(2, 150, 150), column(0.0, 0.0, 0.1)
-        ... )
-        >>> [REASONS[code] for code in judge(FilterRules(max_perplexity=1000, min_bytes=200), figures).reasons]
-        ['too short', 'stays', 'perplexity above']
-    """
+    """Return the verdict on each document: it stays, or the first reason why not, and its bucket."""
     rules.check(figures.models, percentiles)
     documents = len(figures.bytes)
     groups = Groups.none(documents) if groups is None else groups
@@ -301,7 +270,7 @@ class _Bounds(NamedTuple):
 def _tests(
     rules: FilterRules, figures: DocumentFigures, columns: list[int], bounds: _Bounds
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield the reasons in their order, each with the documents that it fits: a NaN is neither above nor below."""
+    # Reasons in their order, each with the documents that it fits: a NaN is neither above nor below.
     perplexity, tokens, unseen = (array[:, columns] for array in (figures.perplexity, figures.tokens, figures.unseen))
     if rules.min_bytes is not None:
         yield "too short", figures.bytes < rules.min_bytes
@@ -325,7 +294,6 @@ def _tests(
 
 
 def _any(failed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return True for each document that fails with one of the models that count."""
     return np.asarray(failed.any(axis=1))
 
 

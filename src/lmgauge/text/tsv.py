@@ -12,14 +12,9 @@ from lmgauge.text.streams import Source
 
 
 def read_tsv(source: Source, reading: ReadingPass) -> Iterator[Segments]:
-    """Yield one column of a TSV file; nothing is quoted or escaped in it, a blank line is an empty first column.
-
-    A column that is named as a number counts from 1, and the first line is a record like the others; any other name is
-    looked up in the first line, which is a header then.
-
-    Raises:
-        InputError: there is no such column, in the header or in a line.
-    """
+    """Yield one column of a TSV file; nothing is quoted or escaped in it, a blank line is an empty first column."""
+    # A column that is named as a number counts from 1, and the first line is a record like the others; any other name is
+    # looked up in the first line, which is a header then.
     wanted = [("field", reading.options.field), *reading.label_fields.items()]
     columns = [column_number(name) for _, name in wanted]
     header = None in columns
@@ -33,7 +28,6 @@ def read_tsv(source: Source, reading: ReadingPass) -> Iterator[Segments]:
 
 
 def _cells(columns: list[int | None], source: Source, line: bytes, number: int) -> tuple[list[bytes], list[str]]:
-    """Return the cell with the text, and those with the labels."""
     cells = line.split(b"\t")
     text, *labels = [cell_at(cells, at or 0, source, number) for at in columns]
     return [text], [label.decode() for label in labels]

@@ -66,6 +66,11 @@ def test_a_bad_record_is_put_aside_and_ends_nothing(tmp_path: Path) -> None:
     assert done.lines[-1].split(b"\t")[2] == b"\xff"
 
 
+def test_one_column_may_be_asked_for_twice(tmp_path: Path) -> None:
+    done = filter_bytes(tmp_path, TABLE, "in.tsv", id="text", group="text")
+    assert [group.name for group in done.result.groups] == ["", "a b", "zz zz zz"]
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [

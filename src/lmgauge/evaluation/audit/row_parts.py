@@ -28,12 +28,8 @@ def unseen_noun(unit: str) -> str:
 class RowParts:
     """Reads the columns `spelling` and `separator`, segment by segment.
 
-    Args:
-        unit: of the tokens.
-
-    Example:
-        >>> RowParts().checks()
-        []
+    >>> RowParts().checks()
+    []
     """
 
     def __init__(self, unit: str = "word") -> None:
@@ -42,11 +38,8 @@ class RowParts:
         self._first = ""
 
     def add(self, rows: Rows) -> None:
-        """Read the parts of the rows of a segment.
-
-        Args:
-            rows: of the segment, [n].
-        """
+        """Read the parts of the rows of a segment."""
+        # rows: of the segment, [n].
         spelled = rows.kind == SPELLED
         self.rows += len(rows)
         self.spelled += int(spelled.sum())

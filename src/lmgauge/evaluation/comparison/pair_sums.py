@@ -28,27 +28,9 @@ from lmgauge.text.segments import Segments
 
 
 class PairSums:
-    """Collects what is compared of two runs, block by block.
+    """Collects what is compared of two runs, block by block."""
 
-    Args:
-        runs: the two.
-        facts: what their tables state.
-        part: what of the text is compared, as `comparability.verdicts` says.
-        corpus: the text, if it is at hand.
-        documents: where documents come from.
-        counts: how often the words of a block occur in a training text, int64 [words of the block].
-        examples: how many segments and tokens to keep of each kind.
-
-    Attributes:
-        unit: what sizes count: "byte", or "event" where bytes are not to be compared.
-        by_segment: whole segments are compared, as a table has no byte spans.
-        per_segment: nats, zeros and sizes of each segment.
-        totals: of each run the exact sum, multiples of 2^-80 nats, without events of probability zero.
-        zeros: of each run the events of probability zero.
-        bytes_in_all: bytes of the text, also those that are not compared.
-        slices: sums of each way to divide the text.
-        segments, tokens: those that stand out.
-    """
+    # counts: how often the words of a block occur in a training text, int64 [words of the block].
 
     def __init__(
         self,
@@ -71,11 +53,7 @@ class PairSums:
         self.segments, self.tokens = ExampleHeap(examples), ExampleHeap(examples)
 
     def add(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> None:
-        """Add a block of the text (None without one), and the rows that each of the two tables has of its segments.
-
-        Raises:
-            InputError: a table does not cover a segment.
-        """
+        """Add a block of the text (None without one), and the rows that each of the two tables has of its segments."""
         left_out = any(run.origin.policy.leaves_out for run in self.runs)
         if block is not None and not (self.by_event or self.by_segment or left_out):
             _check_covered(tables, block, [run.name for run in self.runs])
@@ -119,7 +97,6 @@ class PairSums:
         return int(known[0] > self.facts.span_bytes)
 
     def _chosen(self, block: Segments | None, tables: Sequence[ScoreBatch], ranges: Ranges) -> NDArray[np.bool_]:
-        """Return which ranges are compared."""
         chosen = np.ones(len(ranges), bool)
         if self.part == EXACT_PART:
             for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
@@ -169,12 +146,12 @@ class PairSums:
 
 
 def _by_segment(ranges: Ranges, values: Floats, segments: int) -> Floats:
-    """Return sums over the ranges of each segment."""
+    # Sums over the ranges of each segment.
     return np.asarray(np.bincount(ranges.segment, values, segments), np.float64)
 
 
 def _check_covered(tables: Sequence[ScoreBatch], block: Segments, names: Sequence[str]) -> None:
-    """Compare the ends of the segments of tables against those of the text: none may stop before."""
+    # Compare the ends of the segments of tables against those of the text: none may stop before.
     lengths = block.ends - block.starts
     for name, table in zip(names, tables, strict=True):
         reach = aligned.extents(table)

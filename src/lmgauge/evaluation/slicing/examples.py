@@ -19,32 +19,20 @@ _LONGEST = 160
 
 @dataclass(frozen=True)
 class Example:
-    """A piece of text that stands out.
+    """A piece of text that stands out."""
 
-    Attributes:
-        source, line: the file and the line (or record) in it, from 1.
-        segment: index of the segment in the whole text.
-        before, text, after: that piece, with what stands around it.
-        bits: of each model.
-        value: what it stands out by, bits.
-    """
-
-    source: str
+    source: str  # source, line: the file and the line (or record) in it, from 1
     line: int
-    segment: int
-    before: str
+    segment: int  # index of the segment in the whole text
+    before: str  # before, text, after: that piece, with what stands around it
     text: str
     after: str
     bits: tuple[float, ...]
-    value: float
+    value: float  # what it stands out by, bits
 
 
 class ExampleHeap:
-    """Keeps the pieces of text with the largest and the smallest values seen so far.
-
-    Args:
-        most: how many of each.
-    """
+    """Keeps the pieces of text with the largest and the smallest values seen so far."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -53,35 +41,16 @@ class ExampleHeap:
         self._seen = 0
 
     def add_ranges(self, block: Segments, ranges: Ranges, values: Floats, bits: Sequence[Floats]) -> None:
-        """Add ranges of a block.
-
-        Args:
-            block: the segments.
-            ranges: in bytes of their segments.
-            values: float64 [ranges], by which they stand out, bits.
-            bits: of each model, float64 [ranges].
-        """
+        """Add ranges of a block."""
+        # values: float64 [ranges], by which they stand out, bits; bits: of each model, float64 [ranges].
         for i in self._candidates(values):
             segment = int(ranges.segment[i])
             start, end = int(ranges.starts[i]), int(ranges.ends[i])
             self._push(_example(block, segment, start, end, float(values[i]), tuple(float(b[i]) for b in bits)))
 
     def add_segments(self, block: Segments, values: Floats, bits: Sequence[Floats]) -> None:
-        """Add whole segments of a block.
-
-        Args:
-            block: the segments.
-            values: float64 [segments], by which they stand out, bits.
-            bits: of each model, float64 [segments].
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings(["a 17"])))
-            >>> heap = ExampleHeap(1)
-            >>> heap.add_segments(block, np.array([9.5]), [np.array([20.0])])
-            >>> heap.worst()[0].text
-            'a 17'
-        """
+        """Add whole segments of a block."""
+        # values: float64 [segments], by which they stand out, bits; bits: of each model, float64 [segments].
         for i in self._candidates(values):
             whole = block.text(i)
             text = whole[:_LONGEST].decode("utf-8", "ignore") + ("…" if len(whole) > _LONGEST else "")
@@ -89,7 +58,7 @@ class ExampleHeap:
             self._push(Example(block.source, block.line(i), block.first + i, "", text, "", costs, float(values[i])))
 
     def _candidates(self, values: Floats) -> list[int]:
-        """Return the few that may enter, in order of the text."""
+        # Few that may enter, in order of the text.
         if not self._most or not len(values):
             return []
         most = min(self._most, len(values))

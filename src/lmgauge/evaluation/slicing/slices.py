@@ -40,39 +40,20 @@ def _class_of(character: str) -> int:
 def cut_by_group(block: Segments, ranges: Ranges, names: Sequence[str]) -> tuple[str, Sequence[str], Codes]:
     """Return the text cut by groups of segments; all are one group where the text has none.
 
-    Args:
-        block: the segments.
-        ranges: of these segments.
-        names: of the groups, as far as the text was read; a field's are known as they come.
-
-    Returns:
-        Name of the cut, labels, and int64 [ranges], the group of each range.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["a 17"])))
-        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
-        >>> cut_by_group(block, ranges, [])[1]
-        ['all']
+    >>> from lmgauge.text.documents import Corpus
+    >>> block = next(iter(Corpus.from_strings(["a 17"])))
+    >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
+    >>> cut_by_group(block, ranges, [])[1]
+    ['all']
     """
+    # -> Name of the cut, labels, and int64 [ranges], the group of each range.
     of_segment = np.zeros(len(block), np.int64) if block.groups is None else block.groups.astype(np.int64)
     return "group", names or ["all"], of_segment[ranges.segment]
 
 
 def byte_classes(block: Segments) -> NDArray[np.uint8]:
-    """Return the class of the character (or the URL) that each byte belongs to.
-
-    Args:
-        block: the segments.
-
-    Returns:
-        uint8 [bytes of the block], index into `CLASSES`.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> [CLASSES[code] for code in byte_classes(next(iter(Corpus.from_strings(["a1 "]))))[:3]]
-        ['word', 'number', 'whitespace and line end']
-    """
+    """Return the class of the character (or the URL) that each byte belongs to."""
+    # -> uint8 [bytes of the block], index into `CLASSES`.
     text = block.data.tobytes()
     points = np.frombuffer(text.decode("utf-8", "replace").encode("utf-32-le"), np.uint32)
     of_point = np.zeros(int(points.max(initial=0)) + 1, np.uint8)
@@ -88,17 +69,8 @@ def byte_classes(block: Segments) -> NDArray[np.uint8]:
 
 
 def range_classes(block: Segments, ranges: Ranges) -> Codes:
-    """Return int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of.
-
-    White space only if there is nothing else; ties go to the class named first.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["a 17"])))
-        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
-        >>> [CLASSES[code] for code in range_classes(block, ranges)]
-        ['word', 'number']
-    """
+    """Return int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of."""
+    # White space only if there is nothing else; ties go to the class named first.
     classes = byte_classes(block)
     starts, ends = _bytes_of(block, ranges)
     # Bytes of each class before every place of the text, looked up at both ends of each range.
@@ -113,13 +85,13 @@ def range_classes(block: Segments, ranges: Ranges) -> Codes:
 
 
 def _bytes_of(block: Segments, ranges: Ranges) -> tuple[Codes, Codes]:
-    """Return where ranges are in the block's bytes; line ends are left out."""
+    # Where ranges are in the block's bytes; line ends are left out.
     begin = block.starts[ranges.segment]
     return begin + np.minimum(ranges.starts, ranges.ends), begin + ranges.ends
 
 
 def _letters(block: Segments) -> NDArray[np.bool_]:
-    """Return which bytes of the block are inside a segment and no white space."""
+    # Which bytes of the block are inside a segment and no white space.
     marks = np.zeros(len(block.data) + 1, np.int64)
     np.add.at(marks, block.starts, 1)
     np.add.at(marks, block.ends, -1)
@@ -128,7 +100,7 @@ def _letters(block: Segments) -> NDArray[np.bool_]:
 
 
 def _word_starts(block: Segments) -> NDArray[np.bool_]:
-    """Return which bytes of the block are the first of a white-space word."""
+    # Which bytes of the block are the first of a white-space word.
     letter = _letters(block)
     begins = letter.copy()
     begins[1:] &= ~letter[:-1]
@@ -138,17 +110,8 @@ def _word_starts(block: Segments) -> NDArray[np.bool_]:
 
 
 def range_words(block: Segments, ranges: Ranges) -> Codes:
-    """Return int64 [ranges], the number within the block of the white-space word that a range ends in or behind.
-
-    It is -1 where the range has no byte of a word.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["a 17"])))
-        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
-        >>> range_words(block, ranges).tolist()
-        [0, 1]
-    """
+    """Return int64 [ranges], the number within the block of the white-space word that a range ends in or behind."""
+    # It is -1 where the range has no byte of a word.
     begins = _word_starts(block)
     letter = _letters(block)
     word_of_byte = np.cumsum(begins) - 1
@@ -167,19 +130,11 @@ FREQUENCY_BANDS = ("never", "once", "2 to 9", "10 to 99", "100 to 999", "1,000 t
 
 
 def frequency_bands(block_counts: NDArray[np.int64], words: Codes) -> Codes:
-    """Return the band of training frequency of each range.
-
-    Args:
-        block_counts: int64 [words of the block], how often each occurs in the training text.
-        words: int64 [ranges], as `range_words` numbers them.
-
-    Returns:
-        int64 [ranges], index into `FREQUENCY_BANDS`.
-
-    Example:
-        >>> [FREQUENCY_BANDS[code] for code in frequency_bands(np.array([0, 12]), np.array([1, 0, -1]))]
-        ['10 to 99', 'never', 'no word']
-    """
+    """Return the band of training frequency of each range."""
+    # block_counts: int64 [words of the block], how often each occurs in the training text; words: int64 [ranges], as
+    # `range_words` numbers them.
+    # -> int64 [ranges], index into `FREQUENCY_BANDS`.
+    # [FREQUENCY_BANDS[code] for code in frequency_bands([0, 12], [1, 0, -1])] -> ['10 to 99', 'never', 'no word']
     bands = np.searchsorted([0, 1, 9, 99, 999, 9999], block_counts, side="left")
     codes: Codes = np.full(len(words), len(FREQUENCY_BANDS) - 1, np.int64)
     in_word = words >= 0
@@ -192,15 +147,8 @@ POSITION_STARTS = (1, *((1 << power) + 1 for power in range(18)))
 
 
 def band_labels(starts: Sequence[int]) -> tuple[str, ...]:
-    """Return the names of the bands that begin at these numbers, the last without end.
-
-    Args:
-        starts: the first number of each band, rising.
-
-    Example:
-        >>> band_labels([1, 2, 5])
-        ('1', '2 to 4', '5 and on')
-    """
+    """Return the names of the bands that begin at these numbers, the last without end."""
+    # band_labels([1, 2, 5]) -> ('1', '2 to 4', '5 and on')
     labels = []
     for low, following in zip(starts, [*starts[1:], None], strict=True):
         if following is None:
@@ -211,34 +159,17 @@ def band_labels(starts: Sequence[int]) -> tuple[str, ...]:
 
 
 def position_bands(position: Codes) -> Codes:
-    """Return which of the bands of `POSITION_STARTS` each position falls into.
-
-    Args:
-        position: int64 [n], of events in their segments, from 0.
-
-    Returns:
-        int64 [n].
-
-    Example:
-        >>> position_bands(np.array([0, 3, 600])).tolist()
-        [0, 2, 10]
-    """
+    """Return which of the bands of `POSITION_STARTS` each position falls into."""
+    # position: int64 [n], of events in their segments, from 0.
+    # -> int64 [n].
+    # position_bands([0, 3, 600]) -> [0, 2, 10]
     bands: Codes = np.searchsorted(np.array(POSITION_STARTS), position + 1, side="right") - 1
     return bands
 
 
 def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
-    """Return int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range.
-
-    The last range of a segment has its line end. Without the text bytes are those of the spans alone, the rest is 0.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["a 17"])))
-        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
-        >>> range_sizes(block, ranges).tolist()
-        [[1, 1, 1], [3, 3, 1]]
-    """
+    """Return int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range."""
+    # The last range of a segment has its line end. Without the text bytes are those of the spans alone, the rest is 0.
     if block is None:
         return np.column_stack((ranges.ends - ranges.starts, np.zeros((len(ranges), 2), np.int64)))
     starts, ends = _bytes_of(block, ranges)

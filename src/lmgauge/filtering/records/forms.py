@@ -24,41 +24,18 @@ FORMS: dict[Format, tuple[Callable[[Source, RecordFields], RecordReader], Callab
 
 
 def reader_of(source: Source, fields: RecordFields) -> RecordReader:
-    """Return what reads a file of records.
-
-    Args:
-        source: the file.
-        fields: which of them are looked at.
-    """
+    """Return what reads a file of records."""
     return FORMS[source.format][0](source, fields)
 
 
 def form_of(path: str | os.PathLike[str], default: Format) -> Format:
-    """Return the form that the ending of a name stands for.
-
-    Args:
-        path: of a file.
-        default: the form where the ending says nothing.
-
-    Example:
-        >>> form_of("a.jsonl.zst", "text"), form_of("a", "text")
-        ('jsonl', 'text')
-    """
+    """Return the form that the ending of a name stands for."""
     bare = split_compression(os.fspath(path))[0]
     return BY_SUFFIX.get(os.path.splitext(bare)[1].lower(), default)
 
 
 def writer_of(path: str, form: Format, source: Source) -> RecordWriter:
-    """Return what writes the records of a file: in the form that they have, and lines of text also as JSONL.
-
-    Args:
-        path: where they are written.
-        form: of what is written.
-        source: the file that they are from.
-
-    Raises:
-        UsageError: records of the source cannot be written in this form.
-    """
+    """Return what writes the records of a file: in the form that they have, and lines of text also as JSONL."""
     forms = ("text", "jsonl") if source.format == "text" else (source.format,)
     if form not in forms:
         names = " or ".join(forms)

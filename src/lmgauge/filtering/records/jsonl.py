@@ -26,11 +26,8 @@ class JsonlReader(ReaderOfLines):
     """Reads the objects of a JSONL file; a line of nothing but white space is not a record."""
 
     def parse(self, block: RawBlock) -> Records:
-        """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`.
-
-        Raises:
-            InputError: the first record has a field of the name of a score.
-        """
+        """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`."""
+        # Raises InputError: the first record has a field of the name of a score.
         lines: list[bytes] = []
         numbers: list[int] = []
         texts: list[str | None] = []
@@ -53,7 +50,6 @@ class JsonlReader(ReaderOfLines):
         return Records(documents, np.array(numbers, np.int64), values, lines, self.source.name)
 
     def _read(self, line: bytes) -> tuple[dict[str, Any], str | None, tuple[str, str] | None]:
-        """Return the record of a line, its text, and what is wrong with it."""
         try:
             record = json_record(line.decode(), "")
         except UnicodeDecodeError as error:
@@ -88,7 +84,6 @@ class JsonlWriter(PackedLines):
 
 
 def _open_object(records: Records, row: int) -> bytes:
-    """Return a record as a JSON object to which members can be added."""
     line: bytes = records.raw[row]
     if records.is_text:
         text = {"id": records.identifier(row), "text": line.rstrip(b"\r").decode()}

@@ -61,10 +61,7 @@ class LineWriter(PackedLines):
 
 
 class TsvReader(ReaderOfLines):
-    """Reads the lines of a TSV file, columns by their numbers or by the names in its first line, as `text.tsv` does.
-
-    A line with more or fewer cells than the first is a bad record: what is put behind it would stand in another column.
-    """
+    """Reads the lines of a TSV file, columns by their numbers or by the names in its first line, as `text.tsv` does."""
 
     def blocks(self) -> Iterator[RawBlock]:
         """Yield blocks of whole lines, without the names in the first; see `RecordReader`."""
@@ -75,10 +72,10 @@ class TsvReader(ReaderOfLines):
         first, _, rest = block.content.partition(b"\n")
         first = first.rstrip(b"\r")
         cells, names = first.split(b"\t"), first.decode("utf-8", "backslashreplace").split("\t")
-        wanted = {name: column_number(name) for name in (self._fields.text, *self._fields.others)}
-        self._places = [place_of(names, "", name, self.source) if at is None else at for name, at in wanted.items()]
+        wanted = [(name, column_number(name)) for name in (self._fields.text, *self._fields.others)]
+        self._places = [place_of(names, "", name, self.source) if at is None else at for name, at in wanted]
         cell_at(cells, max(self._places), self.source, 1)
-        self._width, self._names = len(cells), first if None in wanted.values() else None
+        self._width, self._names = len(cells), first if any(at is None for _, at in wanted) else None
         if self._names is None:
             return block
         if taken := self._fields.taken.intersection(names):
@@ -89,6 +86,7 @@ class TsvReader(ReaderOfLines):
         """Return the lines of a block, with the names of their columns; see `RecordReader`."""
         lines = [line.rstrip(b"\r") for line in block.content.split(b"\n")[:-1]]
         cells = [line.split(b"\t") for line in lines]
+        # With more or fewer cells than the first line, what is put behind a line would stand in another column.
         problems = {
             row: (BAD_RECORD, f"{len(own)} columns, where the first line has {self._width}")
             for row, own in enumerate(cells)
@@ -123,14 +121,7 @@ class TsvWriter(PackedLines):
 
 
 def whole_lines(source: Source) -> Iterator[RawBlock]:
-    """Yield a file in blocks of whole lines, a byte order mark at its start left out.
-
-    Args:
-        source: the file.
-
-    Raises:
-        InputError: it cannot be read, is UTF-16, or a line is too long.
-    """
+    """Yield a file in blocks of whole lines, a byte order mark at its start left out."""
     first, place, before = 1, Place(source.name), 0
     positions = [0]
     for block, newline_supplied in line_blocks(source, BLOCK_BYTES, consumed=positions.append):

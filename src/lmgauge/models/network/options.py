@@ -172,21 +172,7 @@ class ScoringOptions:
 
 
 def parse_context(text: str) -> tuple[int | None, bool | None]:
-    """Return what `--context` says: a number of tokens, `sentence` or `stream`, or both as in `stream,1024`.
-
-    Args:
-        text: as typed.
-
-    Returns:
-        The most tokens a prediction may see, and whether the context runs on; None for what is not said.
-
-    Raises:
-        UsageError: it says something else.
-
-    Example:
-        >>> parse_context("stream,1024"), parse_context("512"), parse_context("sentence")
-        ((1024, True), (512, None), (None, False))
-    """
+    """Return what `--context` says: a number of tokens, `sentence` or `stream`, or both as in `stream,1024`."""
     context: int | None = None
     stream: bool | None = None
     for part in text.split(","):
@@ -200,18 +186,8 @@ def parse_context(text: str) -> tuple[int | None, bool | None]:
 
 
 def parse_lengths(lengths: str | Sequence[int | str]) -> tuple[int, ...]:
-    """Return the lengths of contexts to be compared, the shortest first.
-
-    Args:
-        lengths: numbers of tokens, as numbers or as typed: `"512,1k,2k"`, where k is 1,024.
-
-    Raises:
-        UsageError: a length is not such a number, one is named twice, or there is only one.
-
-    Example:
-        >>> parse_lengths("2k,512"), parse_lengths([64, "1k"])
-        ((512, 2048), (64, 1024))
-    """
+    """Return the lengths of contexts to be compared, the shortest first."""
+    # parse_lengths("2k,512"), parse_lengths([64, "1k"]) -> ((512, 2048), (64, 1024))
     parts = lengths.split(",") if isinstance(lengths, str) else list(lengths)
     tokens = sorted(map(_length, parts))
     if len(tokens) < 2:
@@ -240,25 +216,8 @@ def resolve_policy(
     end: SegmentEnd,
     puts_first: OwnFirst = "unscored",
 ) -> ContextPolicy:
-    """Return the policy that options come to for a model.
-
-    Args:
-        options: what was chosen.
-        positions: how many tokens the model has positions for; None if it has no limit.
-        running: whether its context runs on unless chosen otherwise.
-        has_bos: whether it has a token that begins a text.
-        has_eos: whether it has a token that ends one.
-        end: what ends a segment unless chosen otherwise.
-        puts_first: what its tokenizer puts before a text: `unscored` for nothing, `other` for what is neither BOS nor EOS.
-
-    Raises:
-        UsageError: options that the model cannot follow.
-
-    Example:
-        >>> model = {"positions": 1024, "running": False, "has_bos": False, "has_eos": True, "end": "newline"}
-        >>> str(resolve_policy(ScoringOptions(stride=512), **model))
-        'sentence,1024/512,first=uniform,end=newline'
-    """
+    """Return the policy that options come to for a model."""
+    # running: whether its context runs on unless chosen otherwise; end: what ends a segment unless chosen otherwise.
     if options.bos_each_window and not has_bos:
         raise UsageError("bos-each-window: this model has no BOS token; leave it out")
     if options.protocol is not None:
@@ -298,11 +257,6 @@ def _check_positions(context: int | None, positions: int | None) -> None:
 def _policy_of_protocol(
     protocol: ScoringProtocol, options: ScoringOptions, positions: int | None, first: OwnFirst
 ) -> ContextPolicy:
-    """Return the policy that a protocol comes to for a model whose texts begin with `first`.
-
-    Raises:
-        UsageError: the model has too few positions, or what its texts begin with is not known here.
-    """
     name = protocol.name
     if first == "other":
         what = (

@@ -35,38 +35,28 @@ _TOKENS_AT_A_TIME = 1 << 22
 
 @dataclass
 class NgramCounts:
-    """Counts of all n-grams up to an order.
+    """Counts of all n-grams up to an order."""
 
-    Attributes:
-        unigrams: int64 [vocabulary], occurrences; `<s>` has none, as it is not an event.
-        tables: one per order from 2, uint64 [slots, 2]: key, and count with the slot of the suffix.
-        types: distinct n-grams of each order from 1 (order 1: tokens that occur).
-    """
-
-    unigrams: NDArray[np.int64]
-    tables: list[Table]
-    types: list[int]
+    unigrams: NDArray[np.int64]  # int64 [vocabulary], occurrences; `<s>` has none, as it is not an event
+    tables: list[Table]  # one per order from 2, uint64 [slots, 2]: key, and count with the slot of the suffix
+    types: list[int]  # distinct n-grams of each order from 1 (order 1: tokens that occur)
 
     @property
     def order(self) -> int:
-        """The length of the longest n-grams counted."""
+        """Return the length of the longest n-grams counted."""
         return len(self.tables) + 1
 
 
 class TypesSketch:
     """Estimate how many different n-grams a text has while it goes by, within about 1 %.
 
-    Source: HyperLogLog, Flajolet et al. 2007.
-
-    Args:
-        order: the longest n-grams.
-
-    Example:
-        >>> sketch = TypesSketch(2)
-        >>> sketch.add(np.array([1, 3, 4, 3, 4], np.uint32))  # <s> a b a b: three bigrams
-        >>> sketch.estimates()[0] < 70
-        True
+    >>> sketch = TypesSketch(2)
+    >>> sketch.add(np.array([1, 3, 4, 3, 4], np.uint32))  # <s> a b a b: three bigrams
+    >>> sketch.estimates()[0] < 70
+    True
     """
+
+    # Source: HyperLogLog, Flajolet et al. 2007.
 
     def __init__(self, order: int) -> None:
         self.order, self.tokens = order, 0
@@ -100,21 +90,10 @@ class TypesSketch:
 
 
 def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[int]:
-    """Return estimates of the distinct n-grams of order 2 .. `order`, within about 1 %.
-
-    Args:
-        ids: uint32 [n], the tokens of the text.
-        order: the longest n-grams.
-        threads: how many threads share the work; the result is the same for any number.
-
-    Example:
-        A text of 1,000 words, three times: 999 bigrams, and one from its end to its beginning.
-
-        >>> ids = np.tile(np.arange(3, 1003, dtype=np.uint32), 3)
-        >>> (bigrams,) = estimate_types(ids, order=2, threads=1)
-        >>> 1000 <= bigrams <= 1150  # 3 % and 64 more than estimated, as too few cost more time than too many
-        True
-    """
+    """Return estimates of the distinct n-grams of order 2 .."""
+    # `order`, within about 1 %.
+    # ids: uint32 [n], the tokens of the text; threads: how many threads share the work; the result is the same for any
+    # number.
     sketch = TypesSketch(order)
     sketch.add(ids, threads)
     return sketch.estimates()
@@ -123,24 +102,10 @@ def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[in
 def count_ngrams(
     ids: NDArray[np.uint32], order: int, vocabulary_size: int, *, threads: int, sizes: Iterable[int] | None = None
 ) -> NgramCounts:
-    """Count every n-gram of order 1 .. `order` that lies within a context.
-
-    Args:
-        ids: uint32 [n], tokens with `<s>` where a context begins.
-        order: the longest n-grams.
-        vocabulary_size: ids are below it.
-        threads: how many threads share the work; the result is the same for any number.
-        sizes: estimated distinct n-grams of order 2, 3, ...; measured if None. Too small costs time, nothing else.
-
-    Raises:
-        UsageError: the text has 2^32 tokens or more, or too many distinct n-grams for one table.
-
-    Example:
-        >>> ids = np.array([1, 3, 4, 3, 4], np.uint32)  # <s> a b a b
-        >>> counts = count_ngrams(ids, 3, 5, threads=1)
-        >>> counts.unigrams.tolist(), counts.types
-        ([0, 0, 0, 2, 2], [2, 3, 3])
-    """
+    """Count every n-gram of order 1 .."""
+    # `order` that lies within a context.
+    # ids: uint32 [n], tokens with `<s>` where a context begins; threads: how many threads share the work; the result is the
+    # same for any number.
     if len(ids) >= 2**32 - 1:
         raise UsageError(f"{len(ids):,} tokens are more than can be counted at once (2^32); split the text")
     unigrams = np.zeros(vocabulary_size, np.int64)

@@ -31,13 +31,8 @@ Table = NDArray[np.uint64]
 def new_table(entries: int) -> Table:
     """Return an empty table, uint64 [slots, 2], with room for this number of entries: whole cache lines, never full.
 
-    Raises:
-        UsageError: more entries than 31-bit slots can number.
-        MemoryError: there is no room for it.
-
-    Example:
-        >>> new_table(3).shape
-        (12, 2)
+    >>> new_table(3).shape
+    (12, 2)
     """
     slots = slots_for(entries)
     if slots >= 2**31 - 1:
@@ -50,33 +45,21 @@ def new_table(entries: int) -> Table:
 def slots_for(entries: int) -> int:
     """Return the slots of a table with room for this number of entries, 16 bytes each.
 
-    Example:
-        >>> slots_for(3)
-        12
+    >>> slots_for(3)
+    12
     """
     lines = max(1, -(-int(entries / LOAD + 1) // ENTRIES_PER_LINE))
     return ENTRIES_PER_LINE * (lines + 1)
 
 
 def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
-    """Return views of a table with probabilities, each [slots]: keys as stored (0: empty), probabilities, back-off weights.
-
-    Example:
-        >>> keys, probabilities, weights = columns(np.array([[6, 0x3F0000003E800000]], np.uint64))
-        >>> int(keys[0]), float(probabilities[0]), float(weights[0])
-        (6, 0.25, 0.5)
-    """
+    """Return views of a table with probabilities, each [slots]."""
+    # Keys as stored (0: empty), probabilities, back-off weights.
     values = table.view(np.float32).reshape(-1, 4)
     return table[:, 0], values[:, 2], values[:, 3]
 
 
 def over_slots(table: Table, threads: int, kernel: Callable[..., None], *arguments: object) -> None:
-    """Run a kernel over all slots of a table, shared among threads.
-
-    Args:
-        table: uint64 [slots, 2].
-        threads: how many.
-        kernel: called with the table, the first slot of a share, the slot after its last, and the arguments.
-        arguments: handed on.
-    """
+    """Run a kernel over all slots of a table, shared among threads."""
+    # table: uint64 [slots, 2].
     run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)

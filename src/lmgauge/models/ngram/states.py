@@ -94,17 +94,11 @@ class NgramStates(Sequence[NgramState]):
 
 
 class ScoredMany(NamedTuple):
-    """The events of n sentences.
+    """The events of n sentences."""
 
-    Attributes:
-        logprobs: float64 [events], natural.
-        ends: int64 [n], one past the last event of each sentence.
-        totals: float64 [n], the sum of each.
-    """
-
-    logprobs: NDArray[np.float64]
-    ends: NDArray[np.int64]
-    totals: NDArray[np.float64]
+    logprobs: NDArray[np.float64]  # float64 [events], natural
+    ends: NDArray[np.int64]  # int64 [n], one past the last event of each sentence
+    totals: NDArray[np.float64]  # float64 [n], the sum of each
 
 
 class StepsWords:
@@ -230,7 +224,7 @@ class StepsWords:
         return self.reader.word_ids(list(words))
 
     def _cells(self, states: NgramState | NgramStates | Sequence[NgramState], n: int) -> NDArray[np.uint64]:
-        """Return the cells of n states, uint64 [n, order]."""
+        # Cells of n states, uint64 [n, order].
         order = self.reader.order
         if isinstance(states, NgramStates):
             if states.reader is not self.reader:
@@ -256,7 +250,6 @@ class _NotAWordError(UsageError, TypeError):
 
 
 def _refuse(reason: str, about: object) -> NoReturn:
-    """Raise the error of a call that the kernel refuses."""
     match reason:
         case "model":
             raise UsageError(

@@ -33,25 +33,15 @@ _MOST_RECORDS = 1000
 
 @dataclass(frozen=True)
 class FileState:
-    """A file at one moment, and what its parts must be.
-
-    Attributes:
-        device: of the file system.
-        inode: of the file on it.
-        size: in bytes.
-        mtime_ns: when the content was last written, as far as the file says.
-        ctime_ns: when the file was last changed, by the clock of the system.
-        digest: SHA-256 of the config.json that belongs to it.
-        version: of lmgauge, as another one may check more.
-    """
+    """A file at one moment, and what its parts must be."""
 
     device: int
     inode: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    digest: str
-    version: str = __version__
+    size: int  # in bytes
+    mtime_ns: int  # when the content was last written, as far as the file says
+    ctime_ns: int  # when the file was last changed, by the clock of the system
+    digest: str  # SHA-256 of the config.json that belongs to it
+    version: str = __version__  # of lmgauge, as another one may check more
 
     @classmethod
     def of(cls, file: Path | int, digest: str) -> FileState:
@@ -67,12 +57,7 @@ class FileState:
         return record is not None and record == asdict(self)
 
     def remember(self, file: Path, since_ns: int) -> None:
-        """Record that a file was found sound, unless it changed meanwhile; if that cannot be recorded, nothing happens.
-
-        Args:
-            file: its path.
-            since_ns: the time before this state was taken.
-        """
+        """Record that a file was found sound, unless it changed meanwhile; if that cannot be recorded, nothing happens."""
         if not _REMEMBERS or since_ns - self.ctime_ns < _QUIET_NS:
             return
         with suppress(OSError):

@@ -28,15 +28,7 @@ _MANY = 64  # words among which the same ones are looked for, to spell each once
 
 
 class Speller:
-    """A model of characters that gives every word without white space a probability q(w), end of word included.
-
-    Args:
-        characters: an n-gram model of characters; each segment is a word, and its `</s>` the end of the word.
-
-    Attributes:
-        characters: the model.
-        unseen: what its `<unk>` is shared out among.
-    """
+    """A model of characters that gives every word without white space a probability q(w), end of word included."""
 
     def __init__(self, characters: NgramModel) -> None:
         self.characters = characters
@@ -44,23 +36,11 @@ class Speller:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the model of characters: it determines all probabilities."""
+        """Return SHA-256 of the model of characters: it determines all probabilities."""
         return self.characters.fingerprint
 
     def logprobs(self, words: Segments) -> NDArray[np.float64]:
-        """Return ln q of words, float64 [words], nats.
-
-        Args:
-            words: each a segment.
-
-        Example:
-            >>> import lmgauge
-            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
-            >>> words = next(iter(lmgauge.Corpus.from_strings(["ab", "zzz"])))
-            >>> ab, zzz = model.speller.logprobs(words).tolist()
-            >>> ab > zzz
-            True
-        """
+        """Return ln q of words, float64 [words], nats."""
         if len(words) < _MANY:
             return self._logprobs(words)
         different = VocabularyBuilder()
@@ -79,28 +59,7 @@ class Speller:
 
 
 class Spelling:
-    """A speller beside a vocabulary, whose words are not spelled.
-
-    Args:
-        speller: q.
-        known: the vocabulary of the model of words.
-        known_mass: q of the known words and the empty one, if it was computed before.
-
-    Attributes:
-        speller: q.
-        known: the vocabulary.
-        known_mass: q(known words) + q(empty word), 0 to 1.
-
-    Raises:
-        ModelFileError: known words take all of q.
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "ab c"]), vocabulary="spelled")
-        >>> words = lmgauge.Corpus.from_strings(["ba", "cab"])
-        >>> bool((model.spelling.logprobs(next(iter(words))) < 0).all())
-        True
-    """
+    """A speller beside a vocabulary, whose words are not spelled."""
 
     def __init__(self, speller: Speller, known: Vocabulary, known_mass: float | None = None) -> None:
         self.speller, self.known = speller, known
@@ -109,12 +68,9 @@ class Spelling:
             raise ModelFileError(f"known words have all of the probability that the speller has to give: {self.known_mass}")
 
     def summary(self) -> dict[str, float]:
-        """Return what was learned, as plain values.
-
-        Returns:
-            How many words it learned from, the order of their n-grams, the size of the alphabet, and the probability that it
-            gives to known words, which are never spelled.
-        """
+        """Return what was learned, as plain values."""
+        # -> how many words it learned from, the order of their n-grams, the size of the alphabet, and the probability that
+        # it gives to known words, which are never spelled.
         characters = self.speller.characters
         return {
             "words": characters.record.training.get("segments", 0),
@@ -133,33 +89,17 @@ class Spelling:
 
     @cached_property
     def _known_logprobs(self) -> NDArray[np.float64]:
-        """Return ln q of each known word, float64 [vocabulary - 3]."""
+        # Ln q of each known word, float64 [vocabulary - 3].
         return self.speller.logprobs(words_of(self.known))
 
     def logprobs(self, words: Segments) -> NDArray[np.float64]:
-        """Return the natural logs of the probabilities of unseen words, float64 [words]: of which word it is.
-
-        Args:
-            words: each a segment, none of them known.
-        """
+        """Return the natural logs of the probabilities of unseen words, float64 [words]: of which word it is."""
         return self.speller.logprobs(words) - math.log1p(-self.known_mass)
 
     def next_character(self, prefix: str) -> NDArray[np.float64]:
-        """Return the probabilities of what comes next in an unseen word that begins so.
-
-        Args:
-            prefix: the characters so far.
-
-        Returns:
-            float64 [alphabet], by ids of `speller.characters.vocabulary`: `</s>` ends the word, `<unk>` is a character
-            outside the alphabet (`speller.unseen` says which). No known word can come of it: products are `logprobs`.
-
-        Example:
-            >>> import lmgauge
-            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
-            >>> round(float(model.spelling.next_character("a").sum()), 9)
-            1.0
-        """
+        """Return the probabilities of what comes next in an unseen word that begins so."""
+        # -> float64 [alphabet], by ids of `speller.characters.vocabulary`: `</s>` ends the word, `<unk>` is a character
+        # outside the alphabet (`speller.unseen` says which). No known word can come of it: products are `logprobs`.
         return self._next_character(prefix).copy()
 
     @cached_property
@@ -178,14 +118,14 @@ class Spelling:
         return probabilities
 
     def _prefix_logprob(self, ids: NDArray[np.uint32], prefix: str) -> float:
-        """Return the log of the probability that a word begins so, nats."""
+        # Log of the probability that a word begins so, nats.
         steps = (
             float(self.speller.characters.log_distribution(ids[: i + 1])[following]) for i, following in enumerate(ids[1:])
         )
         return math.fsum([*steps, float(self.speller.unseen.logprobs([prefix])[0])])
 
     def _known_next(self, prefix: bytes, logprob: float) -> NDArray[np.float64]:
-        """Return how much of what comes next leads to known words, by character: float64 [alphabet], of the prefix' mass."""
+        # How much of what comes next leads to known words, by character: float64 [alphabet], of the prefix' mass.
         from bisect import bisect_left
 
         words, logprobs = self._sorted_words
@@ -204,7 +144,7 @@ class Spelling:
 
     @cached_property
     def _sorted_words(self) -> tuple[list[bytes], NDArray[np.float64]]:
-        """Return the known words in the order of their bytes, and ln q of each."""
+        # Known words in the order of their bytes, and ln q of each.
         words = words_of(self.known)
         texts = [words.text(i) for i in range(len(words))]
         order = sorted(range(len(texts)), key=texts.__getitem__)
@@ -212,21 +152,12 @@ class Spelling:
 
 
 def _length(rest: bytes) -> int:
-    """Return how many bytes the first character has."""
     first = rest[0] if rest else 0
     return 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0) if rest else 0
 
 
 def words_of(vocabulary: Vocabulary) -> Segments:
-    """Return the words of a vocabulary as texts have them, without `<unk>`, `<s>` and `</s>`, each as a segment.
-
-    Example:
-        A token that looks reserved has a bracket more on each side than the text (see `unescaped`):
-
-        >>> words = words_of(Vocabulary.from_tokens(["the", "<<unk>>"]))
-        >>> words.text(0), words.text(1)
-        (b'the', b'<unk>')
-    """
+    """Return the words of a vocabulary as texts have them, without `<unk>`, `<s>` and `</s>`, each as a segment."""
     bounds = vocabulary.offsets
     starts, ends = bounds[_FIRST_WORD:-1].copy(), bounds[_FIRST_WORD + 1 :].copy()
     for special in SPECIAL_TOKENS:

@@ -45,15 +45,7 @@ def _is_json(head: bytes) -> bool:
 
 
 def parse_vllm(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield the prompts of replies with vLLM's `prompt_logprobs`, and of `RequestOutput`s as JSON.
-
-    Args:
-        file: a reply, an array of them, or JSON lines.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: a reply has no scores, or is of another form.
-    """
+    """Yield the prompts of replies with vLLM's `prompt_logprobs`, and of `RequestOutput`s as JSON."""
     for where, reply in _replies(file, log, "vLLM"):
         tokens = _read(read_prompt_logprobs, reply, where)
         headless = tokens.logprob[:1] == [None]  # vLLM names no token there: BOS, or the first of the text
@@ -61,15 +53,7 @@ def parse_vllm(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
 
 
 def parse_openai(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield the echoed prompts of completions with `logprobs`, without what was generated after them.
-
-    Args:
-        file: a reply, an array of them, or JSON lines.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: a reply has no scores, or is of another form.
-    """
+    """Yield the echoed prompts of completions with `logprobs`, without what was generated after them."""
     for where, reply in _replies(file, log, "the server"):
         tokens = _read(read_echo, reply, where)
         count = tokens.generated
@@ -97,7 +81,6 @@ def _read(read: Any, reply: Mapping[str, Any], where: str) -> PromptTokens:
 
 
 def _replies(file: LogFile, log: Log, program: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield a reply with one choice for each choice of each reply."""
     log.states("nats", program)
     for where, reply in file.values():
         if not isinstance(reply, dict):

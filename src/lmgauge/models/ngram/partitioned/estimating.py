@@ -1,11 +1,10 @@
-"""From counts to probabilities and back-off weights in partitions, order by order, by the kernels of `interpolation`.
+"""From counts to probabilities and back-off weights in partitions, order by order, by the kernels of `interpolation`."""
 
-Input: `counts/{k}/{p}` and the requests, see `counting`.
-Output: `dropped/{k}/{p}`, `probabilities/{k}/{p}`, `weights/{k}/{p}`, and the unigrams.
-
-A context of two words or more has all its followers in its own partition. The contexts of one word do not: what partitions
-have of them is added up by the program. The probability of a suffix comes as the answer to a request.
-"""
+# Input: `counts/{k}/{p}` and the requests, see `counting`.
+# Output: `dropped/{k}/{p}`, `probabilities/{k}/{p}`, `weights/{k}/{p}`, and the unigrams.
+#
+# A context of two words or more has all its followers in its own partition. The contexts of one word do not: what partitions
+# have of them is added up by the program. The probability of a suffix comes as the answer to a request.
 
 from __future__ import annotations
 
@@ -32,19 +31,12 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Estimated:
-    """What came of estimating, besides the arrays of the partitions.
+    """What came of estimating, besides the arrays of the partitions."""
 
-    Attributes:
-        unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
-        entries: n-grams of order 2, 3, ..., without those that cut-offs drop.
-        discounts: of each order from 1; none for additive smoothing.
-        unseen: additive smoothing: probability of any word after an unseen context.
-    """
-
-    unigrams: Floats
-    entries: list[int]
-    discounts: list[Discounts]
-    unseen: float = 0.0
+    unigrams: Floats  # float32 [vocabulary, 2], probabilities and back-off weights
+    entries: list[int]  # n-grams of order 2, 3, ..., without those that cut-offs drop
+    discounts: list[Discounts]  # of each order from 1; none for additive smoothing
+    unseen: float = 0.0  # additive smoothing: probability of any word after an unseen context
 
 
 @dataclass(frozen=True)
@@ -56,26 +48,16 @@ class _Adjusting:
 
 @dataclass(frozen=True)
 class _Order:
-    """What the tasks of one order know.
-
-    Attributes:
-        shape: of the training.
-        k: the order.
-        discounts: D(c) of it.
-        kind: additive, interpolated or backed-off.
-        events: number of tokens that can be predicted.
-        amount: additive: what is added to each count.
-    """
+    """What the tasks of one order know."""
 
     shape: Shape
-    k: int
+    k: int  # the order
     discounts: KernelDiscounts
     kind: str
-    events: int
-    amount: float
+    events: int  # number of tokens that can be predicted
+    amount: float  # additive: what is added to each count
 
     def needs(self, p: int) -> list[str]:
-        """The arrays that make the table of a partition."""
         names = [f"{column}/{self.k}/{p}" for column in ("parents", "words", "adjusted", "dropped")]
         if self.kind == "additive":
             return names
@@ -85,32 +67,9 @@ class _Order:
 def estimate(
     engine: Engine, shape: Shape, settings: NgramTrainingSettings, counts: NDArray[np.int64], events: NDArray[np.bool_]
 ) -> Estimated:
-    """Estimate the probabilities of counted partitions.
-
-    Args:
-        engine: holds what `counting_stages` makes, and then what the top of this file names.
-        shape: of the training.
-        settings: the smoothing.
-        counts: int64 [vocabulary], occurrences of each word; none for `<s>`.
-        events: bool [vocabulary], the tokens that can be predicted.
-
-    Example:
-        Bigrams of the text `a b a b` by their shares: `b` follows `a` always, `a` follows `b` one time of two.
-
-        >>> from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
-        >>> from lmgauge.models.ngram.partitioned.text import read_text
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> from lmgauge.text.documents import Corpus
-        >>> engine, settings = MemoryEngine(), NgramTrainingSettings("mle", order=2)
-        >>> text = read_text(engine, settings, Corpus.from_strings(["a b a b"]), 100, threads=1)
-        >>> shape = Shape(2, 1, text.chunks, len(text.fitted.vocabulary), False)
-        >>> for stage in counting_stages(Counting(shape, text.types)):
-        ...     engine.run(stage)
-        >>> estimate(engine, shape, settings, text.fitted.counts, text.fitted.events(settings)).entries
-        [4]
-        >>> [engine.read(f"{name}/2/0").tolist() for name in ("parents", "words", "probabilities")]
-        [[1, 3, 4, 4], [3, 4, 3, 2], [1.0, 1.0, 0.5, 0.5]]
-    """
+    """Estimate the probabilities of counted partitions."""
+    # counts: int64 [vocabulary], occurrences of each word; none for `<s>`; events: bool [vocabulary], the tokens that can
+    # be predicted.
     continuation = settings.kind in CONTINUATION and shape.order > 1
     if shape.order > 1:
         engine.run(_adjusting_stage(_Adjusting(shape, continuation, settings.cutoffs)))
@@ -157,7 +116,7 @@ def _adjusting_stage(work: _Adjusting) -> Stage:
 
 
 def _adjust(read: Read, p: int, work: _Adjusting) -> Iterator[Array]:
-    """Make the counts that the smoothing works with: a cut-off looks at occurrences, whatever these are."""
+    # Make the counts that the smoothing works with: a cut-off looks at occurrences, whatever these are.
     shape, cutoffs = work.shape, work.cutoffs
     histogram = np.zeros((shape.order - 1, HISTOGRAM + 1), np.int64)
     entries = np.zeros(shape.order - 1, np.int64)
@@ -180,7 +139,7 @@ def _adjust(read: Read, p: int, work: _Adjusting) -> Iterator[Array]:
 
 
 def _run_orders(engine: Engine, first: _Order, unigrams: Floats, discounts: Sequence[Discounts]) -> None:
-    """Estimate order 2, 3, ..., and fill the back-off weights of the unigrams."""
+    # Estimate order 2, 3, ..., and fill the back-off weights of the unigrams.
     shape = first.shape
     if shape.order == 1:
         return
@@ -200,7 +159,7 @@ def _run_orders(engine: Engine, first: _Order, unigrams: Floats, discounts: Sequ
 
 
 def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArray[np.float64]:
-    """Estimate order 2 and the back-off weights of single words; return what the distributions after these sum to."""
+    # Estimate order 2 and the back-off weights of single words; return what the distributions after these sum to.
     shape, partitions = order.shape, range(order.shape.partitions)
     backed_off = order.kind == "backed-off"
     parts = ["sums", "lower_sums", "types"] if backed_off else ["sums"]
@@ -265,8 +224,8 @@ def _estimating_stage(order: _Order) -> Stage:
 
 
 def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32], NDArray[np.uint8], int]:
-    """Return the n-grams of a partition as the kernels take them, the rows being the slots; the probabilities of suffixes by
-    what the table calls them; what is dropped; and the number of rows."""
+    # N-grams of a partition as the kernels take them, the rows being the slots; the probabilities of suffixes by what the
+    # table calls them; what is dropped; and the number of rows.
     k, shape = order.k, order.shape
     words = read(f"words/{k}/{p}")
     rows = len(words)
@@ -289,7 +248,7 @@ def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32
 
 
 def _sum_single_words(read: Read, p: int, order: _Order) -> Iterator[Array]:
-    """Sum what the bigrams of a partition have of each context of one word."""
+    # Sum what the bigrams of a partition have of each context of one word.
     table, lower, dropped, rows = _table(read, p, order)
     size = order.shape.vocabulary
     sums = np.zeros((size, 2), np.uint64)
@@ -303,7 +262,7 @@ def _sum_single_words(read: Read, p: int, order: _Order) -> Iterator[Array]:
 
 
 def _estimate(read: Read, p: int, order: _Order) -> Iterator[Array]:
-    """Estimate the n-grams of one order, and the weights of their contexts, which are of the order below."""
+    # Estimate the n-grams of one order, and the weights of their contexts, which are of the order below.
     shape, k = order.shape, order.k
     table, lower, dropped, rows = _table(read, p, order)
     contexts = shape.vocabulary if k == 2 else len(read(f"parents/{k - 1}/{p}"))
@@ -345,14 +304,13 @@ def _estimate(read: Read, p: int, order: _Order) -> Iterator[Array]:
 
 
 def _unused_weight(order: _Order) -> float:
-    """Return the weight of a context that nothing follows."""
     if order.kind != "additive":
         return 1.0
     return 1.0 / order.events if order.amount > 0 else 0.0
 
 
 def _weights(order: _Order, sums: Array) -> tuple[Array, Array]:
-    """Return which contexts are followed by anything, and their gamma(h); or what additive smoothing holds instead."""
+    # Which contexts are followed by anything, and their gamma(h); or what additive smoothing holds instead.
     used = np.flatnonzero(sums[:, 0])
     if order.kind == "additive":
         return used, order.amount / (sums[used, 0] / 2.0**MASS_BITS + order.amount * order.events)
@@ -360,7 +318,7 @@ def _weights(order: _Order, sums: Array) -> tuple[Array, Array]:
 
 
 def _lower_totals(read: Read, p: int, order: _Order, contexts: int) -> NDArray[np.float64]:
-    """Return what the distribution after h' sums to, for each context h, float64 [contexts]."""
+    # What the distribution after h' sums to, for each context h, float64 [contexts].
     if order.k == 3:
         totals: NDArray[np.float64] = read("unigram_totals")[read(f"words/2/{p}")]
         return totals
