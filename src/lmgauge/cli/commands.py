@@ -54,7 +54,14 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     },
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
-        "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
+        "baseline": Row(
+            "Say what a network must beat: compressors and n-grams.",
+            "lmgauge.api.baseline:baseline",
+            show=("order", "character_order", "memory", "threads", "field"),
+            without=("group", "id", "given", "boundary", "keep"),
+            metavars={"models": "RUN|MODEL", "memory": "SIZE", "output": "DIR"},
+            html=True,
+        ),
         "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
         "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
         "report": (
@@ -64,13 +71,32 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
-        "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
+        "overlap": Row(
+            "Find test text inside training text.",
+            ("lmgauge.api.overlap:overlap", "lmgauge.cli.overlap:share"),
+            run="lmgauge.cli.overlap:overlap",
+            arguments=("train",),
+            show=("overlap_unit", "n", "near", "fold", "passages", "field"),
+            without=("document", "id", "given", "boundary", "keep"),
+            metavars={"train": "TRAIN... TEST", "run": "RUN", "near": "J", "shard": "I/N|slurm", "output": "DIR"},
+            html=True,
+        ),
         "pairs": ("lmgauge.cli.choices:pairs", "Say how often models prefer the good text of minimal pairs."),
         "multiple-choice": (
             "lmgauge.cli.choices:multiple_choice",
             "Say how often models prefer the right answer of questions.",
         ),
-        "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
+        "membership": Row(
+            "Ask whether a model has seen texts in training.",
+            ("lmgauge.api.membership:membership", "lmgauge.cli.membership:shown"),
+            run="lmgauge.cli.membership:membership",
+            arguments=("model", "texts"),
+            stdin="texts",
+            show=("k", "fpr", "threads", "field"),
+            without=("group", "given", "boundary", "keep", "protocol", "devices", "processes"),
+            metavars={"texts": "[TEXTS]...", "label": "FIELD", "reference": "MODEL", "k": "SHARE", "fpr": "RATE"},
+            html=True,
+        ),
     },
     "Corpora": {
         "filter": Row(
@@ -109,14 +135,33 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             metavars={"model": "[NAME=]MODEL", "inputs": "IN...", "sample": "N|all"},
             html=True,
         ),
-        "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
+        "select": Row(
+            "Select the documents of a pool that are most like a target.",
+            "lmgauge.api.select:select_documents",
+            arguments=("pool",),
+            show=("cuts", "tolerance", "share", "max_difference", "order", "field"),
+            without=("group", "id", "given", "boundary", "keep"),
+            metavars={"pool": "POOL...", "cuts": "SHARE[,SHARE...]", "max_difference": "BITS", "temp": "DIR"}
+            | dict.fromkeys(("tolerance", "held_out_share", "share"), "SHARE"),
+            html=True,
+        ),
     },
     "Compare": {
         "compare": (
             "lmgauge.cli.compare:compare",
             "Say whether results may be compared, and whether their difference is real.",
         ),
-        "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
+        "divergence": Row(
+            "Measure how far models' predictions are from those of a base.",
+            ("lmgauge.api.divergence:divergence", "lmgauge.api.stored_base:save_base", "lmgauge.cli.divergence:shown"),
+            run="lmgauge.cli.divergence:divergence",
+            arguments=("base", "candidate"),
+            stdin="candidate",
+            show=("events", "exhaustive", "top_k", "examples", "seed", "threads", "field", "group"),
+            without=("text", "id", "keep", "protocol", "devices", "processes"),
+            metavars={"candidate": "CANDIDATE... [TEXT]...", "top_k": "K[,K...]", "output": "DIR"},
+            html=True,
+        ),
         "correlate": (
             "lmgauge.cli.correlate:correlate",
             "Say whether better language models go with better task scores.",

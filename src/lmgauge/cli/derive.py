@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, sect
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m"}
 """Names of one letter."""
-SPELLINGS = {"models": "model"}
+SPELLINGS = {"models": "model", "n": "ngram", "base_file": "save-base"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
@@ -147,13 +148,16 @@ def __getattr__(name: str) -> Command:
 def _parameters(row: Row) -> list[click.Parameter]:
     """Return arguments and options of all verbs of a row, each name once."""
     options: dict[str, Option] = {}
-    for verb in declared(row):
-        for option in options_of(verb):
-            options.setdefault(option.name, option)
+    for number, verb in enumerate(declared(row)):
+        for option in options_of(verb):  # what a further verb needs, a user may leave out
+            needed = number == 0 or option.default is not REQUIRED
+            options.setdefault(option.name, option if needed else replace(option, default=None))
     names = row.arguments
     if names is None:
         names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
-    arguments = [_argument(options[name], row) for name in names]
+    several = [name for name in names if options[name].element is not None]
+    # Of two arguments that take several values each takes one: nobody could tell where the first ends.
+    arguments = [_argument(options[name], row, several == [name]) for name in names]
     rest = [
         one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
     ]
@@ -169,10 +173,9 @@ def _parameters(row: Row) -> list[click.Parameter]:
     return [*arguments, *made, *printed]
 
 
-def _argument(option: Option, row: Row) -> click.Argument:
+def _argument(option: Option, row: Row, several: bool) -> click.Argument:
     metavar = row.metavars.get(option.name)
     required = option.default is REQUIRED and option.name != row.stdin
-    several = option.element is not None
     return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=_type(option), metavar=metavar)
 
 

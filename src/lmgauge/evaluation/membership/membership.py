@@ -16,8 +16,9 @@ import numpy as np
 
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import why_not_whole
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.evaluation.membership.results import Membership, ScoreOfSets
+from lmgauge.evaluation.membership.settings import MembershipSettings
 from lmgauge.evaluation.membership.text_scores import (
     BLIND_SCORES,
     MODEL_SCORES,
@@ -41,30 +42,6 @@ if TYPE_CHECKING:
 SEEN_LABELS = ("1", "true", "yes", "member", "seen")
 UNSEEN_LABELS = ("0", "false", "no", "nonmember", "non-member", "unseen")
 """What a field of labels may hold, in any case."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MembershipSettings:
-    """How texts are scored and sets compared.
-
-    Attributes:
-        k: the share of the least probable events that Min-K% and Min-K%++ look at.
-        false_alarms: the share of the control texts that may pass the threshold: 0.01 for TPR at 1 % FPR.
-        threads: how many; no score depends on it but for rounding.
-
-    Raises:
-        UsageError: a number is out of range.
-    """
-
-    k: float = 0.2
-    false_alarms: float = 0.01
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.k <= 1:
-            raise UsageError(f"k must be a share of the events, above 0 and at most 1 (0.2 is 20 %); got {self.k:g}")
-        if not 0 < self.false_alarms < 1:
-            raise UsageError(f"false alarms must be a rate above 0 and below 1 (0.01 is 1 %); got {self.false_alarms:g}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +85,7 @@ def membership(
         model=shown[0],
         reference=shown[1],
         k=settings.k,
-        false_alarms=settings.false_alarms,
+        false_alarms=settings.fpr,
         texts=len(asked),
         control_texts=None if control is None else len(control),
         scores=tuple(compared.of(MODEL_SCORES, simultaneous=True)),
@@ -192,8 +169,8 @@ class _Compared:
                 auroc=None if both is None else both.auroc,
                 auroc_interval=None if both is None else both.auroc_interval(),
                 tells_apart=None if sure is None else not sure.low <= 0.5 <= sure.high,
-                tpr=None if both is None else both.hits(self._settings.false_alarms),
-                tpr_interval=None if both is None else both.hits_interval(self._settings.false_alarms),
+                tpr=None if both is None else both.hits(self._settings.fpr),
+                tpr_interval=None if both is None else both.hits_interval(self._settings.fpr),
                 missing=int(np.isnan(values).sum())
                 + (0 if self.control is None else int(np.isnan(_values(self.control, name)).sum())),
             )
@@ -240,9 +217,9 @@ def _notes(settings: MembershipSettings, compared: _Compared, left_out: int, why
         yield f"Min-K%++ is left out: {why}"
     if compared.control is None:
         return
-    needed, (fewest, most) = fewest_for_threshold(settings.false_alarms), compared.effective_control()
+    needed, (fewest, most) = fewest_for_threshold(settings.fpr), compared.effective_control()
     if fewest < needed:
-        rate = f"{100 * settings.false_alarms:g} %"
+        rate = f"{100 * settings.fpr:g} %"
         count = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
         yield (
             f"the control texts count as {count} independent ones; about {needed:,} are needed to say which score {rate} of "
@@ -271,7 +248,7 @@ def _signature(
         "n": str(len(compared.asked)),
         "control": "none" if control is None else str(len(control)),
         "k": f"{settings.k:g}",
-        "fpr": f"{settings.false_alarms:g}",
+        "fpr": f"{settings.fpr:g}",
         **text_parts(model.tokenizer.unit, normalizer_of(model)),
         "context": str(policy_of(model)),
         "independent": independent,
