@@ -9,8 +9,6 @@ import pytest
 from tests.cli.commands import ok, refused
 
 import lmgauge
-from lmgauge.cli.membership import membership
-from lmgauge.evaluation.membership.settings import MembershipSettings
 
 LINES = [f"{a} {b} {c} {d}" for a in ("the", "a") for b in ("cat", "dog", "cow") for c in ("sat", "ran") for d in "uvwxyz"]
 
@@ -53,12 +51,6 @@ def test_standard_input_and_a_reference(folder: Path) -> None:
     shown = ok("membership", folder / "wb3", stdin=b"the cat sat u\n").stdout
     assert "Scores alone are no proof" in shown
     assert "less reference" in ok("membership", folder / "wb3", folder / "seen.txt", "--reference", folder / "wb3").stdout
-
-
-def test_defaults_are_those_of_python() -> None:
-    values = membership.make_context("membership", ["a", "b"]).params
-    settings = MembershipSettings()
-    assert {name: values[name] for name in vars(settings)} == vars(settings)
 
 
 def test_refused(folder: Path, tmp_path: Path) -> None:

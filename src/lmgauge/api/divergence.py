@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 
 @overload
-def divergence(  # type: ignore[overload-overlap]  # a str is a Sequence, but of no models
-    base: Model | BaseFile, candidate: Model, text: Text, **fields: Any
-) -> Divergence: ...
+def divergence(base: Model | BaseFile, candidate: Model, text: Text, **fields: Any) -> Divergence: ...
 @overload
 def divergence(
     base: Model | BaseFile, candidate: Sequence[Model] | Mapping[str, Model], text: Text, **fields: Any
@@ -97,14 +95,15 @@ def divergence(
     from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
 
-    candidates = listed(candidate)
+    candidates = models = listed(candidate)
     if not candidates:
         raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
     corpus = corpus_of(text, reading)
     opened = base if isinstance(base, BaseFile) else BaseFile(base) if is_base_file(base) else None
     with nullcontext() if opened is None else opened:
-        models = candidates if opened is not None else [base, *candidates]
-        if opened is not None:
+        if opened is None:
+            models = [base, *candidates]  # type: ignore[list-item]  # an open base file would be opened
+        else:
             for name, stored in (("events", opened.header.asked_events), ("seed", opened.header.seed)):
                 if getattr(settings, name) not in (stored, getattr(DivergenceSettings, name)):
                     raise UsageError("events and seed are settled by the stored base; leave them out")

@@ -33,7 +33,7 @@ def shown(result: CandidateDivergences, *, details: bool | None = None, llama_cp
 
 def divergence(call: Call) -> None:
     """Compare candidates with a base, or store the base."""
-    paths, saving = call["candidate"], call["base_file"] is not None
+    paths, saving = call["candidate"], "base_file" in call.values
     if saving:
         call.refuse(_OF_COMPARING, "compares, and --save-base only stores; leave it out")
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -47,10 +46,10 @@ class SelectionSettings:
 
     heading: ClassVar[str] = "How much"
     cuts: Sequence[float] = CUTS
-    tolerance: Annotated[float, Bounds(0, open_most=True)] = 0.0
+    tolerance: Annotated[float, Bounds(0, 1000)] = 0.0
     held_out_share: Annotated[float, Bounds(0, 1, open_least=True, open_most=True)] = 0.25
     share: Annotated[float, Bounds(0, 1, open_least=True)] | None = None
-    max_difference: Annotated[float, Bounds(-math.inf, open_least=True, open_most=True)] | None = None
+    max_difference: Annotated[float, Bounds(-1000, 1000)] | None = None
     order: Annotated[int, Bounds(1, 64)] = 3
     smoothing: ProperSmoothing = "modified-kneser-ney"
     tokenizer: str | Tokenizer = "whitespace"

@@ -20,6 +20,7 @@ from lmgauge.json_text import to_json
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.progress import listening
 from lmgauge.text.vocabulary import BOS, EOS
 
 LINES = ["a b c", "b c a", "a b", "c c c c", "", "a a b d"]

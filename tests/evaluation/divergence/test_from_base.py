@@ -69,7 +69,10 @@ def test_a_sample_is_the_same_on_both_sides(models, text, tmp_path, stored):
     saved = lmgauge.save_base(
         models[2], text, tmp_path / "a.base", events=20, seed=7, exact=None if stored == "top" else stored
     )
-    result = lmgauge.divergence(tmp_path / "a.base", models[1], text, events=10, seed=1)  # neither is of account
+    result = lmgauge.divergence(tmp_path / "a.base", models[1], text)
+    for other in ({"events": 10}, {"exhaustive": True}, {"seed": 1}):
+        with pytest.raises(UsageError, match="settled by the stored base"):
+            lmgauge.divergence(tmp_path / "a.base", models[1], text, **other)
     direct = lmgauge.divergence(models[2], models[1], text, events=20, seed=7)
     assert (result.events, result.total_events, result.seed) == (saved.events, saved.total_events, 7)
     assert 20 <= saved.events < saved.total_events
