@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import shutil
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import cast
@@ -68,7 +69,7 @@ class KenlmModel(NgramModel):
         return model_of_rows(self.file.source, self.vocabulary, sections, self.tokenizer, self.record.notes)
 
     def save(
-        self, path: str | Path, *, trie: bool = False, quantize: tuple[int, int] | None = None, array: int | None = None
+        self, path: str | Path, *, trie: bool = False, quantize: Sequence[int] | None = None, array: int | None = None
     ) -> None:
         # quantize: of a trie: bits of a probability and of a back-off weight; array: of a trie: most bits of a pointer that
         # go to a table.
