@@ -154,7 +154,7 @@ def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolic
 
 
 def _boundaries(block: Segments, batch: ScoreBatch, units: Units, first: Ints, behind: Ints) -> tuple[Floats, Floats]:
-    # Ln B at the first row of each unit and at the row behind it, float64 [u]; 0 within a word, NaN if unknown.
+    # ln B at the first row of each unit and at the row behind it, float64 [u]; 0 within a word, NaN if unknown.
     begins, ends = at_white_space(block, units)
     with np.errstate(divide="ignore"):
         before, after = (np.log(_column(batch, BOUNDARY, rows)) for rows in (first, behind))

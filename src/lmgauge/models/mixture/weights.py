@@ -291,7 +291,7 @@ def _where_known(fit: MixtureFit, logprob: NDArray[np.float64], partly: NDArray[
 
 
 def _perplexity(mean: float) -> float:
-    # Exp(-mean), inf beyond float64.
+    # exp(-mean), inf beyond float64.
     try:
         return math.exp(-mean)
     except OverflowError:

@@ -48,6 +48,7 @@ def slots_for(entries: int) -> int:
     >>> slots_for(3)
     12
     """
+    # 3 entries: 3 / 0.6 + 1 = 6 slots, 2 lines of 4, and one line more, so that a search always meets an empty slot.
     lines = max(1, -(-int(entries / LOAD + 1) // ENTRIES_PER_LINE))
     return ENTRIES_PER_LINE * (lines + 1)
 
@@ -55,6 +56,8 @@ def slots_for(entries: int) -> int:
 def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
     """Return views of a table with probabilities, each [slots]."""
     # Keys as stored (0: empty), probabilities, back-off weights.
+    # An entry is 16 bytes: key (low, high), probability, weight. [6, 0x3F0000003E800000] -> 6, 0.25, 0.5 (0x3E800000 is
+    # 0.25).
     values = table.view(np.float32).reshape(-1, 4)
     return table[:, 0], values[:, 2], values[:, 3]
 

@@ -89,7 +89,7 @@ class Spelling:
 
     @cached_property
     def _known_logprobs(self) -> NDArray[np.float64]:
-        # Ln q of each known word, float64 [vocabulary - 3].
+        # The logarithm of q of each known word, float64 [vocabulary - 3].
         return self.speller.logprobs(words_of(self.known))
 
     def logprobs(self, words: Segments) -> NDArray[np.float64]:
