@@ -20,9 +20,7 @@ def test_no_room_is_above_its_budget() -> None:
 
 def test_every_module_has_a_room() -> None:
     new = sorted({path.relative_to(PACKAGE).parts[0] for path in TREES if row_of(path) is None})
-    assert new == [], (
-        "new at the top of the package: give it a row in tests/budgets.toml, its lines from another row"
-    )
+    assert new == [], "new at the top of the package: give it a row in tests/budgets.toml, its lines from another row"
     assert [path for path in ROOM_OF if not (PACKAGE / path).exists()] == [], HOW
 
 

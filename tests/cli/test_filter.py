@@ -69,7 +69,7 @@ def test_a_folder_by_shards_and_again(model: Path, source: Path, tmp_path: Path)
         (["--buckets", "p33"], "are not two percentiles"),
         (["--shard", "1/2"], "give -o a folder"),
         (["--shard", "3/2"], "shard 3/2"),
-        (["--format", "tsv"], "files of tsv are not filtered"),
+        (["--format", "tsv"], "is written as tsv, not as jsonl"),
         (["--by", "id"], "--by chooses a model by a value"),
         (["--judged-by", "x"], "the rules name model 'x'"),
         (["-m", "nowhere"], "nowhere"),

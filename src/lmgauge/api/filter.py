@@ -40,8 +40,8 @@ def filter_documents(
 ) -> FilteredDocuments:
     """Write the documents that stay, in the form they had, with columns of their bits, bits per byte, perplexity and so on.
 
-    JSONL, Parquet and lines of text, packed or not, are streamed in constant memory. A record keeps every field it has. A
-    bad record is counted and put aside, and ends nothing. Where the output is a folder, it gets a file for each that is
+    JSONL, TSV, Parquet and lines of text, packed or not, are streamed in constant memory. A record keeps every field it has.
+    A bad record is counted and put aside, and ends nothing. Where the output is a folder, it gets a file for each that is
     read; a file appears when it is complete, and running the same again continues with those that are not.
 
     Args:

@@ -201,7 +201,7 @@ def filter_(
 ) -> None:
     """Keep the documents that models find likely, with a column for each figure.
 
-    IN are files, globs or addresses of JSONL, Parquet or lines of text, packed or not, or - (standard input). Documents
+    IN are files, globs or addresses of JSONL, TSV, Parquet or lines of text, packed or not, or - (standard input). Documents
     are streamed to the form they have, with all their fields; a bad record is counted and ends nothing. Run again,
     the same command continues with the files that are not complete.
 

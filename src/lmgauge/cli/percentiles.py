@@ -95,9 +95,9 @@ def percentiles(
 ) -> None:
     """Learn the percentiles of perplexity that a filter keeps by.
 
-    IN are files, globs or addresses of JSONL, Parquet or lines of text, packed or not, or - (standard input). The sample
-    depends on the seed, the names of the files and the numbers of the records alone, and is taken of each group (--group,
-    --by) for itself.
+    IN are files, globs or addresses of JSONL, TSV, Parquet or lines of text, packed or not, or - (standard input). The
+    sample depends on the seed, the names of the files and the numbers of the records alone, and is taken of each group
+    (--group, --by) for itself.
 
     \b
     lmgauge percentiles -m kn5/ 'in/*.parquet' -o percentiles.json

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lmgauge import tasks
 from lmgauge.api.task_scores import files_to_score
 from lmgauge.cluster.job import Write
 from lmgauge.cluster.part_files import read_parts
@@ -27,16 +28,11 @@ from lmgauge.places import is_remote
 from lmgauge.progress import say_progress
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Systems
-from lmgauge.tasks.metrics.bleu import BLEU
-from lmgauge.tasks.metrics.chrf import ChrF
-from lmgauge.tasks.metrics.error_rates import CER, WER
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
-from lmgauge.tasks.metrics.ter import TER
 from lmgauge.tasks.scoring import block_statistics, check_sources, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 
-_METRICS: Mapping[str, Callable[..., TaskMetric]] = {"bleu": BLEU, "chrf": ChrF, "ter": TER, "wer": WER, "cer": CER}
 _SEGMENTS = 256  # of a unit
 
 
@@ -45,7 +41,7 @@ class TaskJob:
     """Systems scored with a task metric: what `lmgauge.tasks.score_files` does, as a job that can be cut into shards.
 
     Attributes:
-        metric: "bleu", "chrf", "ter", "wer" or "cer".
+        metric: the class of a metric in `lmgauge.tasks`, in lower case, such as "bleu".
         references: a file, several with one more reference each, or a folder.
         hypotheses: a file for each system, or a folder with the same file names for each.
         options: of the metric, by name, such as {"lowercase": True}; plain values.
@@ -86,12 +82,13 @@ class TaskWork:
     kind = "task"
 
     def __init__(self, job: TaskJob) -> None:
-        if job.metric not in _METRICS:
-            raise UsageError(f"metric {job.metric!r}: choose one of {', '.join(_METRICS)}")
+        metrics = known_metrics()
+        if job.metric not in metrics:
+            raise UsageError(f"metric {job.metric!r}: choose one of {', '.join(metrics)}")
         try:
             json.dumps(dict(job.options))
             options = {name: tuple(v) if isinstance(v, (list, tuple)) else v for name, v in job.options.items()}
-            metric = _METRICS[job.metric](**options)
+            metric = metrics[job.metric](**options)
         except TypeError as error:
             raise UsageError(f"{job.metric}: {error}; options of a metric in shards are plain values") from error
         check_sources(metric, present=False)
@@ -132,6 +129,12 @@ class TaskWork:
                 write(number, {f"system.{k}": statistics for k, statistics in enumerate(rows)})
             _say_segments((unit + 1) * _SEGMENTS)
         return {"references": self.references, "hypotheses": self.hypotheses}
+
+
+def known_metrics() -> dict[str, Callable[..., TaskMetric]]:
+    """Return the metrics that `lmgauge.tasks` exports, by their names in lower case."""
+    exported = [getattr(tasks, name) for name in tasks.__all__]
+    return {kind.__name__.lower(): kind for kind in exported if isinstance(kind, type) and TaskMetric in kind.__mro__[1:]}
 
 
 def _files_of(name: str) -> list[str]:

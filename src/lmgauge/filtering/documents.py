@@ -17,6 +17,7 @@ from lmgauge.text.segments import Segments, TextReport, is_white_space
 if TYPE_CHECKING:
     import pyarrow as pa
 
+BAD_RECORD = "bad record"
 NO_TEXT = "no text"
 INVALID = "invalid text"
 _NEWLINE = ord("\n")

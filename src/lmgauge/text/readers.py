@@ -237,7 +237,7 @@ def name_one(label: str) -> str:
     >>> name_one("keep:condition")
     'name one of them (--keep)'
     """
-    return f"name one of them (--{label.partition(':')[0]})"
+    return f"name one of them (--{label.partition(':')[0]})" if label else "name one of them"
 
 
 def kind_of(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,28 +11,19 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.filtering.document_scores import name_taken
-from lmgauge.filtering.documents import NO_TEXT, Documents, label_of
-from lmgauge.filtering.records.lines import whole_lines
+from lmgauge.filtering.documents import BAD_RECORD, NO_TEXT, Documents, label_of
+from lmgauge.filtering.records.lines import ReaderOfLines
 from lmgauge.filtering.records.packing import PackedLines
-from lmgauge.filtering.records.records import RawBlock, RecordFields, Records, ScoredRecords
+from lmgauge.filtering.records.records import RawBlock, Records, ScoredRecords
 from lmgauge.json_text import to_json
 from lmgauge.text.cleaning import what_is_wrong
 from lmgauge.text.readers import json_record, kind_of
-from lmgauge.text.streams import Source
 
-BAD_RECORD = "bad record"
 TAKEN = "field taken"
 
 
-class JsonlReader:
+class JsonlReader(ReaderOfLines):
     """Reads the objects of a JSONL file; a line of nothing but white space is not a record."""
-
-    def __init__(self, source: Source, fields: RecordFields) -> None:
-        self.source, self._fields = source, fields
-
-    def blocks(self) -> Iterator[RawBlock]:
-        """Yield blocks of whole lines; see `RecordReader`."""
-        return whole_lines(self.source)
 
     def parse(self, block: RawBlock) -> Records:
         """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`."""
@@ -77,11 +68,6 @@ class JsonlReader:
 
     def _taken(self, record: Mapping[str, Any]) -> str:
         return min(self._fields.taken.intersection(record))
-
-    def raw_record(self, records: Records, row: int) -> bytes | None:
-        """Return the bytes of a line; see `RecordReader`."""
-        line: bytes = records.raw[row]
-        return line
 
 
 class JsonlWriter(PackedLines):

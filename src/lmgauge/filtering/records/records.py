@@ -52,6 +52,7 @@ class Records:
     raw: Any  # each record as it was read: lines, or a table
     source: str
     is_text: bool = False  # whether they are lines of text, which have no fields
+    names: bytes | None = None  # the first line of a table of lines, if it names the columns
 
     def __len__(self) -> int:
         return self.documents.count
