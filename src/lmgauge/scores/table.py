@@ -113,6 +113,8 @@ class ScoreBatch:
             return None
         documents = np.zeros(len(self.segments), np.int64)
         scored = np.flatnonzero(self.segment_events)
+        # Rows repeat the number of their document; that of a segment is read off its first row: events [2, 0, 1] -> rows 0
+        # and 2.
         documents[scored] = numbers[(np.cumsum(self.segment_events) - self.segment_events)[scored]]
         return documents
 
@@ -142,6 +144,7 @@ class ScoreBatch:
         reach = np.zeros(len(self.segments), np.int64)
         scored = self.segment_events > 0
         if len(self.ends):
+            # ends [3, 2, 7] of segments with 2, 0 and 1 rows -> [3, 0, 7]; reduceat would give the empty one the next row.
             reach[scored] = np.maximum.reduceat(self.ends, (np.cumsum(self.segment_events) - self.segment_events)[scored])
         return reach
 
@@ -245,6 +248,7 @@ def starts_of(ends: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.
     starts[1:] = ends[:-1]
     firsts = np.cumsum(counts)[:-1]
     starts[:1] = 0
+    # Segments without rows at the end begin behind the last row.
     starts[firsts[firsts < len(starts)]] = 0
     return starts
 
@@ -259,6 +263,7 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     row_segments = np.concatenate([b.row_segments() for b in batches])
     segments, events = distinct_neighbors(row_segments)
     same = all(b.strings is first.strings for b in batches)
+    # strings of 3 and 2 tokens: ids of the second batch move by 3
     offsets = np.cumsum([0] + [0 if same else len(b.strings.tokens) for b in batches])
     ids = [b.token_ids + np.uint32(offset) for b, offset in zip(batches, offsets.tolist(), strict=False)]
     ends = np.concatenate([b.ends for b in batches])

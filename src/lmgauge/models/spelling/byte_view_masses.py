@@ -51,6 +51,8 @@ def range_sums(values: Floats, low: Ints, high: Ints) -> Floats:
     first, last = int(low[some].min()), int(high[some].max())
     keys, which = np.unique(make_keys(low[some] - first, high[some] - first), return_inverse=True)
     # From the last range to the first: reduceat adds up what lies between two of them as well, and then nothing does.
+    # ranges (0, 3), (1, 2) -> bounds [1, 2, 0, 3] -> reduceat [v1, v2, v0 + v1 + v2, 0]; every second is a range. A place
+    # that is not below the next gives the value at it, which is not looked at.
     bounds = np.stack((keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)), axis=1)[::-1].astype(np.int64)
     each = np.add.reduceat(np.concatenate((values[first:last], [0.0])), bounds.reshape(-1))[::2]
     sums[some] = each[::-1][which]
@@ -68,6 +70,7 @@ class RangeMasses:
         others[order] = False
         self.order = np.concatenate((order, np.flatnonzero(others)))
         self.places = np.empty(size, np.int64)
+        # order [4, 3, 0, 1, 2] -> places [2, 3, 4, 1, 0]
         self.places[self.order] = np.arange(size)
         self._model = model
         self._backing_off = _BackingOff(model, self.places) if listed and backs_off(model) else None
@@ -182,6 +185,7 @@ class _BackingOff:
                 context = of_event[events]
                 seen = np.flatnonzero(context != _NONE)
                 bounds = (np.searchsorted(keys, make_keys(context[seen], bound[seen])) for bound in (low, high))
+                # Horner's scheme over M(h) = g M(h') + sum of (p - g q): from single words to the longest context.
                 sums[seen] = weights[context[seen]] * sums[seen] + range_sums(differences, *bounds)
             return np.maximum(sums, 0.0)
 
@@ -193,6 +197,7 @@ class _BackingOff:
         firsts = np.cumsum(counts) - counts
         before = np.empty(len(batch), np.int64)  # the last word of each context
         before[1:] = batch.token_ids[:-1]
+        # ids [a, b, </s>, c, </s>] of segments of 3 and 2 -> before [<s>, a, b, <s>, c]
         before[firsts] = BOS
         contexts = [before]
         for keys in self._keys[:-1]:
@@ -224,6 +229,7 @@ def runs(starts: Ints, counts: Ints) -> Ints:
     """Return the numbers from each start on, one run after another."""
     # starts: int64 [n]; counts: int64 [n], how many of each.
     # runs([5, 0], [2, 3]) -> [5, 6, 0, 1, 2]
+    # starts [5, 0], counts [2, 3]: offsets 5 - 2 + 2 = 5 and 0 - 5 + 3 = -2 on [0, 1 | 2, 3, 4]
     numbers: Ints = np.arange(int(counts.sum())) + np.repeat(starts - np.cumsum(counts) + counts, counts)
     return numbers
 

@@ -85,6 +85,7 @@ class WordBytes:
         begins = separators.begins + separators.lengths
         ends = np.repeat(block.starts[batch.segments - block.first], batch.segment_events) + batch.ends
         lengths = np.where(is_end, 0, ends - begins)
+        # A word has its bytes; the end of a segment one place of its own.
         sizes = separators.lengths + np.maximum(lengths, 1)
         firsts, last = np.cumsum(sizes) - sizes, np.cumsum(sizes) - 1
         begun = np.zeros(int(sizes.sum()))  # the log of the mass of what begins so, behind the end of the word before
@@ -111,6 +112,7 @@ class WordBytes:
         high = np.concatenate((words.high[prefixes], *(place + 1 for place in places)))
         masses = self.ranges.of_block(block, batch, whole)(events, low, high)
         known, unknown, end = np.split(masses, [len(rows), len(rows) + len(batch)])
+        # p(begins with v) = known words in the range of v, and p(<unk>) u(v): the formula at the top.
         return log_of(known + unknown[rows] * words.unseen[prefixes]), end
 
     def _distinct(self, block: Segments, begins: Ints, lengths: Ints) -> tuple[_Words, Ints]:
@@ -135,6 +137,7 @@ class WordBytes:
                     break
         spelled = segments_of(words)
         scored = self._letters_of(spelled)
+        # words of 2 and 1 bytes: scored [t, h, end, a, end] -> places 2 and 4 go; the end of a word is not a byte of it.
         letters = np.delete(scored, np.cumsum(sizes + 1) - 1)
         for begin, end in pairwise(bounds.tolist()):  # word by word, so that no digit depends on the words before
             np.cumsum(letters[begin:end], out=letters[begin:end])
@@ -150,7 +153,8 @@ class WordBytes:
         return first, bisect_left(self._sorted, prefix + b"\xff", first, high)  # no UTF-8 has this byte
 
     def _unseen(self, q: Floats, low: Ints, high: Ints) -> Floats:
-        # U of prefixes, from q of what begins with them and from the known words that do.
+        # u of prefixes, from q of what begins with them and from the known words that do.
+        # The difference of two nearly equal sums may come out below 0; a share of q keeps every word possible.
         left = np.maximum(q - range_sums(self._q, low, high), _SMALLEST_SHARE * q)
         return left / (1.0 - self._spelling.known_mass)
 
@@ -346,5 +350,6 @@ def _steps(begun: Floats, costs: Floats, firsts: Ints, last: Ints, is_end: NDArr
     with np.errstate(invalid="ignore"):
         begun = begun.copy()
         begun[firsts[words + 1]] += costs[words]
+        # What one more byte adds: ln p(begins with `th`) - ln p(begins with `t`).
         steps = np.minimum(begun - before, 0.0)
     return np.where(before > -np.inf, steps, AFTER_IMPOSSIBLE)
