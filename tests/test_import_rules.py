@@ -25,7 +25,18 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
-    *("option_numbers", "places", "progress", "protocols", "readable", "result_list", "scoring", "shown", "signature"),
+    *(
+        "declaration",
+        "option_numbers",
+        "places",
+        "progress",
+        "protocols",
+        "readable",
+        "result_list",
+        "scoring",
+        "shown",
+        "signature",
+    ),
     *("temporaries", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", "lmgauge.remote", *(f"lmgauge.{name}" for name in LEAVES)}
@@ -59,13 +70,14 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": FOR_ALL
     | SOURCE_TEXT
     | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions"},
-    "filtering": FOR_ALL | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
+    "filtering": FOR_ALL
+    | {"lmgauge.cluster.shard", "lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
     "report": FOR_ALL
     | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"}
     | {"lmgauge.filtering"},
-    "api": FOR_ALL | EVERY_ROOM | {"lmgauge.installation"},
+    "api": FOR_ALL | EVERY_ROOM | {"lmgauge.installation", "lmgauge.cluster"},
     "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "cluster": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "compat": FOR_ALL | EVERY_ROOM | {KERNELS, "lmgauge.api"},

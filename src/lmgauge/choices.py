@@ -18,6 +18,9 @@ BaseType = Literal["float32", "bfloat16"]
 BASE_TYPES: tuple[BaseType, ...] = get_args(BaseType)
 """In which whole distributions can be stored."""
 
+SAMPLE_SIZE = 20_000
+"""Of a group of documents, for percentiles."""
+
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)

@@ -63,7 +63,7 @@ def test_a_folder_by_shards_and_again(model: Path, source: Path, tmp_path: Path)
     ("options", "message"),
     [
         (["--errors", "fail"], "in.jsonl:3: field 'text' holds a number, not a string"),
-        (["--max-perplexity", "0"], "--max-perplexity"),
+        (["--max-perplexity", "0"], "max-perplexity"),
         (["--keep", "p70..p10", "--percentiles", "p.json"], "the first percentile has to be below the second"),
         (["--keep", "70"], "is not a range of percentiles"),
         (["--buckets", "p33"], "are not two percentiles"),

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.rules import FilterRules
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
+from lmgauge.choices import DEFAULT_SEED, SAMPLE_SIZE
 from lmgauge.errors import UsageError
 from lmgauge.filtering.groups import MOST_GROUPS, Groups
 from lmgauge.json_text import to_json
@@ -30,7 +30,6 @@ Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
-SAMPLE_SIZE = 20_000
 _LAST_KEY = np.uint64(2**64 - 1)
 _PENDING = 1_024  # documents that may wait until those are left out that have no place any more
 

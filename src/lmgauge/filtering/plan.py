@@ -8,11 +8,11 @@ from typing import Any
 
 from lmgauge.choices import Format
 from lmgauge.filtering.limits import PerplexityLimits, limits_of
-from lmgauge.filtering.options import RecordOptions
+from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.records.records import RecordFields, Records
-from lmgauge.filtering.rules import BUCKETS, FilterRules
+from lmgauge.filtering.rules import BUCKETS
 from lmgauge.filtering.scorer import CHOSEN, Scorer
 from lmgauge.signature import Signature
 from lmgauge.text.streams import Source

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Unpack
+from typing import Any
 
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.filtering.document_scores import FIGURES, DocumentScores
 from lmgauge.filtering.documents import Documents, label_of
-from lmgauge.filtering.options import RuleKeywords
-from lmgauge.filtering.rules import FilterRules
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
 from lmgauge.option_numbers import check_whole
@@ -64,7 +63,7 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         *,
         exclusion_writer: DiskWriter | None = None,
         batch_size: int = BATCH,
-        **rules: Unpack[RuleKeywords],
+        **rules: Any,
     ) -> None:
         # Take the decisions; the workers load the models.
         super().__init__(exclusion_writer, _at_least_one(batch_size))

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Documents, label_of
-from lmgauge.filtering.options import RuleKeywords
-from lmgauge.filtering.rules import FilterRules
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
 
@@ -50,9 +49,7 @@ def scorer(model: ModelOrScorer) -> DatasetScorer:
     return DatasetScorer(sendable_scorer(model))
 
 
-def filter(
-    model: ModelOrScorer, percentiles: PercentilesOrPath | None = None, **rules: Unpack[RuleKeywords]
-) -> DatasetFilter:
+def filter(model: ModelOrScorer, percentiles: PercentilesOrPath | None = None, **rules: Any) -> DatasetFilter:
     """Return a function for `dataset.filter(..., batched=True)` that drops documents as `lmgauge filter` does.
 
     Args:

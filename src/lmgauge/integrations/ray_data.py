@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.filtering.options import RuleKeywords
-from lmgauge.filtering.rules import FilterRules
+from lmgauge.filtering.options import FilterRules
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class Filter:
         self,
         model: ModelOrScorer,
         percentiles: PercentilesOrPath | None = None,
-        **rules: Unpack[RuleKeywords],
+        **rules: Any,
     ) -> None:
         self._filter = DocumentFilter(model, FilterRules(**rules), percentiles)
         try:

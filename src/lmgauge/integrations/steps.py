@@ -13,10 +13,10 @@ from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import labels_of
 from lmgauge.filtering.filter_file import figures_of
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.options import RecordOptions
+from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.plan import FilterPlan
-from lmgauge.filtering.rules import BUCKETS, REASONS, FilterRules, judge
+from lmgauge.filtering.rules import BUCKETS, REASONS, judge
 from lmgauge.filtering.scorer import Model, Scorer
 
 if TYPE_CHECKING:
