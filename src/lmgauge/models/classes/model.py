@@ -55,6 +55,8 @@ Floats = NDArray[np.float64]
 class ClassModel(ScoresStrings):
     """An n-gram model over words and classes of words.
 
+    Source: Brown et al. (1992), "Class-based n-gram models of natural language".
+
     Attributes:
         ngram: the model over words and classes.
         classes: the words of the classes.

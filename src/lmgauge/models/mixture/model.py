@@ -74,7 +74,7 @@ class MixtureModel(Shown, ScoresStrings):
     """A weighted mean of models, itself a language model.
 
     Its context policy is `stream` if that of any component is; one that scores each sentence on its own then sees what
-    follows the last `</s>`.
+    follows the last `</s>`. Source: Jelinek & Mercer (1980), "Interpolated estimation of Markov source parameters".
 
     Attributes:
         components: the models, each with its own ids.

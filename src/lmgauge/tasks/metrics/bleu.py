@@ -84,7 +84,7 @@ def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bo
     if metric.smoothing == "add-k":
         pseudocounts = np.where(np.arange(order) > 0, value, 0.0)
         correct, total = correct + pseudocounts, total + pseudocounts
-    # n-grams [3, 2, 0, 0] -> [T, T, F, F]: a hypothesis of 3 words has none of order 4, and with `effective_order` these do
+    # n-grams [3, 2, 1, 0] -> [T, T, T, F]: a hypothesis of 3 words has none of order 4, and with `effective_order` these do
     # not count.
     exists = np.logical_and.accumulate(total != 0, axis=1) & matched
     hits = correct

@@ -219,7 +219,7 @@ class WER(EditRate):
     """Word error rate: edits of words by words of the reference.
 
     Words are what `str.split()` makes of a text: white space of any kind splits them. (In jiwer a single tab or no-break
-    space does not: "a<TAB>b" is one word there, and with `jiwer_words=True` here.)
+    space does not: "a<TAB>b" is one word there, and with `jiwer_words=True` here.) Source: Morris, Maier & Green (2004).
 
     Attributes:
         lowercase: compare lower-case texts.
@@ -248,7 +248,8 @@ class WER(EditRate):
 class CER(EditRate):
     """Character error rate: edits of code points by code points of the reference.
 
-    White space at both ends is left out; between words it counts, each character of it.
+    White space at both ends is left out; between words it counts, each character of it. Source: Morris, Maier & Green
+    (2004).
 
     Attributes:
         lowercase, remove_punctuation, expand_contractions, remove_nonwords, unicode_form, standardize, whisper,
