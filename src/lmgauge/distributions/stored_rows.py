@@ -133,11 +133,8 @@ def _tail(tile: Tile, top_ids: NDArray[np.int64], log_mass: Floats) -> Any:
 
 
 def with_values(values: Any, ids: NDArray[np.int64], value: float) -> Any:
-    """Return an array [n, vocabulary] of any library with one value at some places of each row; a copy.
-
-    >>> with_values(np.array([[1.0, 2.0, 3.0]]), np.array([[0, 2]]), 0.0).tolist()
-    [[0.0, 2.0, 0.0]]
-    """
+    """Return an array [n, vocabulary] of any library with one value at some places of each row; a copy."""
+    # with_values([[1.0, 2.0, 3.0]], [[0, 2]], 0.0) -> [[0.0, 2.0, 0.0]]
     # values: [n, vocabulary]; ids: int64 [n, k], the places.
     if array_api_compat.is_torch_array(values):
         return values.scatter(1, array_api_compat.array_namespace(values).asarray(ids, device=values.device), value)

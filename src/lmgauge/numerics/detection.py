@@ -106,7 +106,6 @@ class Separation:
         return self._above(self._descending[allowed]) if allowed < len(self.others) else 1.0
 
     def hits_interval(self, false_alarms: float, level: float = LEVEL) -> Interval | None:
-        """Return the interval of `hits`."""
         # From 0 where the others are too few to say where the threshold is, None below six.
         if self._parts is None:
             return None

@@ -84,11 +84,7 @@ class Interval:
 
 
 def interval_columns(interval: Interval | None) -> dict[str, float | str | None]:
-    """Return an interval as columns of a data frame: its ends, and what it takes as independent.
-
-    >>> interval_columns(Interval(0.5, 1.5, 0.95, "jackknife", "documents"))
-    {'interval_low': 0.5, 'interval_high': 1.5, 'interval_unit': 'documents'}
-    """
+    """Return an interval as columns of a data frame: its ends, and what it takes as independent."""
     if interval is None:
         return dict.fromkeys(("interval_low", "interval_high", "interval_unit"))
     return {"interval_low": interval.low, "interval_high": interval.high, "interval_unit": interval.unit}
@@ -167,22 +163,16 @@ def spread(
 
 
 def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:
-    """Return the sums of values by their codes.
-
-    >>> sums_by(np.array([1, 0, 1]), np.array([1.0, 2.0, 4.0])).tolist()
-    [2.0, 5.0]
-    """
+    """Return the sums of values by their codes."""
+    # sums_by([1, 0, 1], [1.0, 2.0, 4.0]) -> [2.0, 5.0]
     # codes: integers [n], from 0; values: float64 [n].
     # -> float64 [highest code + 1].
     return np.asarray(np.bincount(codes, values), np.float64)
 
 
 def effective_freedom(sizes: Floats) -> int:
-    """Return the degrees of freedom of units of these sizes: their effective number, (sum l)^2 / sum l^2, less one.
-
-    >>> effective_freedom(np.array([5.0, 5.0, 5.0])), effective_freedom(np.array([100.0, 1.0, 1.0]))
-    (2, 1)
-    """
+    """Return the degrees of freedom of units of these sizes: their effective number, (sum l)^2 / sum l^2, less one."""
+    # effective_freedom([5.0, 5.0, 5.0]), effective_freedom([100.0, 1.0, 1.0]) -> (2, 1)
     # sizes: float64 [units], 0 or more.
     # sizes [5, 5, 5] -> 1 / (3 / 9) = 3 units, 2 degrees; [100, 1, 1] -> 1.04 units, and 1 degree is the least.
     shares = sizes / sizes.sum()

@@ -236,11 +236,8 @@ def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
 
 @lru_cache(maxsize=1 << 16)
 def spellings_of(piece: Piece) -> tuple[bytes, ...]:
-    """Return bytes that a token string may stand for, the likeliest first.
-
-    >>> spellings_of("Ġcafé")[-1], spellings_of("<0xE2>")[-1]
-    (b' caf\\xe9', b'\\xe2')
-    """
+    """Return bytes that a token string may stand for, the likeliest first."""
+    # spellings_of("Ġcafé")[-1], spellings_of("<0xE2>")[-1] -> (b' caf\xe9', b'\xe2')
     if isinstance(piece, bytes):
         return (piece,)
     spellings = [_encoded(piece)]

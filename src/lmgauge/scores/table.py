@@ -216,11 +216,8 @@ class ScoreBatch:
 
 
 def without_parts(logprob: NDArray[np.float64], *parts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return log-probabilities without what is paid for spelling and white space.
-
-    >>> without_parts(np.array([-3.0]), np.array([-1.0]), np.zeros(0)).tolist()
-    [-2.0]
-    """
+    """Return log-probabilities without what is paid for spelling and white space."""
+    # without_parts([-3.0], [-1.0], np.zeros(0)) -> [-2.0]
     # logprob: float64 [n], nats; parts: float64 [n] each, or empty.
     for part in filter(len, parts):
         possible = part > -np.inf  # else the event keeps it, as what it cost cannot be known
@@ -238,11 +235,8 @@ def example_batch() -> ScoreBatch:
 
 
 def starts_of(ends: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where spans start that tile their segments.
-
-    >>> starts_of(np.array([3, 3, 7]), np.array([1, 2])).tolist()
-    [0, 0, 3]
-    """
+    """Return where spans start that tile their segments."""
+    # starts_of([3, 3, 7], [1, 2]) -> [0, 0, 3]
     # ends: int64 [n], where each ends, bytes; counts: int64 [s], rows of each segment.
     starts = np.empty_like(ends)
     starts[1:] = ends[:-1]
@@ -286,11 +280,7 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
 
 
 def unescaped(token: str) -> str:
-    """Return the text that a token stands for: one that looks reserved has a bracket more on each side than there.
-
-    >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
-    ('<unk>', '<unk>', '<<unk>')
-    """
+    """Return the text that a token stands for: one that looks reserved has a bracket more on each side than there."""
     match = _BRACKETED.fullmatch(token)
     return token[1:-1] if match and len(match[1]) == len(match[2]) > 1 else token
 
@@ -302,11 +292,8 @@ def escaped(word: str) -> str:
 
 
 def distinct_neighbors(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return each value that differs from the one before it, and how often it is repeated in a row.
-
-    >>> [column.tolist() for column in distinct_neighbors(np.array([4, 4, 7, 4]))]
-    [[4, 7, 4], [2, 1, 1]]
-    """
+    """Return each value that differs from the one before it, and how often it is repeated in a row."""
+    # [column.tolist() for column in distinct_neighbors([4, 4, 7, 4])] -> [[4, 7, 4], [2, 1, 1]]
     # values: int64 [n].
     # -> the values and their counts, int64 [m] each.
     if not len(values):

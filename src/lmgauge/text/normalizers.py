@@ -215,7 +215,7 @@ def _replace_characters(
     text: NDArray[np.uint8],
     odd: NDArray[np.bool_],
 ) -> NormalizedSegments:
-    """Return segments without control characters, and with what becomes of those that are not ASCII."""
+    # Segments without control characters, and with what becomes of those that are not ASCII.
     # bounds: where they begin and end without white space, int64 [segments] each; trimmed: bool [segments], which had white
     # space there; text: uint8 [bytes], the source with small letters and zeros where it is ASCII; odd: bool [bytes], what
     # is a control character or not ASCII.
@@ -281,7 +281,7 @@ def _moved(
 def _with_clusters(
     normalized: NormalizedSegments, bounds: tuple[NDArray[np.int64], NDArray[np.int64]], rare: NDArray[np.int64]
 ) -> NormalizedSegments:
-    """Return the segments with those done anew in which marks that are not dropped may change places."""
+    # Segments with those done anew in which marks that are not dropped may change places.
     # rare: int64 [n], where such marks are in the source.
     owners = set((np.searchsorted(bounds[0], rare, side="right") - 1).tolist())
     whole, source = normalized.segments, normalized.source

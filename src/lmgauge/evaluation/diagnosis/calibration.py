@@ -174,7 +174,6 @@ class _ChosenRows:
         self._parts: list[tuple[NDArray[Any], ...]] = []  # ids, log-probabilities, segments, documents or -1
 
     def read(self, tables: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
-        """Note the rows drawn, and yield the tables with the ids of the model."""
         # tables: of the run, in order.
         seen = 0
         for table in tables:
@@ -240,7 +239,6 @@ class _Collector:
         self._columns: dict[str, list[NDArray[Any]]] = {name: [] for name in _OF_CONTEXTS}
 
     def add(self, columns: Columns, segments: Ints, documents: Ints) -> None:
-        """Add some contexts."""
         # segments: int64 [n]; documents: int64 [n], -1 where documents are not known.
         came = columns["came"]
         possible = came > -math.inf

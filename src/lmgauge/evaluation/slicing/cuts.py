@@ -76,7 +76,7 @@ class EventCuts:
         longest = np.minimum(longest, _LONGEST_NGRAM)
         self.watch(words, spans.segment, longest)
         codes = np.zeros(len(words), np.int64)
-        # 0 is no word, 1 an unseen one (its longest n-gram has no word), 2 a word that was seen alone: `_SEEN_LABELS`.
+        # 0 stands for no word, 1 for an unseen one (its longest n-gram has 0 words), 2 for one that was seen alone.
         codes[words >= 0] = 1 + longest[words[words >= 0]]
         yield "longest n-gram seen in training", _SEEN_LABELS[: int(codes.max(initial=0)) + 1], codes[of_event]
 

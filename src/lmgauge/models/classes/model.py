@@ -79,7 +79,6 @@ class ClassModel(ScoresStrings):
     context_policy = ContextPolicy()
 
     def __init__(self, ngram: NgramModel, classes: ClassDefinitions) -> None:
-        """Lay the words of the classes over the n-gram model."""
         # ngram: each sentence on its own, `</s>` an event.
         if ngram.settings.context != "sentence" or not ngram.settings.eos:
             raise UsageError(f"{ngram.label}: a class-based model needs sentences as contexts, and </s> as their end")

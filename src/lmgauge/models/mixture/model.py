@@ -300,11 +300,7 @@ class MixtureModel(Shown, ScoresStrings):
 
 
 def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """Return the weights of a mixture, once they are known to be some.
-
-    >>> check_weights([0.25, 0.75], 2)
-    (0.25, 0.75)
-    """
+    """Return the weights of a mixture, once they are known to be some."""
     if len(weights) != count:
         raise UsageError(f"{len(weights)} weights for {count} models; give one each")
     try:

@@ -184,8 +184,7 @@ def fit_weights(
 def _climb(
     weights: NDArray[np.float64], relative: NDArray[np.float64], tolerance: float, max_iterations: int
 ) -> tuple[NDArray[np.float64], list[float], float]:
-    """Return EM from `weights`, with ever longer steps while they pay; a step that would lower the likelihood is taken
-    back."""
+    # EM from `weights`, with ever longer steps while they pay; a step that would lower the likelihood is taken back.
     # weights: float64 [components]; relative: float64 [components, events], probabilities over that of the best component
     # for the event; tolerance: nats per event to which the maximum is approached.
     # -> the weights, the mean log-likelihood at the start and after each step (nats, of `relative`), and what better

@@ -84,11 +84,7 @@ def adjust_counts(
 
 
 def cutoff_of(cutoffs: tuple[int, ...], order: int) -> int:
-    """Return how often an n-gram of an order occurs at most if it is dropped.
-
-    >>> cutoff_of((0, 0, 1), 5), cutoff_of((), 5)
-    (1, 0)
-    """
+    """Return how often an n-gram of an order occurs at most if it is dropped."""
     return cutoffs[min(order, len(cutoffs)) - 1] if cutoffs else 0
 
 

@@ -60,11 +60,8 @@ class Discounts:
 
 
 def estimate_discounts(settings: NgramTrainingSettings, order: int, counts_of_counts: NDArray[np.int64]) -> Discounts:
-    """Return the discounts of one order under a smoothing that is not additive.
-
-    >>> estimate_discounts(NgramTrainingSettings("kneser-ney"), 2, np.array([0, 6, 3, 1])).values  # 6 / (6 + 2 * 3)
-    (0.0, 0.5)
-    """
+    """Return the discounts of one order under a smoothing that is not additive."""
+    # estimate_discounts(NgramTrainingSettings("kneser-ney"), 2, [0, 6, 3, 1]).values # 6 / (6 + 2 * 3) -> (0.0, 0.5)
     # counts_of_counts: int64 [c], n_c of this order.
     n = [int(v) for v in counts_of_counts]
     match settings.kind:

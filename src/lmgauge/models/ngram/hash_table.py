@@ -29,11 +29,7 @@ Table = NDArray[np.uint64]
 
 
 def new_table(entries: int) -> Table:
-    """Return an empty table, uint64 [slots, 2], with room for this number of entries: whole cache lines, never full.
-
-    >>> new_table(3).shape
-    (12, 2)
-    """
+    """Return an empty table, uint64 [slots, 2], with room for this number of entries: whole cache lines, never full."""
     slots = slots_for(entries)
     if slots >= 2**31 - 1:
         raise UsageError(f"{entries:,} n-grams of one order are more than a table can hold; use --cutoffs or a lower order")
@@ -43,11 +39,7 @@ def new_table(entries: int) -> Table:
 
 
 def slots_for(entries: int) -> int:
-    """Return the slots of a table with room for this number of entries, 16 bytes each.
-
-    >>> slots_for(3)
-    12
-    """
+    """Return the slots of a table with room for this number of entries, 16 bytes each."""
     # 3 entries: 3 / 0.6 + 1 = 6 slots, 2 lines of 4, and one line more, so that a search always meets an empty slot.
     lines = max(1, -(-int(entries / LOAD + 1) // ENTRIES_PER_LINE))
     return ENTRIES_PER_LINE * (lines + 1)

@@ -197,7 +197,7 @@ def _interpolate(order: _Order) -> None:
 
 
 def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Fill an order by p(w|h) = (c - D(c)) / c(h), and its contexts by alpha(h), so that all sums to one."""
+    # Fill an order by p(w|h) = (c - D(c)) / c(h), and its contexts by alpha(h), so that all sums to one.
     # Katz (1987): alpha(h) = (1 - sum of p(w|h) over the words seen after h) / (1 - sum of p(w|h') over the same words)
     # Probabilities are stored in single precision, so a distribution sums to one but for some 1e-7. Where hardly anything
     # of the lower order is unseen, that matters: the share of the unseen is taken from what the lower order really sums to.

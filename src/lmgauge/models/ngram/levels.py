@@ -46,11 +46,8 @@ class Level:
 
 
 def make_keys(parents: NDArray[np.integer[Any]], words: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-    """Return parent and word in one number each, uint64 [n], which sort as pairs do.
-
-    >>> [hex(key) for key in make_keys(np.array([5]), np.array([7]))]
-    ['0x500000007']
-    """
+    """Return parent and word in one number each, uint64 [n], which sort as pairs do."""
+    # [hex(key) for key in make_keys([5], [7])] -> ['0x500000007']
     return (parents.astype(np.uint64) << np.uint64(32)) | words.astype(np.uint64)
 
 

@@ -43,11 +43,7 @@ class TextSize:
 
 
 def reading_bytes(tokens: int) -> int:
-    """Return the bytes that it takes to hold the ids of a text: in blocks, then in one piece beside them.
-
-    >>> reading_bytes(1_000_000)
-    8000000
-    """
+    """Return the bytes that it takes to hold the ids of a text: in blocks, then in one piece beside them."""
     return 2 * _ID * tokens
 
 

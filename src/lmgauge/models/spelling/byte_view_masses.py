@@ -38,11 +38,8 @@ _NONE = -1
 
 
 def range_sums(values: Floats, low: Ints, high: Ints) -> Floats:
-    """Return sums of values over ranges, float64 [n]; each is added up on its own, so that small ones keep their digits.
-
-    >>> range_sums(np.array([0.5, 0.25, 0.125]), np.array([0, 1, 2]), np.array([3, 2, 2])).tolist()
-    [0.875, 0.25, 0.0]
-    """
+    """Return sums of values over ranges, float64 [n]; each is added up on its own, so that small ones keep their digits."""
+    # range_sums([0.5, 0.25, 0.125], [0, 1, 2], [3, 2, 2]) -> [0.875, 0.25, 0.0]
     # values: float64; low: int64 [n], first places; high: int64 [n], places behind the last; a range may be empty.
     sums = np.zeros(len(low))
     some = np.flatnonzero(high > low)
@@ -158,7 +155,7 @@ class _BackingOff:
             p, number_of, shorter = self._add(level, number_of, shorter)
 
     def _add(self, level: Level, number_of: Ints, shorter: Floats) -> tuple[Floats, Ints, Floats]:
-        """Take a level; return probabilities by row as the tables have it, and the number here of each of its rows."""
+        # Take a level; return probabilities by row as the tables have it, and the number here of each of its rows.
         # number_of: int64 [rows of the order below], their numbers here; shorter: float64 [rows of the order below], their
         # probabilities.
         weight = self._weights[-1][number_of[level.parents]]

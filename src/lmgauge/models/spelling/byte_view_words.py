@@ -100,7 +100,7 @@ class WordBytes:
     def _begun(
         self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None, where: tuple[Ints, Ints, Ints]
     ) -> tuple[Floats, Floats]:
-        """Return the logs of the masses of all beginnings of words, float64 [bytes], and p(</s> | h), float64 [rows]."""
+        # Logs of the masses of all beginnings of words, float64 [bytes], and p(</s> | h), float64 [rows].
         # where: of each row, where its word begins and its bytes, int64 [rows] each, and the row of each byte.
         begins, lengths, rows = where
         words, which = self._distinct(block, begins, lengths)
@@ -280,7 +280,7 @@ class _SeparatorBytes:
         self._longest = max(map(len, model.known), default=0)
 
     def masses(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
-        """Return how probable separators are that begin with no, one, ... characters of a text, and it alone at the end."""
+        # How probable separators are that begin with no, one, ... characters of a text, and it alone at the end.
         # -> float64 [characters + 2] where a word follows, and where the segment ends.
         return self._contexts(left, before, text)
 
@@ -303,7 +303,7 @@ class _SeparatorBytes:
         return np.array([*(one + other for one, other in zip(known, spelled[:-1], strict=True)), exact])
 
     def fill(self, block: Segments, separators: Separators, e: Floats, begun: Floats, firsts: Ints) -> Floats:
-        """Write the logs of the masses of white space as far as it has come, and return those of the whole separators."""
+        # Write the logs of the masses of white space as far as it has come, and return those of the whole separators.
         # e: float64 [rows], p(</s> | h); begun: float64 [bytes and ends], to write to; firsts: int64 [rows], the first
         # place in it of each row.
         # -> float64 [rows], nats; which of the two hypotheses holds is known then.
@@ -338,7 +338,7 @@ def _numbered(block: Segments, separators: Separators) -> tuple[list[str], Ints]
 
 
 def _steps(begun: Floats, costs: Floats, firsts: Ints, last: Ints, is_end: NDArray[np.bool_]) -> Floats:
-    """Return what each byte adds, float64 [bytes and ends], nats."""
+    # What each byte adds, float64 [bytes and ends], nats.
     # begun: float64 [bytes and ends], logs of the masses of what has begun so, row by row; costs: float64 [rows], of the
     # row as a whole. That a word ends is told by the byte after it; firsts: int64 [rows], where each begins; last: int64
     # [rows], its last place; is_end: bool [rows], of ends of segments.

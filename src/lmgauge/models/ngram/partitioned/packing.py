@@ -196,7 +196,7 @@ def _joined(engine: Engine, joint: tuple[str, str]) -> Lines:
 
 
 def _starts(measured: list[list[int]]) -> tuple[int, ...] | None:
-    """Return the slot at which each bucket begins; None if an n-gram would then lie too far from its home."""
+    # Slot at which each bucket begins; None if an n-gram would then lie too far from its home.
     # measured: for each bucket its size; the slot that is free behind it, if it begins at its first home; and the slot that
     # it must begin before: [[3, 3, 9], [2, 7, 12], [1, 9, 20]] -> (0, 3, 7), as 3 is max(0 + 3, 3), and 7 is max(3 + 2, 7).
     starts = [*accumulate(measured, lambda start, bucket: max(start + bucket[0], bucket[1]), initial=0)][:-1]
