@@ -32,9 +32,9 @@ class KenlmForm:
             bits = tuple(self.quantize)
             fits = len(bits) == 2 and all(isinstance(b, int) for b in bits) and 1 <= bits[0] <= 25 and 2 <= bits[1] <= 25
             if not fits:
+                got = ",".join(map(str, bits))
                 raise UsageError(
-                    "quantize takes the bits of a probability, 1 to 25, and of a back-off weight, 2 to 25, as in 8,8; got "
-                    f"{','.join(map(str, bits))}"
+                    f"quantize takes bits of a probability (1 to 25), of a back-off (2 to 25), as in 8,8; got {got}"
                 )
             object.__setattr__(self, "quantize", bits)
         if not self.trie and (self.quantize, self.array) != (None, None):
@@ -44,6 +44,6 @@ class KenlmForm:
         """Return whether a model of this name is a binary file of KenLM; refuse a form that another file cannot have."""
         binary = os.fspath(path).endswith(KENLM_ENDINGS)
         if not binary and self != KenlmForm():
-            endings = ", ".join(KENLM_ENDINGS)
-            raise UsageError(f"{path}: trie, quantize and array are for binary files of KenLM, whose names end in {endings}")
+            ends = ", ".join(KENLM_ENDINGS)
+            raise UsageError(f"{path}: trie, quantize and array are for binary files of KenLM, whose names end in {ends}")
         return binary
