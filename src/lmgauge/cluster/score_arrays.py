@@ -52,7 +52,6 @@ class BatchDecoder:
     """Turns the arrays of one shard back into batches, once they are known to be those of a block."""
 
     def __init__(self, shared: dict[bytes, TokenStrings]) -> None:
-        """Begin."""
         # shared: the strings of all shards by their bytes, so that equal ones are one object.
         self._shared = shared
         self._strings: list[TokenStrings] = []

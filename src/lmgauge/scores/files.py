@@ -209,11 +209,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def is_json_lines(path: Path) -> bool:
-    """Return True if a score table is JSON lines, by its name.
-
-    >>> is_json_lines(Path("scores.jsonl")), is_json_lines(Path("scores.parquet"))
-    (True, False)
-    """
+    """Return True if a score table is JSON lines, by its name."""
     return path.name.endswith((".jsonl", ".ndjson", ".json"))
 
 

@@ -133,11 +133,7 @@ def layout_of(policy: ContextPolicy) -> Layout:
 
 
 def windows_note(policy: ContextPolicy, without_bos: bool, count: int, total: int) -> CountedNote:
-    """Return the sentence on segments that do not fit into a window.
-
-    >>> str(windows_note(ContextPolicy(length=8, stride=4), False, 2, 10))[:60]
-    '2 of 10 segments longer than 8 tokens, read in windows of th'
-    """
+    """Return the sentence on segments that do not fit into a window."""
     sentence = (
         f"segments longer than {policy.length:,} tokens, read in windows of that size, each {policy.stride:,} tokens after "
         "the one before"

@@ -136,11 +136,7 @@ def more_homes(homes: int) -> int:
 
 
 def line_width(*, last: bool) -> int:
-    """Return how many n-grams fit into a line of 64 bytes.
-
-    >>> line_width(last=False), line_width(last=True)
-    (5, 7)
-    """
+    """Return how many n-grams fit into a line of 64 bytes."""
     return _LAST_WIDTH if last else _WIDTH
 
 
@@ -150,11 +146,7 @@ def _least_homes(parents: int, words: int) -> int:
 
 
 def slots_for(entries: int, parents: int, words: int, *, last: bool) -> tuple[int, int]:
-    """Return the slots and the bytes that a table of this number of n-grams has, unless very many lie side by side.
-
-    >>> slots_for(1_000_000, 2_000_000, 50_000, last=True)
-    (1250109, 11429568)
-    """
+    """Return the slots and the bytes that a table of this number of n-grams has, unless very many lie side by side."""
     lines = homes_for(entries, (parents, words), last=last) + int(_native.SPARE_LINES)
     return lines * line_width(last=last), lines * LINE_BYTES
 

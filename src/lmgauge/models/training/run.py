@@ -204,11 +204,7 @@ def _try_to_write(output: Path) -> None:
 
 
 def is_trained_here(path: Path) -> bool:
-    """Return True if a folder is a neural model that lmgauge trained.
-
-    >>> is_trained_here(Path("nothing/here"))
-    False
-    """
+    """Return True if a folder is a neural model that lmgauge trained."""
     try:
         return isinstance(read_config(path).get(CONFIG_KEY), dict)
     except ModelFileError:

@@ -112,7 +112,7 @@ class _Lines:
     errors: Integers
 
     def steepest(self, lines: Integers, starts: Integers) -> Integers:
-        """Return one line of each list: the steepest, of equal ones the highest, of equal ones the first."""
+        # One line of each list: the steepest, of equal ones the highest, of equal ones the first.
         # lines: int64 [lines], rising; starts: int64 [lists], where each list begins in `lines`; no list is empty.
         for values in (self.slope, self.at_zero):
             if len(lines) == len(starts):
