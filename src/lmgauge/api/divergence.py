@@ -45,6 +45,8 @@ def divergence(
     Base and candidates have the same tokens, as before and after quantizing. At each event of the text the distributions
     over the whole vocabulary are compared.
 
+    Sources: Kullback & Leibler (1951); Lin (1991) for Jensen-Shannon.
+
     Args:
         base: the model to stay close to, for example before pruning or quantization; or the file that `save_base` wrote.
         candidate: the model that is compared with it; or a list of them, or a dict that names them.

@@ -56,10 +56,9 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
         if not isinstance(model, PATHS) and not hasattr(model, "score"):
             raise not_a_model(model)
     options, paths = scoring or ScoringOptions(), any(isinstance(model, PATHS) for model in models)
-    given = options != ScoringOptions()
     no_rules: Any = dict.fromkeys(_RULES)
     of_loading = replace(options, **no_rules) != ScoringOptions()
-    if given and not paths and (of_loading or not any(hasattr(model, "with_options") for model in models)):
+    if chosen(options) and not paths and (of_loading or not any(hasattr(model, "with_options") for model in models)):
         raise UsageError(
             "scoring is for models named by their path: a model in memory scores as it was loaded, "
             'for example by load_model("model/", context=1024)'

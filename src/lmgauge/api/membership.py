@@ -36,6 +36,8 @@ def membership(
     Each segment gets scores that tend to differ between seen and unseen text: loss, Min-K%, Min-K%++, zlib ratio and, with a
     second model, the difference from it. With control texts: how well each score tells both sets apart.
 
+    Sources: Yeom et al. (2018), Carlini et al. (2021), Shi et al. (2024), Zhang et al. (2025).
+
     Args:
         model: the model in question: a model folder, an ARPA or GGUF file, or a server.
         texts: the texts in question, a segment each.

@@ -31,6 +31,8 @@ def overlap(
 ) -> Overlap:
     """Find test text inside training text, exactly, with both places: `lmgauge overlap`.
 
+    Runs of words as in Brown et al. (2020), appendix C; near duplicates by the Jaccard index of Broder (1997).
+
     Args:
         train: training text, read once, block by block.
         test: test text, held in memory; may be several. The text that the run remembers, if not given.

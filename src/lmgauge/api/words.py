@@ -36,7 +36,7 @@ from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from pandas import DataFrame
 
     from lmgauge.text.documents import Corpus
 
@@ -44,7 +44,7 @@ RegionRows = PathLike | Iterable[Mapping[str, Any]]
 
 
 def word_settings(
-    words: str, regions: RegionRows | pd.DataFrame | None, train: Text | None, carried: tuple[str, ...] = ()
+    words: str, regions: RegionRows | DataFrame | None, train: Text | None, carried: tuple[str, ...] = ()
 ) -> WordSettings:
     """Return what is to be measured.
 
@@ -164,7 +164,7 @@ def word_surprisal(
     *,
     texts: Iterable[str] | str | None = None,
     words: str = "whitespace",
-    regions: RegionRows | pd.DataFrame | None = None,
+    regions: RegionRows | DataFrame | None = None,
     train: Text | None = None,
     threads: int | None = None,
     reading: ReadingOptions = ReadingOptions(),
@@ -172,6 +172,8 @@ def word_surprisal(
     **fields: Any,
 ) -> WordSurprisals:
     """Return the surprisal of each word, or region, of texts: `lmgauge eval --per-word`.
+
+    The corrected figure is that of Pimentel & Meister (2024) and Oh & Schuler (2024).
 
     Args:
         model: a model, or the path of one.

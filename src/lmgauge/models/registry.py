@@ -83,11 +83,7 @@ def load_model(path: str | os.PathLike[str], scoring: ScoringOptions = ScoringOp
 
 
 def takers(option: str) -> str:
-    """Return which models take an option of scoring, in words.
-
-    >>> takers("stride")
-    'neural models'
-    """
+    """Return which models take an option of scoring, in words."""
     if option in _OF_PROCESSES:
         return "networks that compute here (n-gram models use all --threads in one process, servers have their own)"
     if option in _OF_TEXT:
@@ -96,11 +92,7 @@ def takers(option: str) -> str:
 
 
 def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | None:
-    """Return the name of the first option that was chosen and that none of the models takes; None if there is none.
-
-    >>> unused_option(ScoringOptions(context=512), [object()])
-    'context'
-    """
+    """Return the name of the first option that was chosen and that none of the models takes; None if there is none."""
     names = ["context" if name == "stream" else name for name in chosen(options) if name != "reserved"]
     return next((name for name in names if not any(_takes(model, name) for model in models)), None)
 
