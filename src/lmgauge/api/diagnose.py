@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from functools import partial
 
 from lmgauge.api.baseline import NgramRungs
-from lmgauge.api.rungs import ngram_rungs
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
+from lmgauge.api.rungs import ngram_rungs
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS

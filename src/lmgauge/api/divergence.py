@@ -126,9 +126,8 @@ def divergence(
         say_progress("comparing")
         training = None if train is None else partial(training_words, corpus_of(train), settings.threads)
         if opened is None:
-            # Messages name paths, where there are any.
-            shown = [os.fspath(one) if isinstance(one, PATHS) else view.label for one, view in zip(models, views, strict=True)]
-            first, *views = over_common_tokens(views, shown)
+            called = [os.fspath(one) if isinstance(one, PATHS) else names[i] for i, one in enumerate(models)]
+            first, *views = over_common_tokens(views, called)  # messages name paths, where there are any
             measure = partial(_divergence, first)
         else:
             measure = partial(divergence_from, opened)

@@ -13,6 +13,7 @@ from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from lmgauge.cluster.running import FinishedShard
     from lmgauge.text.overlap.results import Overlap
 
 
@@ -30,6 +31,8 @@ def overlap(
     **fields: Any,
 ) -> Overlap:
     """Find test text inside training text, exactly, with both places: `lmgauge overlap`.
+
+    Runs of words as in Brown et al. (2020), appendix C; near duplicates by the Jaccard index of Broder (1997).
 
     Runs of words as in Brown et al. (2020), appendix C; near duplicates by the Jaccard index of Broder (1997).
 
@@ -71,14 +74,13 @@ def overlap(
     from lmgauge.text.overlap.find import write_clean as write
 
     stored = None if run is None else opened(run)
-    training = corpus_of(train, without_groups(reading), alone=False)
-    if test is not None:
-        as_scored = stored is not None and not chosen(reading)
-        corpus = text_of([stored], test) if stored is not None and as_scored else corpus_of(test, reading, alone=False)
+    training = corpus_of(train, _without_groups(reading), alone=False)
+    if test is not None and (stored is None or chosen(reading)):
+        corpus = corpus_of(test, reading, alone=False)
     elif stored is None:
         raise UsageError("an overlap needs a test text beside the training text, or a run of the test (--run)")
     else:
-        known = remembered(stored)
+        known = remembered(stored) if test is None else text_of([stored], test)
         if known is None:
             raise UsageError(f"{run}: the text it scored is not known, or not there any more: name it with --test")
         corpus = known
@@ -98,6 +100,38 @@ def overlap(
     return result if max_overlap is None else result.require(max_overlap)
 
 
-def without_groups(reading: ReadingOptions) -> ReadingOptions:
+@verb
+def overlap_share(
+    train: Text,
+    test: Text,
+    *,
+    shard: str = "",
+    output: PathLike | None = None,
+    threads: Count | None = None,
+    settings: OverlapSettings = OverlapSettings(),
+    reading: ReadingOptions = ReadingOptions(),
+    **fields: Any,
+) -> FinishedShard:
+    """Compute one share of an overlap.
+
+    Args:
+        shard: compute share I of N only, into a folder of its own in -o DIR, unless it is complete there; slurm: by SLURM's
+            variables. `lmgauge merge DIR` puts all shares together.
+        output: folder of all shards, with --shard.
+    """
+    from lmgauge.api.inputs import corpus_of, refuse_field
+    from lmgauge.cluster.overlap import OverlapJob
+    from lmgauge.cluster.running import run_shard
+    from lmgauge.cluster.shard import Shard
+
+    if output is None:
+        raise UsageError("--shard needs a folder for the shards: -o DIR")
+    training, corpus = corpus_of(train, _without_groups(reading), alone=False), corpus_of(test, reading, alone=False)
+    refuse_field(reading, training, corpus)
+    which = Shard.parse(shard)
+    return run_shard(OverlapJob(training, corpus, settings, threads), which.number - 1, which.of, output)
+
+
+def _without_groups(reading: ReadingOptions) -> ReadingOptions:
     """Return how a training text is read: the groups are those of the test."""
     return replace(reading, group=ReadingOptions.group)

@@ -80,7 +80,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": Row(
             "Find test text inside training text.",
-            ("lmgauge.api.overlap:overlap", "lmgauge.cli.overlap:share"),
+            ("lmgauge.api.overlap:overlap", "lmgauge.api.overlap:overlap_share"),
             run="lmgauge.cli.overlap:overlap",
             arguments=("train",),
             show=("overlap_unit", "n", "near", "fold", "passages", "field"),

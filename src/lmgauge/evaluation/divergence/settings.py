@@ -55,7 +55,8 @@ class StoringSettings:
 
     Attributes:
         base_top: with --save-base: most probable tokens of each event to store.
-        base_samples: with --save-base: tokens to draw from the rest for each unit of its probability; more narrow the bounds.
+        base_samples: with --save-base: tokens to draw from the rest, for each unit of its probability; more narrow the
+            bounds.
         exact: with --save-base: store whole distributions, in this type.
         seed: same seed, same draws.
 
