@@ -13,7 +13,9 @@ import pytest
 import lmgauge
 from lmgauge import choices
 from lmgauge.cli.main import cli
+from lmgauge.filtering.records.forms import FORMS
 from lmgauge.tasks.tokenizers import TOKENIZERS
+from lmgauge.text.formats import TEXT_FORMATS
 from tests.reference.ngram import KINDS as REFERENCE_KINDS
 
 SOURCE = Path(choices.__file__).parent
@@ -28,6 +30,15 @@ def typed(path: Path) -> Iterator[tuple[int, set[str]]]:
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             words = [part.value for part in node.elts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
             if len(words) == len(node.elts):
+                yield node.lineno, set(words)
+
+
+def keyed(path: Path) -> Iterator[tuple[int, set[str]]]:
+    """Line and keys of each dictionary with nothing but strings as keys, in a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Dict):
+            words = [key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+            if len(words) == len(node.keys):
                 yield node.lineno, set(words)
 
 
@@ -46,6 +57,20 @@ def test_no_list_is_typed_again() -> None:
         for path in sorted(SOURCE.rglob("*.py"))
         for line, words in typed(path)
         if path.name != "choices.py" and words in lists
+    ]
+    assert places == []
+
+
+def test_a_table_of_choices_has_all_of_them() -> None:
+    """What is done for each choice, by its name: a table that knows three of them and not the fourth is refused here."""
+    in_parts = {"distributions/columns.py", "tasks/tokenizers.py"}  # topN is a pattern; two tables, compared below
+    lists = [set(values) for values in LISTS.values()]
+    places = [
+        f"{path.relative_to(SOURCE)}:{line}: {sorted(words)}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, words in keyed(path)
+        if path.relative_to(SOURCE).as_posix() not in in_parts
+        if len(words) > 2 and any(words < values for values in lists) and words not in lists
     ]
     assert places == []
 
@@ -84,6 +109,7 @@ def test_the_code_knows_all_of_a_list() -> None:
     assert sorted(choices.BLEU_TOKENIZERS) == sorted(TOKENIZERS)
     assert set(REFERENCE_KINDS) == set(choices.SMOOTHING_KINDS)
     assert set(options_of("train")["kind"].choices) > set(choices.SMOOTHING_KINDS)
+    assert tuple(FORMS) == tuple(TEXT_FORMATS) == choices.FORMATS
     assert set(choices.TASK_ERROR_POLICIES) < set(choices.ERROR_POLICIES)
 
 

@@ -1,14 +1,18 @@
-"""The examples in docstrings run, and give what they say."""
+"""Docstrings: their examples run, public names have the full form, and all others are short."""
 
 from __future__ import annotations
 
+import ast
 import doctest
+import inspect
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import lmgauge
+from tests.public_names import public_members, public_names
 
 PACKAGE = Path(lmgauge.__file__).parent
 WITH_EXAMPLES = [
@@ -42,3 +46,52 @@ def test_examples(name: str) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0
     assert found.failed == 0
+
+
+MOST_LINES = 13_300
+"""Lines of all docstrings of the package: lower it with every cut; who needs more shortens another."""
+
+WITHOUT_ARGS = {
+    *(f"lmgauge.tasks.{name}" for name in ("cer", "chrf", "ter", "wer")),  # they say "as of `bleu`"
+    "lmgauge.Outputs.refuse_replacing",
+    "lmgauge.integrations.PerplexityMetric.forward",  # as `update`
+}
+
+
+def docstrings(path: Path) -> Iterator[ast.Expr]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+            yield node.body[0]  # type: ignore[misc]
+
+
+def test_docstrings_are_within_their_budget() -> None:
+    lines = sum((doc.end_lineno or 0) - doc.lineno + 1 for path in PACKAGE.rglob("*.py") for doc in docstrings(path))
+    assert lines <= MOST_LINES
+
+
+def documented() -> Iterator[tuple[str, str, object]]:
+    """Yield public names and members, with their docstrings and those of what they override."""
+    for space, name in public_names():
+        try:
+            value = getattr(import_module(space), name)
+        except ImportError:  # an extra is missing
+            continue
+        if inspect.isfunction(value) or inspect.isclass(value):
+            yield f"{space}.{name}", inspect.getdoc(value) or "", value
+        for member, kinds in public_members(value).items() if inspect.isclass(value) else ():
+            inherited = "\n".join(inspect.getdoc(kind) or "" for kind in kinds)
+            if isinstance(kinds[0], property) and f" {member}:" in (inspect.getdoc(value) or ""):
+                inherited += "an attribute"
+            yield f"{space}.{name}.{member}", inherited, getattr(value, member)
+
+
+def test_public_names_have_the_full_form() -> None:
+    """A purpose, and where there are two parameters or more, what each is."""
+    rows = list(documented())
+    assert len(rows) > 500
+    assert [name for name, text, _ in rows if not text.strip()] == []
+    functions = [
+        (name, text, set(inspect.signature(value).parameters)) for name, text, value in rows if inspect.isfunction(value)
+    ]
+    untold = {name for name, text, parameters in functions if len(parameters - {"self"}) > 1 and "Args:" not in text}
+    assert untold <= WITHOUT_ARGS

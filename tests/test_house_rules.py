@@ -164,7 +164,7 @@ def test_contributing_names_every_dependency() -> None:
 def test_contributing_names_files_that_are_there() -> None:
     """By their path or its end; x.py and test_x.py stand for what a contributor adds."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    others = [path for folder in (".", "docs", "benchmarks") for path in (ROOT / folder).glob("*.*")]
+    others = [path for folder in (".", "docs", "benchmarks", "tests") for path in (ROOT / folder).glob("*.*")]
     others += (ROOT / "docs").rglob("*.md")
     known = [f"/{path.relative_to(ROOT).as_posix()}" for path in [*SOURCES, *TESTS, *others]]
     named = set(re.findall(r"`([\w./]+\.(?:py|md|toml|txt))`", page))

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from lmgauge.cli.main import COMMANDS, cli
+from lmgauge.cli.commands import COMMANDS
+from lmgauge.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "data")]
@@ -42,7 +43,7 @@ _COMMAND = re.compile(rf"\blmgauge ({'|'.join(COMMANDS)})\b((?:[^\n`|;&#]|\\\n)*
 def options_of(name: str) -> set[str]:
     command = cli.get_command(click.Context(cli), name)
     assert command
-    return {"--help"} | {word for one in command.params for word in (*one.opts, *one.secondary_opts)}
+    return {"--help", "--help-all"} | {word for one in command.params for word in (*one.opts, *one.secondary_opts)}
 
 
 OPTIONS = {name: options_of(name) for name in COMMANDS}

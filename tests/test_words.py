@@ -13,8 +13,8 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROO
 SOURCES = sorted((ROOT / "src" / "lmgauge").rglob("*.py")) + sorted((ROOT / "benchmarks").glob("*.py"))
 
 BRITISH = re.compile(
-    r"\w*(?:normalis|tokenis|quantis|optimis|summaris|recognis|organis|randomis|initialis|serialis|generalis|minimis|maximis"
-    r"|analyse\b|analysing|behaviour|neighbour|favour|colour|labell(?!imit)|centre\b|licence|learnt\b)\w*",
+    r"(?:normalis|tokenis|quantis|optimis|summaris|recognis|organis|randomis|initialis|serialis|generalis|minimis|maximis"
+    r"|analyse\b|analysing|behaviour|neighbour|favour|colour|labell(?!imit)|centre\b|licence|learnt\b)",
     re.IGNORECASE,
 )
 TURNS = {
@@ -28,7 +28,7 @@ TURNS = {
     r"\bno lmgauge\b": "say what wrote the file",
 }
 NOUNS = re.compile(
-    r"^(?!\s+given: [\w\[\]]+ \| None = None,?$)"
+    r"^(?!\s+given: [\w\[\]]+ \| None = None(?:,|  #.*)?$)"
     r"\s*(?:self\.)?_?(told|found|kept|given|added|goes)(?::[^=]+)? = "
 )
 """Names that say how a value came to be, not what it is; the option `given`, text before what is scored, is what it is."""
@@ -54,9 +54,7 @@ def whole_text() -> str:
 
 
 def test_spelling_is_american() -> None:
-    assert [
-        (where, match[0]) for where, line in everywhere() if (match := BRITISH.search(line)) and "http" not in line
-    ] == []
+    assert [f"{where}: {line.strip()}" for where, line in everywhere() if BRITISH.search(line) and "http" not in line] == []
 
 
 @pytest.mark.parametrize("turn", TURNS)

@@ -83,11 +83,11 @@ from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
 from lmgauge.explore.door import explore as explore
 from lmgauge.filtering.document_scores import DocumentScores as DocumentScores
+from lmgauge.filtering.options import FilterRules as FilterRules
 from lmgauge.filtering.options import FilterWork as FilterWork
 from lmgauge.filtering.options import RecordOptions as RecordOptions
 from lmgauge.filtering.percentiles import Percentiles as Percentiles
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
-from lmgauge.filtering.rules import FilterRules as FilterRules
 from lmgauge.filtering.scorer import Scorer as Scorer
 from lmgauge.filtering.selection_results import Selection as Selection
 from lmgauge.filtering.selection_settings import SelectionSettings as SelectionSettings

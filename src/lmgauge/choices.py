@@ -1,7 +1,6 @@
-"""The lists that options are chosen from: each stands here once, for the library and for the command line.
+"""The lists that options are chosen from: each stands here once, for the library and for the command line."""
 
-Nothing of ours but the light table of figures is imported, so that the help page of a command needs no more than this.
-"""
+# Nothing of ours but the light table of figures is imported, so that the help page of a command needs no more than this.
 
 from __future__ import annotations
 
@@ -18,6 +17,9 @@ DEFAULT_BASE_TOP, DEFAULT_BASE_SAMPLES = 64, 256
 BaseType = Literal["float32", "bfloat16"]
 BASE_TYPES: tuple[BaseType, ...] = get_args(BaseType)
 """In which whole distributions can be stored."""
+
+SAMPLE_SIZE = 20_000
+"""Of a group of documents, for percentiles."""
 
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]

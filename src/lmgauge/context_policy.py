@@ -1,8 +1,7 @@
-"""What of a text a model sees when it predicts an event, and which events it predicts.
+"""What of a text a model sees when it predicts an event, and which events it predicts."""
 
-Models state it; signatures and stored tables name it in a word or a few (`sentence`, `stream,1024/512,first=unscored`);
-evaluation asks it whether an end of line is an event and whether segments share a context.
-"""
+# Models state it; signatures and stored tables name it in a word or a few (`sentence`, `stream,1024/512,first=unscored`);
+# evaluation asks it whether an end of line is an event and whether segments share a context.
 
 from __future__ import annotations
 
@@ -65,15 +64,7 @@ class ContextPolicy:
 
     @classmethod
     def parse(cls, text: str) -> ContextPolicy:
-        """Return the policy that a stored table or a signature names; what is not known in it is passed over.
-
-        Args:
-            text: as `str()` of a policy gives it.
-
-        Example:
-            >>> ContextPolicy.parse("read by another program").unit
-            'unknown'
-        """
+        """Return the policy that a stored table or a signature names; what is not known in it is passed over."""
         unit, *parts = text.split(",")
         policy: dict[str, object] = {"unit": unit if unit in get_args(ContextUnit) else "unknown"}
         for part in parts:
@@ -88,39 +79,38 @@ class ContextPolicy:
 
     @property
     def runs_on(self) -> bool:
-        """True if a context runs on over the ends of segments."""
+        """Return True if a context runs on over the ends of segments."""
         return self.unit == "stream"
 
     @property
     def scores_first_tokens(self) -> bool:
-        """True if the first token of a context has a row like all others, so that contexts can be had from the rows."""
+        """Return True if the first token of a context has a row like all others."""
+        # So contexts can be had from the rows.
         return self.first != "unscored" and not self.leaves_out
 
     @property
     def leaves_out(self) -> bool:
-        """True if the protocol leaves tokens unscored, with their bytes."""
+        """Return True if the protocol leaves tokens unscored, with their bytes."""
         return self.protocol is not None and PROTOCOLS[self.protocol].leaves_out
 
     @property
     def first_bytes_move(self) -> bool:
-        """True if the bytes of an unscored first token are counted with the event after it."""
+        """Return True if the bytes of an unscored first token are counted with the event after it."""
         return self.first == "unscored" and not self.leaves_out
 
     @property
     def line_ends(self) -> LineEnds:
-        """What the end of a line is: an event `</s>`, the newline in the text, or nothing that is scored."""
+        """Return what the end of a line is: an event `</s>`, the newline in the text, or nothing that is scored."""
         return "unscored" if self.leaves_out else _LINE_ENDS[self.end]
 
     @property
     def counts_line_ends(self) -> bool:
-        """True if the end of a line is in denominators, whether or not a table has a row for it: it is text to be predicted.
-
-        `evaluation/denominators.py` applies it, to sums, to blocks of text and to segments; nothing else decides it.
-        """
+        """Return True if the end of a line is in denominators, whether or not a table has a row for it."""
+        # It is text to be predicted.
+        # `evaluation/denominators.py` applies it, to sums, to blocks of text and to segments; nothing else decides it.
         return self.line_ends != "unscored"
 
     def __str__(self) -> str:
-        """As signatures show it: `sentence` and `stream` alone mean what they mean for n-gram models."""
         parts: list[str] = [self.unit]
         if self.length is not None:
             parts.append(f"{self.length}/{self.stride}")
@@ -138,29 +128,14 @@ class ContextPolicy:
 
 
 def policy_of(model: object) -> ContextPolicy:
-    """Return the context policy of a model; one of your own may give it as text, or leave it out for `sentence`.
-
-    Args:
-        model: any language model.
-
-    Example:
-        >>> str(policy_of(object()))
-        'sentence'
-    """
+    """Return the context policy of a model; one of your own may give it as text, or leave it out for `sentence`."""
     policy = getattr(model, "context_policy", "sentence")
     return policy if isinstance(policy, ContextPolicy) else ContextPolicy.parse(str(policy))
 
 
 def shared_policy(policies: Sequence[ContextPolicy]) -> ContextPolicy:
-    """Return the policy of models that score together: a stream if any of them runs on, with what all have in common.
-
-    Args:
-        policies: [models], at least one.
-
-    Example:
-        >>> str(shared_policy([ContextPolicy.parse("sentence,end=none"), ContextPolicy.parse("stream,64/64,end=none")]))
-        'stream,end=none'
-    """
+    """Return the policy of models that score together: a stream if any of them runs on, with what all have in common."""
+    # policies: [models], at least one.
     one = policies[0]
     if all(other == one for other in policies):
         return one

@@ -1,8 +1,7 @@
-"""The tokens before an event: what `log_distribution` is asked about.
+"""The tokens before an event: what `log_distribution` is asked about."""
 
-`EventContexts` gives them for the events of a batch, a segment or a whole text, by number or one after another;
-`GrowingContext` for a text that is drawn or decoded token by token.
-"""
+# `EventContexts` gives them for the events of a batch, a segment or a whole text, by number or one after another;
+# `GrowingContext` for a text that is drawn or decoded token by token.
 
 from __future__ import annotations
 
@@ -15,30 +14,11 @@ _FIRST_ROOM = 1 << 10
 
 
 class EventContexts:
-    """The ids before each event of consecutive segments.
+    """The ids before each event of consecutive segments."""
 
-    Args:
-        ids: uint32 [n], the events, segment after segment.
-        segment_events: int [segments], events of each segment.
-        bos: id of `<s>`, which contexts begin with.
-        runs_on: whether a context runs on over the ends of segments.
-        before: uint32, what came before these segments where a context runs on, `<s>` first; None at the beginning.
-        given_tokens: uint32 [m] and int64 [segments], the ids that are given before each segment, and how many of each; None
-            for none.
-
-    Attributes:
-        ids: uint32, all ids that contexts are taken from: what is `before` the next segments where a context runs on.
-
-    Example:
-        >>> ids = np.array([5, 6, 2, 7, 2], np.uint32)
-        >>> [context.tolist() for context in EventContexts(ids, [3, 2], bos=1, runs_on=False)]
-        [[1], [1, 5], [1, 5, 6], [1], [1, 7]]
-        >>> EventContexts(ids, [3, 2], bos=1, runs_on=True)[4].tolist()
-        [1, 5, 6, 2, 7]
-        >>> given_tokens = np.array([8, 9], np.uint32), np.array([0, 2])
-        >>> EventContexts(ids, [3, 2], bos=1, runs_on=False, given_tokens=given_tokens)[4].tolist()
-        [1, 8, 9, 7]
-    """
+    # ids: uint32 [n], the events, segment after segment; segment_events: int [segments], events of each segment; before:
+    # uint32, what came before these segments where a context runs on, `<s>` first; None at the beginning; given_tokens:
+    # uint32 [m] and int64 [segments], the ids that are given before each segment, and how many of each; None for none.
 
     def __init__(
         self,
@@ -68,35 +48,20 @@ class EventContexts:
         self._ends = np.arange(len(ids)) + np.repeat(offsets, counts)
 
     def __len__(self) -> int:
-        """Return the number of events."""
         return len(self._ends)
 
     def __getitem__(self, event: int) -> NDArray[np.uint32]:
-        """Return the ids before an event, uint32 [n], `<s>` first: a view, not a copy."""
+        # Ids before an event, uint32 [n], `<s>` first: a view, not a copy.
         return self.ids[self._begins[event] : self._ends[event]]
 
     def __iter__(self) -> Iterator[NDArray[np.uint32]]:
-        """Yield the ids before each event, as `[event]` gives them."""
+        # Ids before each event, as `[event]` gives them.
         for begin, end in zip(self._begins.tolist(), self._ends.tolist(), strict=True):
             yield self.ids[begin:end]
 
 
 class GrowingContext:
-    """The ids before the next event of a text that comes token by token.
-
-    Args:
-        bos: id of `<s>`, which every context begins with.
-        runs_on: whether it runs on over the ends of segments.
-
-    Example:
-        >>> context = GrowingContext(1, runs_on=False)
-        >>> context.add(5)
-        >>> context.ids().tolist()
-        [1, 5]
-        >>> context.end_segment()
-        >>> context.ids().tolist()
-        [1]
-    """
+    """The ids before the next event of a text that comes token by token."""
 
     def __init__(self, bos: int, *, runs_on: bool) -> None:
         # An array that doubles: a list would be turned into an array again at every event.
@@ -125,16 +90,7 @@ class GrowingContext:
 
 
 def last_sentence(context: NDArray[np.uint32], bos: int, eos: int) -> NDArray[np.uint32]:
-    """Return what a model of single sentences sees of a running context: `<s>`, and what follows the last `</s>`.
-
-    Args:
-        context: uint32 [n], `<s>` first.
-        bos: id of `<s>`.
-        eos: id of `</s>`.
-
-    Example:
-        >>> last_sentence(np.array([1, 5, 2, 6, 7], np.uint32), bos=1, eos=2).tolist()
-        [1, 6, 7]
-    """
+    """Return what a model of single sentences sees of a running context: `<s>`, and what follows the last `</s>`."""
+    # context: uint32 [n], `<s>` first.
     ends = np.flatnonzero(context == eos)
     return np.insert(context[ends[-1] + 1 :], 0, bos) if len(ends) else context

@@ -108,12 +108,7 @@ class MissingExtraError(LmgaugeError, ImportError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra of this package.
-
-    Example:
-        >>> install_command("audit")
-        "pip install 'lmgauge[audit]'"
-    """
+    """Return the command that installs an extra of this package."""
     return f"pip install 'lmgauge[{extra}]'"
 
 
@@ -121,18 +116,10 @@ def install_command(extra: str) -> str:
 def needing(library: str, *, extra: str) -> Iterator[None]:
     """Import an optional library in the block.
 
-    Args:
-        library: its name on the package index.
-        extra: the extra of this package that installs it.
-
-    Raises:
-        MissingExtraError: it is not installed.
-
-    Example:
-        >>> with needing("no-such-library", extra="icu"):
-        ...     import no_such_library
-        Traceback (most recent call last):
-        lmgauge.errors.MissingExtraError: this needs no-such-library, which is not installed: pip install 'lmgauge[icu]'
+    >>> with needing("no-such-library", extra="icu"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    lmgauge.errors.MissingExtraError: this needs no-such-library, which is not installed: pip install 'lmgauge[icu]'
     """
     try:
         yield

@@ -1,7 +1,6 @@
-"""The figures of an evaluation: one table that the library, its reports and the command line read.
+"""The figures of an evaluation: one table that the library, its reports and the command line read."""
 
-Each divides minus the log-probability of the text by a count. To add one: a row here, and its field in `Evaluation`.
-"""
+# Each divides minus the log-probability of the text by a count. To add one: a row here, and its field in `Evaluation`.
 
 from __future__ import annotations
 
@@ -23,36 +22,25 @@ Count = Literal["events", "tokens", "bytes", "characters", "words"]
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure.
+    """One figure."""
 
-    Attributes:
-        name: the key in JSON and the field of `Evaluation`.
-        title: what sentences and the rows of tables call it.
-        per: the count that it divides by; all but events and tokens are counted in the source text.
-        scale: what the quotient, in nats, is turned into.
-        heading: of its column in the table of evaluations; empty if it has none.
-        drop: when its column goes where the terminal is too narrow: 1 goes first, 0 stays.
-        compared: its place among the figures that `lmgauge compare` gives a verdict on; 0 if it is not one of them.
-        logged: callbacks log it while a network is trained.
-    """
-
-    name: FigureName
-    title: str
-    per: Count
-    scale: Scale
-    heading: str = ""
-    drop: int = 0
-    compared: int = 0
-    logged: bool = True
+    name: FigureName  # the key in JSON and the field of `Evaluation`
+    title: str  # what sentences and the rows of tables call it
+    per: Count  # the count that it divides by; all but events and tokens are counted in the source text
+    scale: Scale  # what the quotient, in nats, is turned into
+    heading: str = ""  # of its column in the table of evaluations; empty if it has none
+    drop: int = 0  # when its column goes where the terminal is too narrow: 1 goes first, 0 stays
+    compared: int = 0  # its place among the figures that `lmgauge compare` gives a verdict on; 0 if it is not one of them
+    logged: bool = True  # callbacks log it while a network is trained
 
     @property
     def bounded(self) -> bool:
-        """True if it is a lower bound where the text has unseen words or is not given back."""
+        """Return True if it is a lower bound where the text has unseen words or is not given back."""
         return self.scale == "bits" and self.per in ("bytes", "characters", "words")
 
     @property
     def digits(self) -> int:
-        """Digits after the point where people read it."""
+        """Return digits after the point where people read it."""
         return 2 if self.scale == "perplexity" else 4
 
 

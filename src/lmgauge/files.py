@@ -24,21 +24,13 @@ _ADDRESS = re.compile(r"^(s3a?|gc?s|hf|https?|az|abfss?|adl|memory|file):/+(?=.)
 
 
 class OutputError(LmgaugeError, OSError):
-    """Raised when a file or folder cannot be written: the disk is full, no permission, or something is in the way.
+    """Raised when a file or folder cannot be written: the disk is full, no permission, or something is in the way."""
 
-    Attributes:
-        path: what could not be written, where that is known.
-    """
-
-    path: Path | None = None
+    path: Path | None = None  # what could not be written, where that is known
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a file cannot be read, in a few words.
-
-    >>> reason_of(FileNotFoundError())
-    'no such file'
-    """
+    """Return why a file cannot be read, in a few words."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, PermissionError):
@@ -48,12 +40,6 @@ def reason_of(error: Exception) -> str:
 
 def local_path(path: str | os.PathLike[str]) -> Path:
     """Return a path at which the system can look, be something there or not.
-
-    Args:
-        path: that somebody names.
-
-    Raises:
-        InputError: nothing can be there: it is too long, or has a NUL; or this user may not look.
 
     >>> local_path("a" * 5000)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -71,7 +57,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def _explained(path: Path | str, temporaries: list[Path]) -> Iterator[None]:
-    """Turn errors of the operating system into one that names `path`, and never one of the temporaries it is made in."""
+    # Turn errors of the operating system into one that names `path`, and never one of the temporaries it is made in.
     try:
         with _numbered():
             yield
@@ -93,7 +79,6 @@ def _explained(path: Path | str, temporaries: list[Path]) -> Iterator[None]:
 
 @contextmanager
 def _numbered() -> Iterator[None]:
-    """Turn what Rust's libraries raise into the error of the operating system whose number they say."""
     try:
         yield
     except Exception as error:
@@ -104,16 +89,7 @@ def _numbered() -> Iterator[None]:
 
 
 def refuse_replacing(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuse outputs that would replace what the same command reads, or each other.
-
-    Args:
-        outputs: files and folders to write, by the words that name them in a message; None and `-` are not files.
-        inputs: files and folders to read; `-` is standard input, and what is not there, such as an address, is ignored.
-
-    Raises:
-        UsageError: an output is an input, is a file in an input folder, is a folder that holds an input, or is or holds
-            another output.
-    """
+    """Refuse outputs that would replace what the same command reads, or each other."""
     read = [os.fspath(path) for path in inputs]
     _refuse_same_address(outputs, read)
     listed = {name: path for name, path in outputs.items() if path is not None and not is_remote(path)}
@@ -132,11 +108,6 @@ def refuse_replacing(outputs: Mapping[str, str | os.PathLike[str] | None], input
 
 
 def _refuse_same_address(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str]) -> None:
-    """Refuse an output at an address that is read, or that another output has.
-
-    Raises:
-        UsageError: there is one.
-    """
     owners = {shown_name(path): "what this command reads" for path in inputs if is_remote(path)}
     for name, path in outputs.items():
         if path is not None and is_remote(path):
@@ -154,38 +125,21 @@ def _same_file(target: Path, other: str | os.PathLike[str] | int) -> bool:
 
 
 def _holds(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
-    """Return True if both are there, and the second is somewhere in the first."""
     if not (os.path.isdir(folder) and os.path.exists(path)):
         return False
     return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
 
 
 def naming(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
-    """Let errors of the operating system in a block name the file that the block writes to, where several are open.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        OutputError: in place of the error.
-    """
+    """Let errors of the operating system in a block name the file that the block writes to, where several are open."""
     return _explained(Path(path), [])
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a binary file that appears under `path` when the block ends well, and not at all when it does not.
-
-    A link stays, and what it names is written; a pipe or a device is written to as the block goes on. To an address, the
-    bytes are sent as the block goes on, in parts that nobody sees before the last.
-
-    Args:
-        path: of the file, or its address; its bytes are what the block writes.
-
-    Raises:
-        OutputError: the file cannot be written.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Open a binary file that appears under `path` when the block ends well, and not at all when it does not."""
+    # A link stays, and what it names is written; a pipe or a device is written to as the block goes on. To an address, the
+    # bytes are sent as the block goes on, in parts that nobody sees before the last.
     if is_remote(path):
         with _explained(shown_name(path), []), store_of(os.fspath(path)).uploading() as file:
             yield file
@@ -206,14 +160,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def writing_or_printing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a binary file as `writing` does, or standard output under the name `-`.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Open a binary file as `writing` does, or standard output under the name `-`."""
     if os.fspath(path) == STANDARD_STREAM:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -224,16 +171,7 @@ def writing_or_printing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
-    """Make a folder that appears under `path`, whole, when the block ends well; one of the same kind is replaced.
-
-    Args:
-        path: where; folders that lead there are made. A link stays, and the folder it names is replaced.
-        is_ours: returns True for an existing folder of this kind; any other that is not empty is left alone.
-
-    Raises:
-        InputError: something else is in the way.
-        OutputError: the folder cannot be written.
-    """
+    """Make a folder that appears under `path`, whole, when the block ends well; one of the same kind is replaced."""
     named = Path(path)
     temporaries: list[Path] = []
     with _explained(named, temporaries):
@@ -253,27 +191,14 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
 
 
 def refuse_other_folder(path: str | os.PathLike[str], *, is_ours: Callable[[Path], bool]) -> None:
-    """Refuse a path at which `writing_directory` would find something else; for long work, before it is begun.
-
-    Args:
-        path: where a folder is to be written.
-        is_ours: returns True for an existing folder of this kind.
-
-    Raises:
-        InputError: something else is in the way.
-        OutputError: the path is a link that leads nowhere, or an address.
-    """
+    """Refuse a path at which `writing_directory` would find something else; for long work, before it is begun."""
     target = _destination(Path(path))
     if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
         raise InputError(f"{Path(path)}: exists and was not written by lmgauge as such a folder; choose another name")
 
 
 def _destination(named: Path) -> Path:
-    """Return where a path leads: a link is followed, so that what is written does not take the link's own place.
-
-    Raises:
-        OutputError: the link leads nowhere, or the path is an address.
-    """
+    # Where a path leads: a link is followed, so that what is written does not take the link's own place.
     address, several = _ADDRESS.subn(r"\1://", named.as_posix())  # as a path it has lost a slash
     if several:
         raise OutputError(f"{shown_name(address)}: this is written to local paths only")
@@ -285,14 +210,8 @@ def _destination(named: Path) -> Path:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Return True for what is there and is neither a folder nor a file of a disk: a pipe, a device, a part of /proc.
-
-    Reading it may wait without end, or have none. A user may name one; a folder from elsewhere may not hold or name one.
-
-    Example:
-        >>> is_special(os.devnull), is_special("nowhere"), is_special(".")
-        (True, False, False)
-    """
+    """Return True for what is there and is neither a folder nor a file of a disk: a pipe, a device, a part of /proc."""
+    # Reading it may wait without end, or have none. A user may name one; a folder from elsewhere may not hold or name one.
     try:
         seen = os.stat(path)
     except (OSError, ValueError):  # ValueError: a NUL in the name
@@ -306,35 +225,14 @@ def _devices_of_system() -> set[int]:
 
 
 def regular(path: str, flags: int) -> int:
-    """Open a file in a folder from elsewhere, or one that such a folder names: the `opener` of `open`.
-
-    Args:
-        path: of the file.
-        flags: as `open` gives them.
-
-    Raises:
-        OSError: it cannot be opened, or `is_special`.
-
-    Example:
-        >>> open(os.devnull, "rb", opener=regular)
-        Traceback (most recent call last):
-        OSError: [Errno 22] is a pipe or a device, not a file of a disk: '/dev/null'
-    """
+    """Open a file in a folder from elsewhere, or one that such a folder names: the `opener` of `open`."""
     if is_special(path):
         raise OSError(errno.EINVAL, "is a pipe or a device, not a file of a disk", path)
     return os.open(path, flags)
 
 
 def read_regular(path: str | os.PathLike[str], most: int = 1 << 30) -> bytes:
-    """Return the bytes of a file in a folder from elsewhere.
-
-    Args:
-        path: of the file.
-        most: bytes that it may have; by default as many as a line of text, as its parser takes several times as much.
-
-    Raises:
-        OSError: it cannot be read, `is_special`, or is larger.
-    """
+    """Return the bytes of a file in a folder from elsewhere."""
     with open(path, "rb", opener=regular) as file:
         if os.fstat(file.fileno()).st_size <= most:
             return file.read()  # told how many bytes at most, it would take memory for as many
@@ -342,21 +240,13 @@ def read_regular(path: str | os.PathLike[str], most: int = 1 << 30) -> bytes:
 
 
 def folder_named(name: str) -> str:
-    """Return a name as that of one folder inside another: without separators, a drive's colon, dots in front.
-
-    >>> folder_named("org/model"), folder_named(".."), folder_named("")
-    ('org_model', '_', '_')
-    """
+    """Return a name as that of one folder inside another: without separators, a drive's colon, dots in front."""
     return re.sub(r"[/\\:\0]|^\.+", "_", name) or "_"
 
 
 @contextmanager
 def making_parents(target: Path) -> Iterator[None]:
-    """Make the folders that lead to a target; those made are removed again if the block fails and nothing is in them.
-
-    Raises:
-        OutputError: a folder cannot be made.
-    """
+    """Make the folders that lead to a target; those made are removed again if the block fails and nothing is in them."""
     made = [folder for folder in local_path(target).parents if not folder.exists()]
     try:
         with _explained(target.parent, []):
@@ -371,16 +261,9 @@ def making_parents(target: Path) -> Iterator[None]:
 
 @contextmanager
 def locking(path: Path, refusal: str) -> Iterator[None]:
-    """Hold the lock of a file in the block; a run that was killed holds none. Where there are no locks, hold nothing.
-
-    Args:
-        path: the file; it and its folder are made if they are not there, and stay.
-        refusal: what to say if another run holds the lock.
-
-    Raises:
-        UsageError: another run holds it.
-        OutputError: the file cannot be made.
-    """
+    """Hold the lock of a file in the block; a run that was killed holds none."""
+    # Where there are no locks, hold nothing.
+    # refusal: what to say if another run holds the lock.
     try:
         with _explained(path.parent, []):
             lock = _lock_of(path)
@@ -394,7 +277,7 @@ def locking(path: Path, refusal: str) -> Iterator[None]:
 
 
 def _lock_of(path: Path) -> int | None:
-    """Return a descriptor that holds the lock of the file under this name, which a run that ends may remove meanwhile."""
+    # Descriptor that holds the lock of the file under this name, which a run that ends may remove meanwhile.
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -407,7 +290,6 @@ def _lock_of(path: Path) -> int | None:
 
 
 def _is_under(path: Path, descriptor: int | None) -> bool:
-    """Return True if a file is there, and is the one of a descriptor, if any."""
     try:
         now = path.stat()
     except FileNotFoundError:

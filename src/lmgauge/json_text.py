@@ -1,7 +1,6 @@
-"""JSON: results with full precision and stable keys, and the one reader of what comes from outside.
+"""JSON: results with full precision and stable keys, and the one reader of what comes from outside."""
 
-JSON has no infinities: in results they are the strings "inf" and "-inf".
-"""
+# JSON has no infinities: in results they are the strings "inf" and "-inf".
 
 from __future__ import annotations
 
@@ -16,15 +15,7 @@ _CONTROLS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\
 
 
 def plain(value: Any) -> Any:
-    """Return a value with infinities as strings, tuples as lists and keys as strings.
-
-    Raises:
-        ValueError: a number is NaN.
-
-    Example:
-        >>> plain({1: (0.5, float("inf"))})
-        {'1': [0.5, 'inf']}
-    """
+    """Return a value with infinities as strings, tuples as lists and keys as strings."""
     if isinstance(value, float):
         if math.isnan(value):
             raise ValueError("a result is never NaN")
@@ -37,41 +28,12 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any, indent: int | None = 2) -> str:
-    """Return the JSON text of a result.
-
-    Args:
-        value: the result, of plain values.
-        indent: spaces for each level; None for one line, as a row of JSONL.
-
-    Raises:
-        ValueError: a number is NaN.
-
-    Example:
-        >>> to_json({"nats": float("inf")}, indent=None)
-        '{"nats": "inf"}'
-    """
+    """Return the JSON text of a result."""
     return safe(json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
 
 
 def from_json(text: str | bytes, *, own: bool = False) -> Any:
-    """Return what a JSON text says, where it says one thing.
-
-    Args:
-        text: the JSON; bytes in UTF-8, or in UTF-16 or UTF-32.
-        own: of a file that lmgauge writes: without `NaN` and `Infinity`, which other programs write, and without whole
-            numbers beyond all floats.
-
-    Raises:
-        ValueError: it is not JSON, a key occurs twice in one object, or brackets are thousands deep.
-
-    Example:
-        >>> from_json(b'{"text": "the cat"}')
-        {'text': 'the cat'}
-        >>> from_json('{"text": "the cat", "text": "zebra"}')
-        Traceback (most recent call last):
-            ...
-        ValueError: the key 'text' occurs twice in one object
-    """
+    """Return what a JSON text says, where it says one thing."""
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "surrogatepass")
     try:

@@ -1,8 +1,7 @@
-"""Sizes of memory in words, what is free, and how much of a file is in memory.
+"""Sizes of memory in words, what is free, and how much of a file is in memory."""
 
-What is free is what this process may still take before the system ends it or refuses: the least of what the machine has
-left, of what the control groups of the process leave it (containers, batch systems), and of its own limits (`ulimit`).
-"""
+# What is free is what this process may still take before the system ends it or refuses: the least of what the machine has
+# left, of what the control groups of the process leave it (containers, batch systems), and of its own limits (`ulimit`).
 
 from __future__ import annotations
 
@@ -28,21 +27,9 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def parse_size(size: str | int) -> int:
-    """Return the bytes of a size such as 500M, 2G, 1.5GB or 2GiB.
-
-    K, M, G and T are powers of 1024, as in `sort -S` and `lmplz -S`, and so are KiB, MiB, ...; kB, MB, GB and TB are powers
-    of 1000. A number alone is of bytes.
-
-    Args:
-        size: in words, or bytes.
-
-    Raises:
-        UsageError: it is not a size, or less than one byte.
-
-    Example:
-        >>> parse_size("2G"), parse_size("2GB"), parse_size("1.5 KiB"), parse_size(500)
-        (2147483648, 2000000000, 1536, 500)
-    """
+    """Return the bytes of a size such as 500M, 2G, 1.5GB or 2GiB."""
+    # K, M, G and T are powers of 1024, as in `sort -S` and `lmplz -S`, and so are KiB, MiB, ...; kB, MB, GB and TB are
+    # powers of 1000. A number alone is of bytes.
     if isinstance(size, str):
         match = _SIZE.fullmatch(size.strip())
         if match is None:
@@ -63,12 +50,7 @@ def parse_size(size: str | int) -> int:
 
 
 def size_in_words(count: float) -> str:
-    """Return a number of bytes with three digits, in powers of 1000.
-
-    Example:
-        >>> size_in_words(999), size_in_words(1_834_000), size_in_words(2**31)
-        ('999 bytes', '1.83 MB', '2.15 GB')
-    """
+    """Return a number of bytes with three digits, in powers of 1000."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             shown = count / size
@@ -77,16 +59,7 @@ def size_in_words(count: float) -> str:
 
 
 def free_memory(root: Path = Path("/")) -> int | None:
-    """Return the bytes of memory that this process may still take; None where the system does not say.
-
-    Args:
-        root: of the file system that has `proc` and `sys`.
-
-    Example:
-        >>> free = free_memory()
-        >>> free is None or free > 0
-        True
-    """
+    """Return the bytes of memory that this process may still take; None where the system does not say."""
     with suppress(OSError, ValueError, AttributeError):  # what a system does not say does not count
         if sys.platform == "win32":
             return _free_on_windows()
@@ -97,34 +70,12 @@ def free_memory(root: Path = Path("/")) -> int | None:
 
 
 def resident_bytes(root: Path = Path("/")) -> int | None:
-    """Return the bytes of this process that are in memory; None where the system does not say.
-
-    Args:
-        root: of the file system that has `proc`.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as root:
-        ...     status = Path(root, "proc/self/status")
-        ...     status.parent.mkdir(parents=True)
-        ...     written = status.write_text("VmSize: 9000 kB\\nVmRSS: 512 kB\\n")
-        ...     resident_bytes(Path(root)), resident_bytes(Path(root, "elsewhere"))
-        (524288, None)
-    """
+    """Return the bytes of this process that are in memory; None where the system does not say."""
     return _numbers(root / "proc/self/status").get("VmRSS")
 
 
 def is_larger_than_free(path: Path, size: int) -> bool:
-    """Return True if a mapped file is larger than what is free, and warn of it: it can be used, but not at full speed.
-
-    Args:
-        path: the file or folder, for the message.
-        size: of what is mapped, in bytes.
-
-    Example:
-        >>> is_larger_than_free(Path("small.model"), 1)
-        False
-    """
+    """Return True if a mapped file is larger than what is free, and warn of it: it can be used, but not at full speed."""
     free = free_memory()
     if free is None or size <= free:
         return False
@@ -136,47 +87,19 @@ def is_larger_than_free(path: Path, size: int) -> bool:
 
 
 def ask_for_huge_pages(mapped: mmap.mmap) -> None:
-    """Ask for a mapped file to come into memory in huge pages, where the system has them for files.
-
-    Lookups all over a file of 4-kB pages spend a third of their time on finding out where its pages are: measured with 0.2
-    and 1.4 GB of tables on Linux 6.18. Pages that are in memory already stay as they are. For files that fit into memory
-    only: each page that is missed brings two megabytes.
-
-    Args:
-        mapped: the file.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryFile() as file:
-        ...     _ = file.write(b"the cat")
-        ...     file.flush()
-        ...     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        ...         ask_for_huge_pages(mapped)
-        ...         mapped[:]
-        b'the cat'
-    """
+    """Ask for a mapped file to come into memory in huge pages, where the system has them for files."""
+    # Lookups all over a file of 4-kB pages spend a third of their time on finding out where its pages are: measured with
+    # 0.2 and 1.4 GB of tables on Linux 6.18. Pages that are in memory already stay as they are. For files that fit into
+    # memory only: each page that is missed brings two megabytes.
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without them
             mapped.madvise(mmap.MADV_HUGEPAGE)
 
 
 def bytes_in_memory(path: Path) -> int | None:
-    """Return how many bytes of a file, or of all files in a folder, are in memory now; None where the system does not say.
-
-    They are there because some process has written or read them lately; the system drops them when it needs room.
-
-    Args:
-        path: Linux says it only to those who may write to the file.
-
-    Example:
-        What was written just now is there:
-
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     written = Path(folder, "model.bin").write_bytes(bytes(8000))
-        ...     bytes_in_memory(Path(folder)) in (8000, None)
-        True
-    """
+    """Return how many bytes of a file, or of all files in a folder, are in memory now."""
+    # None where the system does not say.
+    # They are there because some process has written or read them lately; the system drops them when it needs room.
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     sizes = [_file_in_memory(file) for file in files]
     return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)
@@ -189,7 +112,6 @@ def _left_on_machine(root: Path) -> Iterator[int]:
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """Yield what each control group around this process leaves, in both versions of the interface."""
     with suppress(OSError, ValueError):
         for line in (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
             _, controllers, group = line.split(":", 2)
@@ -202,10 +124,8 @@ def _left_in_groups(root: Path) -> Iterator[int]:
 
 
 def _left_along(mount: Path, group: str, names: tuple[str, str, str]) -> Iterator[int]:
-    """Yield what is left in a group and in those around it: limit - used + what can be dropped of files read.
-
-    In a container the group may have a path that is not there: its own then is the mount itself.
-    """
+    # What is left in a group and in those around it: limit - used + what can be dropped of files read.
+    # In a container the group may have a path that is not there: its own then is the mount itself.
     parts = [part for part in group.split("/") if part]
     if ".." in parts:
         parts = []
@@ -218,7 +138,6 @@ def _left_along(mount: Path, group: str, names: tuple[str, str, str]) -> Iterato
 
 
 def _left_to_process(root: Path) -> Iterator[int]:
-    """Yield what the limits of the process on addresses and on data leave."""
     try:
         import resource
     except ImportError:  # Windows
@@ -231,7 +150,7 @@ def _left_to_process(root: Path) -> Iterator[int]:
 
 
 def _number(file: Path) -> int | None:
-    """Return the number in a file; None where there is none, such as `max`."""
+    # Number in a file; None where there is none, such as `max`.
     try:
         return int(file.read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -239,7 +158,7 @@ def _number(file: Path) -> int | None:
 
 
 def _numbers(file: Path) -> dict[str, int]:
-    """Return the numbers of a file by the word before each; those in kB as bytes."""
+    # Numbers of a file by the word before each; those in kB as bytes.
     numbers: dict[str, int] = {}
     with suppress(OSError):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -265,7 +184,7 @@ def _free_on_windows() -> int | None:
 
 
 def _file_in_memory(file: Path) -> int | None:
-    """Ask `mincore`, which has a byte for each page, its lowest bit set where the page is in memory."""
+    # Ask `mincore`, which has a byte for each page, its lowest bit set where the page is in memory.
     import ctypes
 
     import numpy as np

@@ -50,20 +50,7 @@ Place = str | os.PathLike[str]
 
 
 def file_state(place: Place) -> FileState:
-    """Return the size of a file in bytes, and its version.
-
-    Args:
-        place: of the file; links are followed.
-
-    Raises:
-        InputError: there is no such file, or it cannot be asked for.
-        MissingExtraError: the library for such addresses is not installed.
-
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     file_state(file.name).size
-    0
-    """
+    """Return the size of a file in bytes, and its version."""
     if is_remote(place):
         return store_of(os.fspath(place)).state()
     try:
@@ -74,15 +61,7 @@ def file_state(place: Place) -> FileState:
 
 
 def file_states(places: Sequence[Place]) -> list[FileState]:
-    """Return the sizes of several files in bytes, and their versions; of remote ones, several are asked for at a time.
-
-    Args:
-        places: of the files.
-
-    Raises:
-        InputError: one is not there, or cannot be asked for.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Return the sizes of several files in bytes, and their versions; of remote ones, several are asked for at a time."""
     if sum(map(is_remote, places)) < 2:
         return list(map(file_state, places))
     from concurrent.futures import ThreadPoolExecutor
@@ -92,31 +71,13 @@ def file_states(places: Sequence[Place]) -> list[FileState]:
 
 
 def exists(place: Place) -> bool:
-    """Return True if a file is there (or, at a local path, a folder).
-
-    Args:
-        place: of the file.
-
-    Raises:
-        InputError: it cannot be asked for: access is denied, or the server does not answer.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Return True if a file is there (or, at a local path, a folder)."""
     return store_of(os.fspath(place)).exists() if is_remote(place) else os.path.exists(place)
 
 
 def refuse_file_names(texts: object, takes_files: str = "", *, one_in_list: bool = False) -> None:
-    """Refuse strings that all name files where texts are asked for: a name scored as a text gives a plausible wrong number.
-
-    Args:
-        texts: a string, or several, which have endings then; anything else names no file.
-        takes_files: the call that takes files, with {} for their names; "" where none does.
-        one_in_list: a list of one name is taken at its word, and the message says so.
-
-    Raises:
-        UsageError: they name regular files.
-
-    >>> refuse_file_names(["the cat sat"], "lmgauge.evaluate(model, {})")
-    """
+    """Refuse strings that all name files where texts are asked for."""
+    # A name scored as a text gives a plausible wrong number.
     alone = isinstance(texts, str)
     names = [texts] if alone else texts if isinstance(texts, Sequence) else ()
     if len(names) == 0 or (one_in_list and not alone and len(names) == 1):
@@ -129,7 +90,7 @@ def refuse_file_names(texts: object, takes_files: str = "", *, one_in_list: bool
 
 
 def _names_file(text: object, *, bare: bool) -> bool:
-    """Return True for a regular file; what has neither folder nor ending is not looked for, but for a bare word."""
+    # True for a regular file; what has neither folder nor ending is not looked for, but for a bare word.
     if (
         not isinstance(text, str)
         or len(text) > 4096
@@ -140,18 +101,7 @@ def _names_file(text: object, *, bare: bool) -> bool:
 
 
 def expand(pattern: str) -> list[str]:
-    """Return the files that a pattern with `*`, `?` or `[` names, sorted; a plain path, or one of a file, as it is.
-
-    Args:
-        pattern: a path or an address; `**` stands for folders in folders.
-
-    Raises:
-        InputError: no file matches.
-        MissingExtraError: the library for such addresses is not installed.
-
-    >>> expand("data/part.jsonl")
-    ['data/part.jsonl']
-    """
+    """Return the files that a pattern with `*`, `?` or `[` names, sorted; a plain path, or one of a file, as it is."""
     if not glob.has_magic(pattern) or (not is_remote(pattern) and os.path.lexists(pattern)):
         return [pattern]
     if is_remote(pattern):
@@ -167,15 +117,7 @@ def expand(pattern: str) -> list[str]:
 
 
 def list_files(folder: Place) -> list[str]:
-    """Return the names of the files directly in a folder, sorted; none where there is no such folder.
-
-    Args:
-        folder: a local folder, or the address of one.
-
-    Raises:
-        InputError: it cannot be listed.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Return the names of the files directly in a folder, sorted; none where there is no such folder."""
     if is_remote(folder):
         return store_of(os.fspath(folder)).names()
     try:
@@ -187,14 +129,7 @@ def list_files(folder: Place) -> list[str]:
 
 
 def make_folder(folder: Place) -> None:
-    """Make a folder and those that lead to it; an address needs none.
-
-    Args:
-        folder: where.
-
-    Raises:
-        OutputError: it cannot be made.
-    """
+    """Make a folder and those that lead to it; an address needs none."""
     if is_remote(folder):
         return
     try:
@@ -204,16 +139,7 @@ def make_folder(folder: Place) -> None:
 
 
 def open_reading(place: Place, version: str = "") -> BufferedReader:
-    """Open a file for reading its bytes, from the start, with `seek`.
-
-    Args:
-        place: of the file.
-        version: of `file_state`, to refuse a remote file that was written anew since; "" to take it as it is.
-
-    Raises:
-        InputError: it cannot be opened; of a remote file, also while it is read.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Open a file for reading its bytes, from the start, with `seek`."""
     if is_remote(place):
         from lmgauge.remote.reading import open_sequential
 
@@ -225,19 +151,7 @@ def open_reading(place: Place, version: str = "") -> BufferedReader:
 
 
 def open_in_parts(place: Place, version: str = "") -> BinaryIO:
-    """Open a file of which only parts are read, such as the columns of a Parquet file: only their bytes are sent.
-
-    Args:
-        place: of the file.
-        version: as of `open_reading`.
-
-    Returns:
-        The file; of an address, a `lmgauge.remote.reading.PartsFile`, to which the parts can be named beforehand.
-
-    Raises:
-        InputError: it cannot be opened; of a remote file, also while it is read.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Open a file of which only parts are read, such as the columns of a Parquet file: only their bytes are sent."""
     if not is_remote(place):
         return open_reading(place)
     from lmgauge.remote import reading
@@ -246,15 +160,7 @@ def open_in_parts(place: Place, version: str = "") -> BinaryIO:
 
 
 def read_json(place: Place) -> Any:
-    """Return what a small JSON file holds.
-
-    Args:
-        place: of the file.
-
-    Raises:
-        InputError: there is no such file, or it is not JSON.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Return what a small JSON file holds."""
     try:
         if not is_remote(place):
             return from_json(read_regular(place))
@@ -269,36 +175,13 @@ def read_json(place: Place) -> Any:
 
 
 def write_json(place: Place, document: Any) -> None:
-    """Write a small JSON file, whole or not at all.
-
-    Args:
-        place: of the file; a file there is replaced.
-        document: of plain values, see `json_text.to_json`.
-
-    Raises:
-        OutputError: it cannot be written.
-        MissingExtraError: the library for such addresses is not installed.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_json(joined(folder, "run.json"), {"bits": 1.5})
-    ...     list_files(folder), read_json(joined(folder, "run.json"))
-    (['run.json'], {'bits': 1.5})
-    """
+    """Write a small JSON file, whole or not at all."""
     with writing(place) as file:
         file.write((to_json(document) + "\n").encode())
 
 
 def remove(place: Place) -> None:
-    """Remove a file; nothing happens where there is none.
-
-    Args:
-        place: of the file.
-
-    Raises:
-        OutputError: it cannot be removed.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Remove a file; nothing happens where there is none."""
     try:
         if is_remote(place):
             store_of(os.fspath(place)).remove()

@@ -24,16 +24,7 @@ _LISTENER: ContextVar[Listener] = ContextVar("listener", default=_silent)
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Hand on what the functions called in the block say of their progress.
-
-    Args:
-        listener: gets one short line at a time, such as "scored 3 MB".
-
-    Example:
-        >>> with listening(print):
-        ...     say_progress("read 3 MB of training text")
-        read 3 MB of training text
-    """
+    """Hand on what the functions called in the block say of their progress."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -52,11 +43,7 @@ def listener() -> Listener:
 
 
 def show_speed(models: Iterable[object]) -> None:
-    """Let models that report how much they have scored say so, with their speed, if somebody listens.
-
-    Args:
-        models: those that score; one that reports has an attribute `progress`, called with the number of new tokens.
-    """
+    """Let models that report how much they have scored say so, with their speed, if somebody listens."""
     listener, began, total = _LISTENER.get(), time.perf_counter(), 0
 
     def report(tokens: int) -> None:

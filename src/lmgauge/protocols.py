@@ -21,57 +21,36 @@ LayoutName = Literal["sliding", "filled", "chunks"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringProtocol:
-    """The rules of one source.
-
-    Attributes:
-        name: as `--protocol` takes it.
-        source: whose rules they are.
-        rules: what it does, in a sentence.
-        separator: what segments are joined by into one text; None: each is scored by itself.
-        layout: of windows: `sliding` (each begins `stride` tokens after the one before), `filled` (side by side, the last
-            moved left until it is full) or `chunks` (side by side, the rest that fills none dropped).
-        window: tokens of a window; None: as many as the model has positions for.
-        shrinks: a window is no longer than the model has positions for; otherwise such a model is refused.
-        stride: tokens from one window to the next; None: the window.
-        second_half: only the second half of each window is scored.
-        begins: what a text begins with: `bos`, the BOS token (else EOS), or `own`, what the tokenizer itself puts there.
-        bos_each: each window begins with the BOS token where the tokenizer puts one before a text.
-        figures: what the source calls its figures.
-    """
+    """The rules of one source."""
 
     name: ProtocolName
     source: str
-    rules: str
-    separator: str | None
+    rules: str  # what it does, in a sentence
+    separator: str | None  # what segments are joined by into one text; None: each is scored by itself
+    # of windows: `sliding` (each begins `stride` tokens after the one before), `filled` (side by side, the last moved left
+    # until it is full) or `chunks` (side by side, the rest that fills none dropped)
     layout: LayoutName
-    window: int | None = None
-    shrinks: bool = False
-    stride: int | None = None
-    second_half: bool = False
+    window: int | None = None  # tokens of a window; None: as many as the model has positions for
+    shrinks: bool = False  # a window is no longer than the model has positions for; otherwise such a model is refused
+    stride: int | None = None  # tokens from one window to the next; None: the window
+    second_half: bool = False  # only the second half of each window is scored
+    # what a text begins with: `bos`, the BOS token (else EOS), or `own`, what the tokenizer itself puts there
     begins: Literal["bos", "own"] = "own"
-    bos_each: bool = False
-    figures: tuple[str, ...] = ("ppl",)
+    bos_each: bool = False  # each window begins with the BOS token where the tokenizer puts one before a text
+    figures: tuple[str, ...] = ("ppl",)  # what the source calls its figures
 
     @property
     def leaves_out(self) -> bool:
-        """True if tokens may have no score, and their bytes no place in denominators."""
+        """Return True if tokens may have no score, and their bytes no place in denominators."""
         return self.separator is not None
 
     @property
     def causal(self) -> bool:
-        """True if what a prediction sees depends on what stands before it alone, and not on the length of the text."""
+        """Return True if what a prediction sees depends on what is before it alone, and not on the length of the text."""
         return self.layout != "filled"
 
     def first_scored(self, chunk: int) -> int:
-        """Return the first position of a chunk that is scored.
-
-        Args:
-            chunk: its size, in tokens.
-
-        Example:
-            >>> PROTOCOLS["llama.cpp"].first_scored(512), PROTOCOLS["gptq"].first_scored(2048)
-            (257, 1)
-        """
+        """Return the first position of a chunk that is scored."""
         return chunk // 2 + 1 if self.second_half else 1
 
 

@@ -23,41 +23,21 @@ _PLAIN = {
 
 
 def visible(text: str, keep: str = "") -> str:
-    """Return a text with signs for its control characters: escapes, bells, C1 controls, marks that turn the direction.
-
-    Args:
-        text: whatever.
-        keep: characters that may stay, such as line ends.
-
-    >>> visible("red\\x1b[31m\\n", keep="\\n") in ("red\\N{REPLACEMENT CHARACTER}[31m\\n", "red?[31m\\n")
-    True
-    """
+    """Return a text with signs for its control characters: escapes, bells, C1 controls, marks that turn the direction."""
     if text.isprintable():
         return text
     return "".join(character if character in keep else _shown(character) for character in text)
 
 
 def visible_on_page(text: str, keep: str = "") -> str:
-    """Return a text as `visible` does, with the signs of Unicode whatever standard output can show.
-
-    Args:
-        text: whatever.
-        keep: characters that may stay, such as line ends.
-
-    >>> visible_on_page("a" + chr(0x202E) + "b") == "a" + chr(0xFFFD) + "b"
-    True
-    """
+    """Return a text as `visible` does, with the signs of Unicode whatever standard output can show."""
     if text.isprintable():
         return text
     return "".join(character if character in keep else _sign(character) for character in text)
 
 
 def readable(text: str) -> str:
-    """Return a text on one line, in characters that standard output can show; signs of ours become plain letters there.
-
-    >>> readable("two\\nlines") in ("two⏎lines", "two?lines")
-    True
-    """
+    """Return a text on one line, in characters that standard output can show; signs of ours become plain letters there."""
     text = visible(text)
     if text.isascii() or _can_show(text):
         return text
@@ -65,15 +45,7 @@ def readable(text: str) -> str:
 
 
 def first_few(names: Sequence[str], most: int = 5) -> str:
-    """Return names in quotation marks for a message, and how many more there are.
-
-    Args:
-        names: to list.
-        most: this many are written out.
-
-    >>> first_few(["a", "b", "c"], 2)
-    "'a', 'b' and 1 more"
-    """
+    """Return names in quotation marks for a message, and how many more there are."""
     rest = len(names) - most
     return ", ".join(map(repr, names[:most])) + (f" and {rest:,} more" if rest > 0 else "")
 
@@ -89,7 +61,6 @@ def for_output(text: str) -> str:
 
 
 def _can_show(text: str) -> bool:
-    """Return True if the encoding of standard output has all characters."""
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):

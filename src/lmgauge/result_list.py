@@ -18,11 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False)
 class ResultList(Shown, Sequence[T], Generic[T]):
-    """Results in order.
-
-    Attributes:
-        items: the results.
-    """
+    """Results in order."""
 
     items: tuple[T, ...]
 
@@ -53,23 +49,12 @@ class ResultList(Shown, Sequence[T], Generic[T]):
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return rows as a pandas data frame.
-
-    Args:
-        rows: dicts of column -> value.
-
-    Raises:
-        MissingExtraError: pandas is not installed.
-    """
+    """Return rows as a pandas data frame."""
     return cast("pd.DataFrame", pandas_module().DataFrame(list(rows)))
 
 
 def pandas_module() -> Any:
-    """Return the pandas library.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """Return the pandas library."""
     with needing("pandas", extra="pandas"):
         import pandas
     return pandas

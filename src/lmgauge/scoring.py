@@ -27,18 +27,7 @@ def score_together(
     spans: bool = False,
     threads: int | None = None,
 ) -> Iterator[_Made]:
-    """Score each block with all models and yield what `work` makes of it, in order; all that can be is done in threads.
-
-    Args:
-        models: the models.
-        blocks: the text, e.g. a `Corpus`.
-        work: takes a block and the batch of each model; `with_same_events` where rows are to be laid side by side.
-        spans: whether batches carry byte spans.
-        threads: how many; the result does not depend on it.
-
-    Raises:
-        LmgaugeError: what a model or `work` raises.
-    """
+    """Score each block with all models and yield what `work` makes of it, in order; all that can be is done in threads."""
     if all(model.blocks_are_independent for model in models):
 
         def score(block: Segments) -> _Made:
@@ -53,16 +42,7 @@ def score_together(
 
 
 def after_given(block: Segments, batch: ScoreBatch, model: LanguageModel) -> ScoreBatch:
-    """Return a batch, once its model is known to have seen the text that is given before each segment.
-
-    Args:
-        block: the segments.
-        batch: what the model made of them.
-        model: which, for the message.
-
-    Raises:
-        UsageError: text is given, and the model took no notice of it.
-    """
+    """Return a batch, once its model is known to have seen the text that is given before each segment."""
     if block.given_starts is not None and batch.before is None:
         raise UsageError(
             f"{model.label}: its own way to score takes no given text; score_segments and CustomModel of lmgauge do"
@@ -71,15 +51,7 @@ def after_given(block: Segments, batch: ScoreBatch, model: LanguageModel) -> Sco
 
 
 def with_same_events(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[ScoreBatch]]:
-    """Return a block and its batches, once they are known to have the same events.
-
-    Args:
-        block: the segments.
-        batches: of each model, with the same ids for the same tokens.
-
-    Raises:
-        InputError: the models cut the text into different events.
-    """
+    """Return a block and its batches, once they are known to have the same events."""
     first = batches[0]
     for batch in batches[1:]:
         if not (
@@ -92,15 +64,7 @@ def with_same_events(block: Segments, batches: list[ScoreBatch]) -> tuple[Segmen
 
 
 def different_events(where: str = "") -> InputError:
-    """Return the error of models that cannot be laid side by side.
-
-    Args:
-        where: in the text, if that is known.
-
-    Example:
-        >>> str(different_events(", near segment 3")).partition(":")[0]
-        'the models cut the text into different events, near segment 3'
-    """
+    """Return the error of models that cannot be laid side by side."""
     return InputError(
         f"the models cut the text into different events{where}: their tokenizers differ, or they "
         "read unseen or reserved words differently; give all of them the same --tokenizer and --reserved"
@@ -108,7 +72,6 @@ def different_events(where: str = "") -> InputError:
 
 
 def _first_difference(one: ScoreBatch, other: ScoreBatch) -> int:
-    """Return the segment of the first row that is not the same."""
     size = min(len(one), len(other))
     differs = np.flatnonzero((one.token_ids[:size] != other.token_ids[:size]) | (one.kind[:size] != other.kind[:size]))
     row = int(differs[0]) if len(differs) else size - 1

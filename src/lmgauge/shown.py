@@ -1,9 +1,8 @@
-"""What every result can do besides being data: print as its table, show in a notebook, draw its charts, write its page.
+"""What every result can do besides being data: print as its table, show in a notebook, draw its charts, write its page."""
 
-A result knows no renderer, as the rooms of results may not import `report`: `_report` is the one place where it is loaded,
-by name, when something is to be shown. What is shown is `report.documents.document_of(result)`, for the terminal, the
-notebook and the page alike.
-"""
+# A result knows no renderer, as the rooms of results may not import `report`: `_report` is the one place where it is loaded,
+# by name, when something is to be shown. What is shown is `report.documents.document_of(result)`, for the terminal, the
+# notebook and the page alike.
 
 from __future__ import annotations
 
@@ -23,21 +22,19 @@ _LONGEST_LINE = 160
 
 
 def _report(module: str) -> Any:
-    """Load a module of the room `report`, which must not be imported from here: it imports the results."""
+    # Load a module of the room `report`, which must not be imported from here: it imports the results.
     return import_module(f"lmgauge.report.{module}")
 
 
 class Shown:
-    """A result that people look at: in a terminal, in a notebook, on a page.
+    """A result that people look at: in a terminal, in a notebook, on a page."""
 
-    A subclass says in `_in_brief` what it is in a line, and has its builder in `report.documents`. As a dataclass it is
-    made with `repr=False`.
-    """
+    # A subclass says in `_in_brief` what it is in a line, and has its builder in `report.documents`. As a dataclass it is
+    # made with `repr=False`.
 
     __slots__ = ()
 
     def _in_brief(self) -> str:
-        """Return the headline of the result, without its type."""
         return ""
 
     def __repr__(self) -> str:
@@ -46,11 +43,10 @@ class Shown:
         return f"<{type(self).__name__}{': ' * bool(line)}{line}>"
 
     def __str__(self) -> str:
-        """Return what the command prints on a terminal of 100 columns, without colors."""
         return cast("str", _report("terminal").as_text(self._document()))
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: verdict, tables, and a chart where the extra `report` is installed."""
+        # What a notebook shows: verdict, tables, and a chart where the extra `report` is installed.
         return cast("str", _report("notebook").fragment(self._document()))
 
     @property

@@ -1,10 +1,9 @@
-"""Files and folders in the making: locked while their writer lives, and removed by the next writer if it was killed.
+"""Files and folders in the making: locked while their writer lives, and removed by the next writer if it was killed."""
 
-A temporary stands beside what it is to become, under the name `.NAME.HOST-RANDOM.tmp`. Its writer holds its lock until the
-end, and the system frees the lock of a process that dies: so a leftover is told from what a living run writes, whatever any
-clock says. Where that cannot be told, as the file system has no locks or another machine made it (locks may be those of one
-machine), a leftover is removed when nothing in it was written for a week.
-"""
+# A temporary stands beside what it is to become, under the name `.NAME.HOST-RANDOM.tmp`. Its writer holds its lock until
+# the end, and the system frees the lock of a process that dies: so a leftover is told from what a living run writes,
+# whatever any clock says. Where that cannot be told, as the file system has no locks or another machine made it (locks may
+# be those of one machine), a leftover is removed when nothing in it was written for a week.
 
 from __future__ import annotations
 
@@ -37,19 +36,9 @@ class HeldError(Exception):
 
 @contextmanager
 def temporary_beside(target: Path, *, folder: bool, suffix: str = ".tmp") -> Iterator[Path]:
-    """Make a file or folder beside a target, to be removed at the end if it is still there under its name.
-
-    It is locked while its writer lives. What killed runs left beside the target is removed, and a folder that such a run had
-    put aside and not yet replaced is put back.
-
-    Args:
-        target: what it is to become.
-        folder: make a folder, not a file.
-        suffix: of its name; `.old` for what is put aside.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Make a file or folder beside a target, to be removed at the end if it is still there under its name."""
+    # It is locked while its writer lives. What killed runs left beside the target is removed, and a folder that such a run
+    # had put aside and not yet replaced is put back.
     _remove_leftovers(target.parent, f".{target.name}.", target)
     with _made(target.parent, f".{target.name}.", suffix, folder=folder) as path:
         yield path
@@ -57,20 +46,7 @@ def temporary_beside(target: Path, *, folder: bool, suffix: str = ".tmp") -> Ite
 
 @contextmanager
 def scratch_folder(where: str | os.PathLike[str] | None = None) -> Iterator[Path]:
-    """Make a folder for files that nobody needs after the block; what killed runs left there is removed.
-
-    Args:
-        where: an existing folder; that of the system for temporary files (TMPDIR) if None.
-
-    Raises:
-        OSError: it cannot be made.
-
-    Example:
-        >>> with scratch_folder() as folder:
-        ...     _ = (folder / "rows").write_text("a row")
-        >>> folder.exists()
-        False
-    """
+    """Make a folder for files that nobody needs after the block; what killed runs left there is removed."""
     parent = Path(tempfile.gettempdir() if where is None else where)
     _remove_leftovers(parent, f"{_SCRATCH}.", None)
     with _made(parent, f"{_SCRATCH}.", ".tmp", folder=True) as path:
@@ -78,15 +54,7 @@ def scratch_folder(where: str | os.PathLike[str] | None = None) -> Iterator[Path
 
 
 def exchange(fresh: Path, target: Path) -> None:
-    """Put a folder in the place of another, in one step where the system can; the old one is then at `fresh`, or gone.
-
-    Args:
-        fresh: the new folder.
-        target: the old one, which stays where the new one cannot take its place.
-
-    Raises:
-        OSError: neither can be done.
-    """
+    """Put a folder in the place of another, in one step where the system can; the old one is then at `fresh`, or gone."""
     if _exchanged(fresh, target):
         return
     with temporary_beside(target, folder=True, suffix=".old") as aside:
@@ -99,16 +67,8 @@ def exchange(fresh: Path, target: Path) -> None:
 
 
 def hold_lock(path: Path, *, wait: bool, folder: bool = False) -> int | None:
-    """Return a descriptor that holds the lock of a file or folder until it is closed; None where there are no locks.
-
-    Args:
-        path: of the file or folder.
-        wait: until nobody else holds it.
-        folder: it is a folder; a file is opened for writing, which network file systems ask of who locks it.
-
-    Raises:
-        HeldError: another run holds it.
-    """
+    """Return a descriptor that holds the lock of a file or folder until it is closed; None where there are no locks."""
+    # folder: it is a folder; a file is opened for writing, which network file systems ask of who locks it.
     if fcntl is None:
         return None
     try:
@@ -128,7 +88,7 @@ def hold_lock(path: Path, *, wait: bool, folder: bool = False) -> int | None:
 
 @contextmanager
 def _made(parent: Path, prefix: str, suffix: str, *, folder: bool) -> Iterator[Path]:
-    """Make a locked file or folder of a name of its own, and remove it at the end if it is still there."""
+    # Make a locked file or folder of a name of its own, and remove it at the end if it is still there.
     prefix += f"{_host()}-"
     while True:
         if folder:
@@ -151,7 +111,7 @@ def _made(parent: Path, prefix: str, suffix: str, *, folder: bool) -> Iterator[P
 
 
 def _remove_leftovers(parent: Path, prefix: str, target: Path | None) -> None:
-    """Remove what runs that were killed left in a folder under names with a prefix; what a living run writes stays."""
+    # Remove what runs that were killed left in a folder under names with a prefix; what a living run writes stays.
     ours = re.compile(re.escape(prefix) + _RANDOM)
     with suppress(OSError):  # a folder that cannot be listed
         for path in parent.iterdir():
@@ -179,7 +139,6 @@ def _remove(path: Path) -> None:
 
 
 def _is_old(path: Path) -> bool:
-    """Return True if nothing in a file or folder was written for a week."""
     try:
         newest = max(each.lstat().st_mtime for each in (path, *path.rglob("*")))
     except OSError:
@@ -188,13 +147,12 @@ def _is_old(path: Path) -> bool:
 
 
 def _host() -> str:
-    """Return four digits that tell most machines apart."""
     name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
     return f"{zlib.crc32(name.encode()) & 0xFFFF:04x}"
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two names in one step; return False where the system cannot."""
+    # Exchange two names in one step; return False where the system cannot.
     if sys.platform not in ("linux", "darwin"):
         return False
     import ctypes

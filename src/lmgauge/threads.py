@@ -21,20 +21,9 @@ _of_processes: WeakSet[OfProcess[Any]] = WeakSet()
 
 
 class OfProcess(Generic[_Out]):
-    """What a process does not share with its children: a forked child, or whoever unpickles it, makes it anew.
+    """What a process does not share with its children: a forked child, or whoever unpickles it, makes it anew."""
 
-    Of a pool a forked child has no threads, a lock may never be opened there, and a connection has two users.
-
-    Attributes:
-        value: of this process.
-
-    Example:
-        >>> import pickle
-        >>> idle = OfProcess(list)
-        >>> idle.value.append("connection")
-        >>> pickle.loads(pickle.dumps(idle)).value
-        []
-    """
+    # Of a pool a forked child has no threads, a lock may never be opened there, and a connection has two users.
 
     def __init__(self, make: Callable[[], _Out]) -> None:
         self._make, self.value = make, make()
@@ -59,15 +48,7 @@ _pools: OfProcess[dict[int, ThreadPoolExecutor]] = OfProcess(dict)
 
 
 def thread_count(threads: int | None = None) -> int:
-    """Return the number of threads to use: the one asked for, else as many as this process may run on.
-
-    Raises:
-        UsageError: `threads` is not a whole number from 1 to 4,096.
-
-    Example:
-        >>> thread_count(2)
-        2
-    """
+    """Return the number of threads to use: the one asked for, else as many as this process may run on."""
     if threads is not None:
         check_whole("threads", threads, 1, _MOST_THREADS)
         return threads
@@ -90,68 +71,39 @@ def be_worker() -> None:
 
 
 def _alone(threads: int) -> bool:
-    """Return whether the work is done in this thread: a worker that waited for other workers could wait forever."""
+    # Whether the work is done in this thread: a worker that waited for other workers could wait forever.
     return threads == 1 or getattr(_this_thread, "is_worker", False)
 
 
 def run_workers(work: Callable[[int], _Out], threads: int) -> list[_Out]:
-    """Return `[work(0), ..., work(threads - 1)]`, each made in a thread of its own; raises what `work` raises.
-
-    Where one of such threads calls it, it does all the work itself.
-
-    Example:
-        >>> run_workers(lambda i: 10 * i, threads=2)
-        [0, 10]
-    """
+    """Return `[work(0), ..., work(threads - 1)]`, each made in a thread of its own; raises what `work` raises."""
+    # Where one of such threads calls it, it does all the work itself.
     if _alone(threads):
         return [work(i) for i in range(threads)]
     return list(pool(threads).map(work, range(threads)))
 
 
 def run_ranges(work: Callable[[int, int], _Out], size: int, threads: int) -> list[_Out]:
-    """Return `work(begin, end)` of ranges that tile `0 .. size`, in order; raises what `work` raises.
-
-    Example:
-        >>> run_ranges(lambda begin, end: (begin, end), size=5, threads=2)
-        [(0, 2), (2, 5)]
-    """
+    """Return `work(begin, end)` of ranges that tile `0 .. size`, in order; raises what `work` raises."""
     bounds = [size * i // threads for i in range(threads + 1)]
     return run_workers(lambda i: work(bounds[i], bounds[i + 1]), threads)
 
 
 def map_in_order(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
-    """Yield `work(item)` of each item in order, with up to `2 * threads` items in flight; raises what `work` raises.
-
-    So a long input needs bounded memory.
-
-    Example:
-        >>> list(map_in_order(abs, [-1, 2, -3], threads=2))
-        [1, 2, 3]
-    """
+    """Yield `work(item)` of each item in order, with up to `2 * threads` items in flight; raises what `work` raises."""
+    # So a long input needs bounded memory.
     yield from map(work, items) if _alone(threads) else _in_flight(pool(threads), work, items, 2 * threads)
 
 
 def map_beside(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
-    """Yield `work(item)` of each item in order, one after the other, while the next items are made in this thread.
-
-    For work that must see the items in order; with one thread, all of it is done in this one.
-
-    Example:
-        >>> list(map_beside(abs, [-1, 2, -3], threads=2))
-        [1, 2, 3]
-    """
+    """Yield `work(item)` of each item in order, one after the other, while the next items are made in this thread."""
+    # For work that must see the items in order; with one thread, all of it is done in this one.
     yield from map(work, items) if _alone(threads) else _in_flight(pool(1), work, items, 2)
 
 
 def map_as_done(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Generator[tuple[_In, _Out]]:
-    """Yield each item and `work(item)` as it is done, with `threads` items at work at a time; raises what `work` raises.
-
-    Then no other item is at work any more, unless the caller stops listening.
-
-    Example:
-        >>> sorted(map_as_done(abs, [-1, 2, -3], threads=2))
-        [(-3, 3), (-1, 1), (2, 2)]
-    """
+    """Yield each item and `work(item)` as it is done, with `threads` items at work at a time; raises what `work` raises."""
+    # Then no other item is at work any more, unless the caller stops listening.
     if _alone(threads):
         yield from ((item, work(item)) for item in items)
         return
@@ -175,11 +127,7 @@ def map_as_done(work: Callable[[_In], _Out], items: Iterable[_In], threads: int)
 
 
 def _refuse_fork(pools: dict[int, ThreadPoolExecutor]) -> None:
-    """Refuse to go on in a child that was forked since: the threads at work are in the parent, and are waited for in vain.
-
-    Raises:
-        UsageError: this is such a child.
-    """
+    # Refuse to go on in a child that was forked since: the threads at work are in the parent, and are waited for in vain.
     if pools is not _pools.value:
         raise UsageError("this process was forked in the middle of work that threads of its parent do; begin it again here")
 

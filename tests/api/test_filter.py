@@ -149,11 +149,11 @@ def test_a_folder_may_be_there_or_have_a_slash(source: Path, tmp_path: Path, for
     ("options", "message"),
     [
         ({"keep": "p10..p70"}, "percentiles are needed for this rule"),
-        ({"max_perplexity": 0.5}, "a perplexity is at least 1"),
+        ({"max_perplexity": 0.5}, "max-perplexity must be a number from 1"),
         ({"judged_by": "other"}, "the rules name model 'other'"),
         ({"work": lmgauge.FilterWork(shard=(0, 2))}, "a shard has a share of the files: give -o a folder"),
-        ({"work": lmgauge.FilterWork(shard=(2, 2))}, "the number of a share, from 0"),
-        ({"work": lmgauge.FilterWork(shard=(-1, 2))}, "the number of a share, from 0"),
+        ({"shard": (2, 2)}, "shard 3/2: give a number from 1"),
+        ({"shard": (-1, 2)}, "shard 0/2: give a number from 1"),
         ({"by": "lang"}, "chooses among models"),
     ],
 )

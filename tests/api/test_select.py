@@ -100,17 +100,23 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_threads(folder: Path, s
 def test_every_form_of_file_selects_the_same_texts(folder: Path, tmp_path: Path) -> None:
     records = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
     pq.write_table(pa.Table.from_pylist(records), tmp_path / "pool.parquet", row_group_size=100)
+    rows = [list(records[0]), *(map(str, record.values()) for record in records)]
+    (tmp_path / "pool.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
     text = "".join(record["text"] + "\n" for record in records)
     (tmp_path / "pool.txt.gz").write_bytes(gzip.compress(text.encode()))
     settings = SelectionSettings(order=2, share=0.2)
     outputs = {}
-    for name in ("pool.parquet", "pool.txt.gz"):
+    for name in ("pool.parquet", "pool.tsv", "pool.txt.gz"):
         output = tmp_path / f"out.{name.partition('.')[2]}"
         select_documents(tmp_path / name, folder / "target.txt", output, settings=settings)
         outputs[name] = output
     select_documents(folder / "pool.jsonl", folder / "target.txt", tmp_path / "out.jsonl", settings=settings)
     expected = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert pq.read_table(outputs["pool.parquet"]).to_pylist() == expected
+    names, *cells = [line.split("\t") for line in outputs["pool.tsv"].read_text(encoding="utf-8").splitlines()]
+    assert [dict(zip(names, row, strict=True)) for row in cells] == [
+        {name: str(value) for name, value in record.items()} for record in expected
+    ]
     assert gzip.decompress(outputs["pool.txt.gz"].read_bytes()).decode().splitlines() == [r["text"] for r in expected]
 
 

@@ -17,7 +17,8 @@ import pytest
 from docs.examples import BOOK
 
 import lmgauge
-from lmgauge.cli.main import COMMANDS, cli
+from lmgauge.cli.commands import COMMANDS
+from lmgauge.cli.main import cli
 
 HEADING = "## What lmgauge does not do\n"
 PAGES = [path for path in sorted(BOOK.rglob("*.md")) if HEADING in path.read_text(encoding="utf-8")]

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.commands import TERMINAL, ok, refused, run
 
 import lmgauge
-from lmgauge.cli.percentiles import SampleSize
+from lmgauge.cli.filter import read_sample
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,6 @@ def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
     assert "Missing option '-m'" in refused("percentiles", folder / "in.jsonl")
 
 
-@pytest.mark.parametrize(("text", "size"), [("20,000", 20_000), ("1_000", 1_000), ("all", "all")])
-def test_sizes_of_samples(text: str, size: int | str) -> None:
-    assert SampleSize()(text) == size
+@pytest.mark.parametrize(("text", "size"), [("20,000", 20_000), ("1_000", 1_000), ("all", None)])
+def test_sizes_of_samples(text: str, size: int | None) -> None:
+    assert read_sample(text) == size

@@ -22,7 +22,7 @@ from tests.programs import running
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.cli.main import COMMANDS
+from lmgauge.cli.commands import COMMANDS, Row
 
 KEYS = {
     "model", "group", "perplexity", "cross_entropy", "bits_per_token", "bits_per_word", "bits_per_character",
@@ -367,7 +367,8 @@ def test_mistakes_are_one_line_and_exit_2(
 
 
 def test_every_command_has_help_that_says_the_same_as_the_list() -> None:
-    for name, (_, line) in COMMANDS.items():
+    for name, row in COMMANDS.items():
+        line = row.summary if isinstance(row, Row) else row[1]
         shown = ok(name, "--help").stdout
         assert " ".join(line.split()) in " ".join(shown.split()), name
 

@@ -33,10 +33,10 @@ def figures_of(*perplexity: float, models: tuple[str, ...] = ("m0",)) -> Documen
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"max_perplexity": 0.5}, "at least 1"),
-        ({"min_perplexity": math.nan}, "at least 1"),
-        ({"min_bytes": -1}, "at least 0"),
-        ({"max_unseen": 1.5}, "a share"),
+        ({"max_perplexity": 0.5}, "a number from 1"),
+        ({"min_perplexity": math.nan}, "a number from 1"),
+        ({"min_bytes": -1}, "0 or more"),
+        ({"max_unseen": 1.5}, "a number from 0 to 1"),
         ({"min_perplexity": 20, "max_perplexity": 10}, "no document would stay"),
         ({"min_bytes": 20, "max_bytes": 10}, "no document would stay"),
         ({"keep": "p10"}, "is not a range"),

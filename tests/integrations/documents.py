@@ -8,10 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lmgauge.filtering.options import RuleKeywords
-
 BOOKS = Path(__file__).resolve().parent.parent / "data" / "classic-books.train.txt"
-RULES: RuleKeywords = {"keep": "p10..p70", "max_perplexity": 20_000.0, "min_bytes": 3, "buckets": "p30,p60"}
+RULES: dict[str, Any] = {"keep": "p10..p70", "max_perplexity": 20_000.0, "min_bytes": 3, "buckets": "p30,p60"}
 NASTY = [None, "a\0b", "", "two\r\nlines\rthree", "naïve — “quotes”", "zzz qqq", "\n\n"]
 
 

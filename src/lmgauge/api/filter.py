@@ -5,58 +5,53 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.documents import Inputs, opened_engine, scorer_of
-from lmgauge.api.inputs import PATHS, PathLike
-from lmgauge.api.percentiles import learn_percentiles
+from lmgauge.api.types import PATHS, Model, PathLike
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing, writing
-from lmgauge.filtering.filter_file import refuse_nothing
-from lmgauge.filtering.filter_files import filter_files
-from lmgauge.filtering.folder import begin_folder
-from lmgauge.filtering.layout import RECORDS, jobs_of
-from lmgauge.filtering.options import FilterKeywords, FilterWork, RecordKeywords, RecordOptions, RuleKeywords
-from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.plan import FileJob, FilterPlan
-from lmgauge.filtering.results import FilteredDocuments
-from lmgauge.filtering.rules import FilterRules
-from lmgauge.filtering.scorer import Model
+from lmgauge.filtering.options import FilterRules, FilterWork, RecordOptions
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.places import exists, joined, shown_name
-from lmgauge.text.streams import find_sources
+
+if TYPE_CHECKING:
+    from lmgauge.filtering.percentiles import Percentiles
+    from lmgauge.filtering.plan import FileJob, FilterPlan
+    from lmgauge.filtering.results import FilteredDocuments
 
 
+@verb
 def filter_documents(
     model: Model | Mapping[str, Model],
-    inputs: Inputs,
+    inputs: PathLike | Sequence[PathLike],
     output: PathLike,
     *,
     percentiles: Percentiles | PathLike | None = None,
     rejects: PathLike | None = None,
-    scoring: ScoringOptions | None = None,
-    work: FilterWork | None = None,
-    **options: Unpack[FilterKeywords],
+    rules: FilterRules = FilterRules(),
+    reading: RecordOptions = RecordOptions(),
+    work: FilterWork = FilterWork(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> FilteredDocuments:
     """Write the documents that stay, in the form they had, with columns of their bits, bits per byte, perplexity and so on.
 
-    JSONL, Parquet and lines of text, packed or not, are streamed in constant memory. A record keeps every field it has. A
-    bad record is counted and put aside, and ends nothing. Where the output is a folder, it gets a file for each that is
+    JSONL, TSV, Parquet and lines of text, packed or not, are streamed in constant memory. A record keeps every field it has.
+    A bad record is counted and put aside, and ends nothing. Where the output is a folder, it gets a file for each that is
     read; a file appears when it is complete, and running the same again continues with those that are not.
 
     Args:
-        model: a model or its path; a mapping from names to several, each of which has columns of its own; with `by` from
-            values of that field, "*" for all others.
-        inputs: files, globs, addresses; `-` is standard input.
-        output: a file for one, a folder for several.
-        percentiles: those that `keep` and `buckets` refer to, or their file; where there is none yet, they are learned on a
-            sample of the inputs and saved there; see `learn_percentiles`.
+        model: a model or its path; several, as NAME=MODEL or in a mapping, have columns each; with `by` VALUE=MODEL, and
+            "*" for all other values.
+        inputs: files, globs, addresses; - is standard input.
+        output: a file for one, a folder for several (with a slash at its end); - is standard output.
+        percentiles: file of those that `keep` and `buckets` refer to; where there is none yet, they are learned on a sample
+            of the inputs and saved there; see `learn_percentiles`.
         rejects: JSONL file for bad records, with what is wrong with each.
-        scoring: how networks score.
+        rules: which documents stay.
+        reading: how records are read.
         work: threads, processes, a cluster, a shard.
-        options: how records are read (see `RecordOptions`: `field`, `lines`, `by`, `group`, `id`, `format`, `errors`), and
-            which documents stay (see `FilterRules`: `max_perplexity`, `min_perplexity`, `keep`, `min_bytes`, `max_bytes`,
-            `min_tokens`, `max_unseen`, `buckets`, `judged_by`).
+        scoring: how networks score.
+        fields: those of `rules`, `reading`, `work` and `scoring`, by name.
 
     Returns:
         What became of the documents: counts by reason and group, histograms, examples.
@@ -66,6 +61,11 @@ def filter_documents(
         UsageError: options contradict each other, percentiles are to be learned on what can be read only once, or the folder
             holds documents that were filtered otherwise.
         OutputError: something cannot be written; nothing half-written is left.
+
+    Shell:
+        lmgauge filter -m kn5/ in.jsonl.zst -o out.jsonl.zst --max-perplexity 900
+        lmgauge filter -m kn5/ in/*.parquet -o out/ --keep ..p70 --percentiles p.json
+        lmgauge filter -m en=en/ -m de=de/ --by lang 'in/*.jsonl' -o out/ --max-perplexity 900
 
     Example:
         >>> import tempfile, lmgauge
@@ -77,44 +77,60 @@ def filter_documents(
         ...     print(Path(folder, "out.jsonl").read_text()[:55])
         {"text": "a b", "id": 1, "m_bits": 3.906890531115025, "
     """
-    chosen: dict[str, Any] = dict(options)
-    rules = FilterRules(**{name: chosen.pop(name) for name in list(chosen) if name in RuleKeywords.__annotations__})
-    records = RecordOptions(**chosen)
-    work = work or FilterWork()
+    from lmgauge.api.documents import scorer_of
+    from lmgauge.api.percentiles import learn_percentiles
+    from lmgauge.filtering.percentiles import Percentiles
+    from lmgauge.filtering.plan import FilterPlan
+    from lmgauge.places import exists
+    from lmgauge.text.streams import find_sources
+
     if isinstance(percentiles, PATHS) and rules.needs_percentiles and not exists(percentiles):
         if work.shard is not None:
             raise UsageError(f"{percentiles}: no such file; learn it once for all shards, with 'lmgauge percentiles'")
-        once = next((source.name for source in find_sources(inputs, records.format) if source.one_shot), None)
+        once = next((source.name for source in find_sources(inputs, reading.format) if source.one_shot), None)
         if once is not None:
             raise UsageError(
                 f"{once} can be read only once, and learning {percentiles} takes it: save the text in a file first"
             )
-        learn_percentiles(model, inputs, output=percentiles, scoring=scoring, work=work, **vars(records))
+        learn_percentiles(model, inputs, output=percentiles, reading=reading, work=work, scoring=scoring)
     frozen = Percentiles.load(percentiles) if isinstance(percentiles, PATHS) else percentiles
-    plan = FilterPlan(scorer_of(model, records, scoring), records, rules, frozen)
-    return run_plan(plan, inputs, output, columns=False, rejects=rejects, work=work)
+    plan = FilterPlan(scorer_of(model, reading, scoring), reading, rules, frozen)
+    return _run(plan, inputs, output, columns=False, rejects=rejects, work=work)
 
 
+@verb
 def score_documents(
     model: Model | Mapping[str, Model],
-    inputs: Inputs,
+    inputs: PathLike | Sequence[PathLike],
     output: PathLike,
     *,
     rejects: PathLike | None = None,
-    scoring: ScoringOptions | None = None,
-    work: FilterWork | None = None,
-    **options: Unpack[RecordKeywords],
+    reading: RecordOptions = RecordOptions(),
+    work: FilterWork = FilterWork(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> FilteredDocuments:
     """Write all documents with columns that say what the models make of them: `filter_documents` without a rule.
 
     Lines of text, which have no columns, are written as JSONL.
 
     Args:
-        model, inputs, output, rejects, scoring, work: as in `filter_documents`.
-        options: how records are read; see `RecordOptions`.
+        model: a model or its path; several, as NAME=MODEL or in a mapping, have columns each; with `by` VALUE=MODEL, and
+            "*" for all other values.
+        inputs: files, globs, addresses; - is standard input.
+        output: a file for one, a folder for several (with a slash at its end); - is standard output.
+        rejects: JSONL file for bad records, with what is wrong with each.
+        reading: how records are read.
+        work: threads, processes, a cluster, a shard.
+        scoring: how networks score.
+        fields: those of `reading`, `work` and `scoring`, by name.
 
     Raises:
         InputError, UsageError, OutputError: as in `filter_documents`.
+
+    Shell:
+        lmgauge score -m kn5/ in.parquet -o scored.parquet
+        lmgauge score -m words=kn5/ -m bytes=byte12/ 'in/*.jsonl.gz' -o scored/
 
     Example:
         >>> import tempfile, lmgauge
@@ -125,27 +141,33 @@ def score_documents(
         ...     score_documents({"m": model}, f"{folder}/in.txt", f"{folder}/out.jsonl").documents
         2
     """
-    records = RecordOptions(**options)
-    plan = FilterPlan(scorer_of(model, records, scoring), records)
-    return run_plan(plan, inputs, output, columns=True, rejects=rejects, work=work or FilterWork())
+    from lmgauge.api.documents import scorer_of
+    from lmgauge.filtering.plan import FilterPlan
+
+    plan = FilterPlan(scorer_of(model, reading, scoring), reading)
+    return _run(plan, inputs, output, columns=True, rejects=rejects, work=work)
 
 
-def run_plan(
-    plan: FilterPlan, inputs: Inputs, output: PathLike, *, columns: bool, rejects: PathLike | None, work: FilterWork
+def _run(
+    plan: FilterPlan,
+    inputs: PathLike | Sequence[PathLike],
+    output: PathLike,
+    *,
+    columns: bool,
+    rejects: PathLike | None,
+    work: FilterWork,
 ) -> FilteredDocuments:
-    """Filter files, and return what became of their documents.
+    """Filter files, and return what became of their documents; `columns` if the scores must be in what is written."""
+    from lmgauge.api.documents import opened_engine
+    from lmgauge.files import refuse_replacing
+    from lmgauge.filtering.filter_file import refuse_nothing
+    from lmgauge.filtering.filter_files import filter_files
+    from lmgauge.filtering.folder import begin_folder
+    from lmgauge.filtering.layout import RECORDS, jobs_of
+    from lmgauge.filtering.results import FilteredDocuments
+    from lmgauge.places import joined, shown_name
+    from lmgauge.text.streams import find_sources
 
-    Args:
-        plan: what is decided about documents.
-        inputs: files.
-        output: a file or a folder.
-        columns: True if the scores must be in what is written.
-        rejects: file for bad records.
-        work: threads, processes, a cluster, a shard.
-
-    Raises:
-        InputError, UsageError, OutputError: as in `filter_documents`.
-    """
     plan.check()
     sources = find_sources(inputs, plan.options.format)
     target = os.fspath(output)
@@ -154,8 +176,6 @@ def run_plan(
     )
     named = {"-o": target, "--rejects": rejects}
     refuse_replacing(named, [source.path for source in sources])
-    if work.shard is not None and not 0 <= work.shard[0] < work.shard[1]:
-        raise UsageError(f"shard {work.shard}: the number of a share, from 0, and how many there are, such as (0, 2)")
     if work.shard is not None and not is_folder:
         raise UsageError("a shard has a share of the files: give -o a folder")
     if work.shard is not None and rejects is not None:
@@ -165,9 +185,7 @@ def run_plan(
         )
     if is_folder:
         begin_folder(target, plan, jobs)
-    if work.shard is not None:
-        rank, count = work.shard
-        jobs = jobs[rank::count]
+    jobs = work.share(jobs)
     with opened_engine(work, len(jobs)) as engine:
         done = filter_files(plan, jobs, engine, threads=work.threads)
     if not any(file.tally.reasons for file in done):
@@ -181,6 +199,7 @@ def run_plan(
 
 def _join_rejects(jobs: Sequence[FileJob], path: str) -> None:
     """Write the bad records of all files as one file, in the order of the files."""
+    from lmgauge.files import writing
     from lmgauge.places import open_reading
 
     with writing(path) as whole:

@@ -9,6 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from lmgauge.api.types import PATHS as PATHS
+from lmgauge.api.types import Model as Model
+from lmgauge.api.types import Models as Models
+from lmgauge.api.types import PathLike as PathLike
+from lmgauge.api.types import Text as Text
 from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
@@ -21,12 +26,6 @@ from lmgauge.places import refuse_file_names
 from lmgauge.progress import say_progress, show_speed
 from lmgauge.protocols import PROTOCOLS
 from lmgauge.text.documents import Corpus
-
-PathLike = str | os.PathLike[str]
-PATHS = (str, os.PathLike)
-Text = PathLike | Sequence[PathLike] | Corpus
-Model = LanguageModel | PathLike
-Models = Model | Sequence[Model] | Mapping[str, Model]
 
 _RULES = ("context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window")
 """What a network in memory can be told; the rest is chosen when a model is loaded."""

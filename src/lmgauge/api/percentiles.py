@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.documents import Inputs, opened_engine, scorer_of
-from lmgauge.api.inputs import PathLike
-from lmgauge.choices import DEFAULT_SEED
+from lmgauge.api.types import Model, PathLike
+from lmgauge.choices import DEFAULT_SEED, SAMPLE_SIZE
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
-from lmgauge.filtering.learn_files import learn_files
-from lmgauge.filtering.options import FilterWork, RecordKeywords, RecordOptions
-from lmgauge.filtering.percentile_sample import SAMPLE_SIZE, SampleSettings
-from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.plan import FilterPlan
-from lmgauge.filtering.scorer import Model
+from lmgauge.filtering.options import FilterWork, RecordOptions
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.text.streams import find_sources
+from lmgauge.option_numbers import Count, Natural
+
+if TYPE_CHECKING:
+    from lmgauge.filtering.percentiles import Percentiles
 
 
+@verb
 def learn_percentiles(
     model: Model | Mapping[str, Model],
-    inputs: Inputs,
+    inputs: PathLike | Sequence[PathLike],
     *,
-    sample: int | None = SAMPLE_SIZE,
-    seed: int = DEFAULT_SEED,
+    sample: Count | None = SAMPLE_SIZE,
+    seed: Natural = DEFAULT_SEED,
     output: PathLike | None = None,
-    scoring: ScoringOptions | None = None,
-    work: FilterWork | None = None,
-    **options: Unpack[RecordKeywords],
+    reading: RecordOptions = RecordOptions(),
+    work: FilterWork = FilterWork(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> Percentiles:
     """Return the percentiles of the perplexity of documents, by group, learned on a sample: `lmgauge percentiles`.
 
@@ -37,14 +36,16 @@ def learn_percentiles(
     order of the files, nor on workers and threads. All records are read, and only those that may be in it are scored.
 
     Args:
-        model: a model or its path; a mapping from names to several; with `by` from values of that field, "*" for all others.
-        inputs: files, globs, addresses; `-` is standard input.
-        sample: documents of each group to learn from, at most; None for all of them.
-        seed: of the sample.
-        output: where to save the percentiles; JSON that people can read.
-        scoring: how networks score.
+        model: a model or its path; several, as NAME=MODEL or in a mapping; with `by` VALUE=MODEL, and "*" for all other
+            values.
+        inputs: files, globs, addresses; - is standard input.
+        sample: documents of each group to learn from, at most, or all; only they are scored.
+        seed: same seed, same sample.
+        output: file to save the percentiles in, as JSON.
+        reading: how records are read; the groups are the values of `group`, or else of `by`.
         work: threads, processes, a cluster.
-        options: how records are read; see `RecordOptions`. The groups are the values of `group`, or else of `by`.
+        scoring: how networks score.
+        fields: those of `reading`, `work` and `scoring`, by name.
 
     Returns:
         The percentiles of each group and of all documents, in perplexity per token, with 95 % intervals.
@@ -53,6 +54,10 @@ def learn_percentiles(
         InputError: a file cannot be read; a record is bad, and errors are to "fail"; no document has a perplexity.
         UsageError: options contradict each other, or the field of groups has more than 1,000 values.
         OutputError: the file cannot be written.
+
+    Shell:
+        lmgauge percentiles -m kn5/ 'in/*.parquet' -o percentiles.json
+        lmgauge percentiles -m en=en/ -m de=de/ --by lang 'in/*.jsonl' -o p.json
 
     Example:
         >>> import tempfile, lmgauge
@@ -64,13 +69,18 @@ def learn_percentiles(
         >>> round(percentiles.value("m", None, 50), 3)
         2.466
     """
-    work = work or FilterWork()
-    records = RecordOptions(**options)
+    from lmgauge.api.documents import opened_engine, scorer_of
+    from lmgauge.files import refuse_replacing
+    from lmgauge.filtering.learn_files import learn_files
+    from lmgauge.filtering.percentile_sample import SampleSettings
+    from lmgauge.filtering.plan import FilterPlan
+    from lmgauge.text.streams import find_sources
+
     if work.shard is not None:
         raise UsageError("percentiles are learned on all files, not on a shard of them; leave the shard out")
-    plan = FilterPlan(scorer_of(model, records, scoring), records)
-    how = SampleSettings(sample, seed, records.group_field)
-    sources = find_sources(inputs, records.format)
+    plan = FilterPlan(scorer_of(model, reading, scoring), reading)
+    how = SampleSettings(sample, seed, reading.group_field)
+    sources = find_sources(inputs, reading.format)
     if output is not None:
         refuse_replacing({"-o": output}, [source.path for source in sources])
     with opened_engine(work, len(sources)) as engine:

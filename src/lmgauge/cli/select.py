@@ -114,9 +114,9 @@ def select(
 ) -> None:
     """Select the documents of a pool that are most like a target.
 
-    POOL are files or globs of documents: lines of text, or records of JSONL and Parquet, whose bad ones are left out and
-    counted. Documents are ordered by the difference of their cross-entropies under a model of the target and one of the pool
-    (Moore & Lewis 2010). How many are selected is found by held-out perplexity, beside that of as much text at random.
+    POOL are files or globs of documents: lines of text, or records of JSONL, TSV and Parquet, whose bad ones are left out
+    and counted. Documents are ordered by the difference of their cross-entropies under a model of the target and one of the
+    pool (Moore & Lewis 2010). How many are selected is found by held-out perplexity, beside that of as much text at random.
 
     \b
     lmgauge select pool/*.jsonl --target dev.txt -o selected/

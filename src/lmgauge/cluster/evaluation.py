@@ -119,11 +119,7 @@ class EvaluationWork:
         return made_of
 
     def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Score the blocks of a shard and store a row for each of their tokens; see `Work`.
-
-        Raises:
-            InputError: the text cannot be scored.
-        """
+        """Score the blocks of a shard and store a row for each of their tokens; see `Work`."""
         own: list[int] = []  # numbers of pieces, in the order in which they are scored
 
         def _owned() -> Iterator[Segments]:
@@ -152,11 +148,6 @@ class EvaluationWork:
 
 
 def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None:
-    """Refuse what no shard can score as the whole would.
-
-    Raises:
-        UsageError: contexts run on, segments are joined, or the model is on a server.
-    """
     if policy_of(model).runs_on:
         raise UsageError(
             f"{model.label}: its context runs on over the whole text, which shards would cut: leave out --shard, or "
@@ -179,11 +170,7 @@ class StoredModel:
         self.notes: list[str] = []
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield the scores of the tokens of each block of the text; arguments as of any model.
-
-        Raises:
-            InputError: the blocks are not those that were scored.
-        """
+        """Yield the scores of the tokens of each block of the text; arguments as of any model."""
         shared: dict[bytes, TokenStrings] = {}
         decoders = [BatchDecoder(shared) for _ in self._records]
         parts = [read_parts(record.parts) for record in self._records]
@@ -207,11 +194,6 @@ class StoredModel:
 
 
 def _stored_notes(record: ShardRecord, total: int) -> list[str]:
-    """Return the notes of a shard.
-
-    Raises:
-        InputError: its record does not hold notes.
-    """
     try:
         return [
             note if isinstance(note, str) else CountedNote.of(note["template"], int(note["count"]), total)
@@ -223,25 +205,14 @@ def _stored_notes(record: ShardRecord, total: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Stored:
-    """What the record of a shard says of the evaluation, once it is known to be of the right types.
-
-    Attributes:
-        run: model, text and settings.
-        block_bytes: about how many bytes of the text a block has.
-        by_group: groups are evaluated, too.
-    """
+    """What the record of a shard says of the evaluation, once it is known to be of the right types."""
 
     run: Run
-    block_bytes: int
+    block_bytes: int  # about how many bytes of the text a block has
     by_group: bool
 
     @classmethod
     def of(cls, record: ShardRecord) -> _Stored:
-        """Return what a record says.
-
-        Raises:
-            InputError: it is not the record of an evaluation.
-        """
         model, sha256, block_bytes = (record.made_of.get(name) for name in ("model", "text", "block_bytes"))
         settings = record.facts.get("settings")
         text = settings.get("text") if isinstance(settings, dict) else None
@@ -257,19 +228,9 @@ class _Stored:
 
 
 def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None = None) -> Evaluation | Evaluations:
-    """Return the evaluation of the whole text from all its shards, and write its run folder.
-
-    Args:
-        records: of all shards, in order.
-        corpus: the text; None for where the shards remember it.
-        output: the run folder; None to write none.
-
-    Returns:
-        What `evaluate` gives where one process scores all tokens, to the bit.
-
-    Raises:
-        InputError: the text is not there any more, or was changed; a shard is damaged.
-    """
+    """Return the evaluation of the whole text from all its shards, and write its run folder."""
+    # records: of all shards, in order.
+    # -> what `evaluate` gives where one process scores all tokens, to the bit.
     stored = _Stored.of(records[0])
     corpus = stored.run.corpus() if corpus is None else corpus
     if corpus is None:

@@ -13,15 +13,10 @@ Write = Callable[[int, Arrays], None]
 
 
 class Work(Protocol):
-    """A job that is ready to run: models are loaded, files are there.
-
-    Attributes:
-        kind: `evaluation`, `overlap` or `task`.
-        inputs: paths of what it reads, which no output may replace.
-    """
+    """A job that is ready to run: models are loaded, files are there."""
 
     kind: str
-    inputs: list[str]
+    inputs: list[str]  # paths of what it reads, which no output may replace
 
     def made_of(self) -> Mapping[str, Any]:
         """Return model, text and settings as plain values: equal if, and only if, two shards are of one job.

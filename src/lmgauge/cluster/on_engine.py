@@ -22,29 +22,7 @@ _FILES = (RECORD_FILE, PARTS_FILE)
 
 
 def run_shards(job: Job, engine: Engine, output: Path, shards: int | None = None) -> None:
-    """Compute all shards of a job, several at a time, and write their folders for `merge`.
-
-    Args:
-        job: it is sent to the workers: its model and text are named by paths that all of them can read.
-        engine: what runs the shards.
-        output: the folder of all shards.
-        shards: how many there are, by default as many as the engine has workers: each reads the text.
-
-    Raises:
-        LmgaugeError: what computing raises.
-        InputError: something else has the name of a shard's folder.
-
-    Example:
-        >>> import lmgauge, tempfile
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     run_shards(job, MemoryEngine(), Path(folder), shards=3)
-        ...     merged = lmgauge.merge(folder, text=text)
-        >>> merged == lmgauge.evaluate(job.model, text)
-        True
-    """
+    """Compute all shards of a job, several at a time, and write their folders for `merge`."""
     count = engine.workers if shards is None else shards
     makes = [[f"shards/{number}/{name}" for name in _FILES] for number in range(count)]
     stage = Stage("shards", count, _compute, (job, count), lambda _: [], makes.__getitem__, title="computing shards")
@@ -83,7 +61,7 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
 
 
 def _compute(read: Read, number: int, settings: tuple[Job, int]) -> Iterator[Array]:
-    """Compute a shard, and yield the bytes of its files: the machines need not see the folder of the output."""
+    # Compute a shard, and yield the bytes of its files: the machines need not see the folder of the output.
     job, shards = settings
     with scratch_folder() as folder:
         done = run_shard(job, number, shards, folder)

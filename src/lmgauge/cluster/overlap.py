@@ -1,7 +1,6 @@
-"""The overlap of a test with a training text in shards: a shard reads its share of the training text beside the test.
+"""The overlap of a test with a training text in shards: a shard reads its share of the training text beside the test."""
 
-N-grams run on across the lines of a text file, so a text file is never cut: shards have whole files, or records.
-"""
+# N-grams run on across the lines of a text file, so a text file is never cut: shards have whole files, or records.
 
 from __future__ import annotations
 
@@ -96,11 +95,7 @@ class OverlapWork:
         return made_of
 
     def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Read a shard of the training text beside the test, and store which tokens are in both; see `Work`.
-
-        Raises:
-            InputError: the test is empty, or a text cannot be read.
-        """
+        """Read a shard of the training text beside the test, and store which tokens are in both; see `Work`."""
         search = OverlapSearch(self._test, self._job.settings)
         blocks = 0
 
@@ -131,7 +126,7 @@ class OverlapWork:
 
 
 def _pieces(train: Corpus) -> Iterator[tuple[int, Segments]]:
-    """Yield the pieces of a training text, each with the number of its unit; nothing runs on from one unit to the next."""
+    # Pieces of a training text, each with the number of its unit; nothing runs on from one unit to the next.
     units, joints = UnitCounter(), Joints()
     for block in train:
         for piece in [block] if block.terminator else pieces(block):
@@ -140,18 +135,8 @@ def _pieces(train: Corpus) -> Iterator[tuple[int, Segments]]:
 
 
 def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
-    """Return what of the test is in the whole training text, from all shards.
-
-    Args:
-        records: of all shards, in order.
-        corpus: the test text; None for where the shards remember it.
-
-    Returns:
-        What `lmgauge.overlap` finds where one process reads all tokens.
-
-    Raises:
-        InputError: the test is not there any more, or was changed; a shard is damaged.
-    """
+    """Return what of the test is in the whole training text, from all shards."""
+    # records: of all shards, in order.
     first = records[0]
     try:
         settings = stored_settings(OverlapSettings, first.made_of["search"])
@@ -180,11 +165,6 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
 
 
 def _training(facts: Mapping[str, Any]) -> TrainingText:
-    """Return what a record says of the training text.
-
-    Raises:
-        KeyError, TypeError: it says something else.
-    """
     numbers, notes, sha256 = [facts["bytes"], facts["segments"]], facts["notes"], facts["sha256"]
     if not all(type(number) is int and number >= 0 for number in numbers) or not isinstance(sha256, str):
         raise TypeError("the training text")
@@ -194,11 +174,6 @@ def _training(facts: Mapping[str, Any]) -> TrainingText:
 
 
 def _take(search: OverlapSearch, record: ShardRecord) -> int:
-    """Let a search know what a shard has met, and return how many tokens of the training text the shard has read.
-
-    Raises:
-        KeyError, TypeError, ValueError, IndexError: the shard holds something else.
-    """
     ((_, arrays),) = read_parts(record.parts)
     facts = record.facts
     sources = [str(name) for name in facts["sources"]]
@@ -224,11 +199,7 @@ def _take(search: OverlapSearch, record: ShardRecord) -> int:
 
 
 def _met(arrays: Arrays, tokens: int, shortest: int, sources: int) -> MetRuns:
-    """Return the runs that a shard has met, once each is known to lie in the test.
-
-    Raises:
-        KeyError, ValueError: they are no such runs.
-    """
+    # Runs that a shard has met, once each is known to lie in the test.
     columns = {name: arrays[name] for name in _TYPES}
     position, longest = columns["position"], columns["longest"]
     fits = (

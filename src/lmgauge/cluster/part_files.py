@@ -1,8 +1,7 @@
-"""Named arrays of the parts of some work, one part after another in a file.
+"""Named arrays of the parts of some work, one part after another in a file."""
 
-The file is Parquet, a row a part; each array is the list in a cell, and comes back with the same type and the same bits. An
-array of two dimensions is stored under its name and width, as `top_ids/10`.
-"""
+# The file is Parquet, a row a part; each array is the list in a cell, and comes back with the same type and the same bits.
+# An array of two dimensions is stored under its name and width, as `top_ids/10`.
 
 from __future__ import annotations
 
@@ -29,19 +28,7 @@ _TOGETHER = 1 << 24  # bytes of parts that are compressed together
 
 
 class PartWriter:
-    """Writes parts to a file, which appears under its name when the `with` block ends without an error.
-
-    Args:
-        path: of the file.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with PartWriter(Path(folder, "parts.parquet")) as parts:
-        ...         parts.write(7, {"a": np.array([1.5, 2.5]), "b": np.array([[1, 2]], np.uint8)})
-        ...     [(number, arrays["a"].tolist(), arrays["b"].dtype.name) for number, arrays in read_parts(parts.path)]
-        [(7, [1.5, 2.5], 'uint8')]
-    """
+    """Writes parts to a file, which appears under its name when the `with` block ends without an error."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,16 +42,9 @@ class PartWriter:
         return self
 
     def write(self, number: int, arrays: Arrays) -> None:
-        """Write the arrays of a part.
-
-        Args:
-            number: of the part; parts come in ascending order.
-            arrays: by name, the same names and types in all parts; [n] or [n, k].
-
-        Raises:
-            InputError: names or types are not those of the parts before.
-            OutputError: the file cannot be written.
-        """
+        """Write the arrays of a part."""
+        # number: of the part; parts come in ascending order; arrays: by name, the same names and types in all parts; [n] or
+        # [n, k].
         import pyarrow as pa
 
         columns: dict[str, pa.Array] = {_PART: pa.array([number], pa.int64())}
@@ -101,14 +81,7 @@ class PartWriter:
 
 
 def read_parts(path: Path) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
-    """Yield the number of each part and its arrays, which may be read-only.
-
-    Args:
-        path: of a file that `PartWriter` wrote.
-
-    Raises:
-        InputError: the file is something else, or damaged.
-    """
+    """Yield the number of each part and its arrays, which may be read-only."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -129,11 +102,7 @@ def read_parts(path: Path) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
 
 
 def _arrays(rows: pa.RecordBatch) -> tuple[int, dict[str, NDArray[Any]]]:
-    """Return the number of a part and its arrays.
-
-    Raises:
-        ValueError, TypeError, AttributeError: the row is not that of a part.
-    """
+    # Number of a part and its arrays.
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
     number = columns.pop(_PART, None)
     if number is None or len(columns) + 1 != rows.num_columns or any(column.null_count for column in rows.columns):

@@ -25,52 +25,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """What a shard says of itself.
-
-    Attributes:
-        path: its folder.
-        job: the kind of work: evaluation, overlap, task.
-        shard: which share.
-        made_of: model, text and settings, by name: what all shards of one job have in common.
-        facts: what this shard found out besides its arrays.
-        parts_sha256: digest of the file with the arrays.
-    """
+    """What a shard says of itself."""
 
     path: Path
-    job: str
+    job: str  # the kind of work: evaluation, overlap, task
     shard: Shard
-    made_of: Mapping[str, Any]
-    facts: Mapping[str, Any]
-    parts_sha256: str
+    made_of: Mapping[str, Any]  # model, text and settings, by name: what all shards of one job have in common
+    facts: Mapping[str, Any]  # what this shard found out besides its arrays
+    parts_sha256: str  # digest of the file with the arrays
 
     @property
     def parts(self) -> Path:
-        """The file with the arrays."""
+        """Return the file with the arrays."""
         return self.path / PARTS_FILE
 
 
 def is_shard_folder(path: Path) -> bool:
-    """Return True if a folder holds a shard and nothing else, so that it may be replaced by one.
-
-    Raises:
-        OSError: the folder cannot be listed.
-    """
+    """Return True if a folder holds a shard and nothing else, so that it may be replaced by one."""
     return {file.name for file in path.iterdir()} == {RECORD_FILE, PARTS_FILE}
 
 
 def write_record(folder: Path, job: str, shard: Shard, made_of: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Write what a shard says of itself, once its arrays are in the folder.
-
-    Args:
-        folder: of the shard.
-        job: the kind of work.
-        shard: which share.
-        made_of: what all shards of the job have in common, as plain values.
-        facts: what this shard found out besides, as plain values.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write what a shard says of itself, once its arrays are in the folder."""
     content = plain(
         {
             "lmgauge": __version__,
@@ -87,30 +63,7 @@ def write_record(folder: Path, job: str, shard: Shard, made_of: Mapping[str, Any
 
 
 def read_record(folder: Path) -> ShardRecord:
-    """Read what a shard says of itself, and see whether either file was changed after it was written.
-
-    Args:
-        folder: of the shard.
-
-    Raises:
-        InputError: it is not the folder of a shard, or a file was changed.
-
-    Example:
-        >>> import os, tempfile
-        >>> with tempfile.TemporaryDirectory() as name:
-        ...     folder = Path(name)
-        ...     size = (folder / PARTS_FILE).write_bytes(b"arrays")
-        ...     write_record(folder, "task", Shard(2, 8), {"metric": "wer"}, {"parts": 3})
-        ...     record = read_record(folder)
-        ...     size = (folder / PARTS_FILE).write_bytes(b"others")
-        ...     try:
-        ...         changed = read_record(folder)
-        ...     except InputError as error:
-        ...         print(str(error).removeprefix(f"{folder}{os.sep}"))
-        parts.parquet: was changed after it was written; run the shard again
-        >>> record.shard, record.made_of["metric"], record.facts
-        (Shard(number=2, of=8), 'wer', {'parts': 3})
-    """
+    """Read what a shard says of itself, and see whether either file was changed after it was written."""
     file, parts = folder / RECORD_FILE, folder / PARTS_FILE
     for needed in (file, parts):
         if not needed.is_file() or is_special(needed):
@@ -135,11 +88,6 @@ def read_record(folder: Path) -> ShardRecord:
 
 
 def _typed(content: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
-    """Return a value of the record.
-
-    Raises:
-        TypeError, KeyError: it is missing, or of another kind.
-    """
     value = content[name]
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{name} is {value!r}")
@@ -147,12 +95,7 @@ def _typed(content: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Return the name of the first thing in which two shards, or a shard and a job, differ; empty if in none.
-
-    Example:
-        >>> difference({"text": "ab", "settings": {"by": None}}, {"text": "ab", "settings": {"by": "group"}})
-        'settings: by'
-    """
+    """Return the name of the first thing in which two shards, or a shard and a job, differ; empty if in none."""
     for name in [*one, *(name for name in other if name not in one)]:
         mine, theirs = one.get(name), other.get(name)
         if mine != theirs:
@@ -162,25 +105,7 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def find_records(paths: Sequence[Path]) -> list[ShardRecord]:
-    """Return the records of all shards of one job, in order.
-
-    Args:
-        paths: folders of shards, or folders that hold them.
-
-    Raises:
-        InputError: a folder is not that of a shard, or was changed.
-        UsageError: a shard is missing or there twice, or they are of different jobs.
-
-    Example:
-        >>> import lmgauge, tempfile
-        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     done = [lmgauge.run_shard(job, rank, 4, folder) for rank in (3, 0)]
-        ...     find_records([Path(folder)])
-        Traceback (most recent call last):
-        lmgauge.errors.UsageError: 2 of 4 shards are missing: 2/4, 3/4; run them, then merge
-    """
+    """Return the records of all shards of one job, in order."""
     records = [read_record(folder) for path in paths for folder in _shard_folders(path)]
     if not records:
         raise UsageError("there is no shard to merge: name the folders of all shards, or the folder that they are in")
@@ -205,11 +130,6 @@ def find_records(paths: Sequence[Path]) -> list[ShardRecord]:
 
 
 def _shard_folders(path: Path) -> list[Path]:
-    """Return a folder of a shard, or those in a folder of shards.
-
-    Raises:
-        InputError: there are none.
-    """
     if (local_path(path) / RECORD_FILE).is_file() or (path / PARTS_FILE).is_file():
         return [path]
     if not path.is_dir():
@@ -223,17 +143,9 @@ def _shard_folders(path: Path) -> list[Path]:
 def stored_settings(made: type[T], values: object) -> T:
     """Return a settings object from the plain values of a record.
 
-    Args:
-        made: a dataclass with defaults for all fields.
-        values: by the names of fields.
-
-    Raises:
-        KeyError, TypeError, ValueError: they are not such values.
-
-    Example:
-        >>> from lmgauge.text.reading_options import ReadingOptions
-        >>> stored_settings(ReadingOptions, {"unit": "document"}).unit
-        'document'
+    >>> from lmgauge.text.reading_options import ReadingOptions
+    >>> stored_settings(ReadingOptions, {"unit": "document"}).unit
+    'document'
     """
     default, chosen = made(), dict[str, Any]()
     if not isinstance(values, dict):
@@ -253,12 +165,7 @@ def stored_settings(made: type[T], values: object) -> T:
 
 
 def stored_paths(paths: object) -> list[str]:
-    """Return the paths in a record.
-
-    Raises:
-        InputError: one is an address: a file from elsewhere must not make a program connect to it.
-        TypeError: they are not paths.
-    """
+    """Return the paths in a record."""
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and "\0" not in path for path in paths):
         raise TypeError(f"the files are {paths!r}")
     if any(map(is_remote, paths)):

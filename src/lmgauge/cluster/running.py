@@ -107,11 +107,7 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
 
 
 def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:
-    """Return the record of a shard that is complete; None where there is none, or it is damaged.
-
-    Raises:
-        UsageError: it is of another job.
-    """
+    # Record of a shard that is complete; None where there is none, or it is damaged.
     if not (folder / RECORD_FILE).exists():
         return None
     try:

@@ -26,11 +26,6 @@ class BatchEncoder:
         self._numbers: dict[int, tuple[int, TokenStrings]] = {}  # with the strings: another object could get their id
 
     def __call__(self, batch: ScoreBatch) -> Arrays:
-        """Return a batch as arrays.
-
-        Raises:
-            InputError: a column of the model's own does not hold numbers.
-        """
         strings = batch.strings
         is_new = id(strings) not in self._numbers
         number = self._numbers.setdefault(id(strings), (len(self._numbers), strings))[0]
@@ -57,24 +52,11 @@ class BatchDecoder:
     """Turns the arrays of one shard back into batches, once they are known to be those of a block."""
 
     def __init__(self, shared: dict[bytes, TokenStrings]) -> None:
-        """Begin.
-
-        Args:
-            shared: the strings of all shards by their bytes, so that equal ones are one object.
-        """
+        # shared: the strings of all shards by their bytes, so that equal ones are one object.
         self._shared = shared
         self._strings: list[TokenStrings] = []
 
     def __call__(self, arrays: Arrays, block: Segments) -> ScoreBatch:
-        """Return the batch of a block.
-
-        Args:
-            arrays: as `BatchEncoder` made them.
-            block: the segments.
-
-        Raises:
-            InputError: they are not the arrays of such a block.
-        """
         try:
             return self._batch(arrays, block)
         except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
@@ -122,7 +104,7 @@ class BatchDecoder:
 
 
 def _given(arrays: Arrays, segments: int, most: int) -> GivenTokens | None:
-    """Return what was given before each segment; None where no text is given."""
+    # What was given before each segment; None where no text is given.
     if _GIVEN + "ids" not in arrays:
         return None
     columns = {name: _checked(arrays, _GIVEN + name, kind) for name, kind in _GIVEN_TYPES.items()}
@@ -135,7 +117,7 @@ def _given(arrays: Arrays, segments: int, most: int) -> GivenTokens | None:
 
 
 def _checked(arrays: Mapping[str, NDArray[Any]], name: str, kind: Any) -> NDArray[Any]:
-    """Return an array, once it is known to be of its type."""
+    # Array, once it is known to be of its type.
     array = arrays[name]
     _require(array.dtype == kind and array.ndim == 1, name)
     return array

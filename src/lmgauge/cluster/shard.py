@@ -23,21 +23,7 @@ _TASKS = ("SLURM_PROCID", "SLURM_NTASKS")
 
 @dataclass(frozen=True)
 class Shard:
-    """A share of a job.
-
-    Attributes:
-        number: of this one, from 1.
-        of: how many there are.
-
-    Raises:
-        UsageError: the numbers are out of range.
-
-    Example:
-        >>> Shard.parse("2/8")
-        Shard(number=2, of=8)
-        >>> Shard.parse("2/8").folder
-        '2-of-8'
-    """
+    """A share of a job."""
 
     number: int
     of: int
@@ -51,19 +37,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str, environment: Mapping[str, str] | None = None) -> Self:
-        """Return the shard that is written as `2/8`, or the one of this task of SLURM for `slurm`.
-
-        Args:
-            text: one of the two.
-            environment: SLURM's variables; those of this process if None.
-
-        Raises:
-            UsageError: it is neither, or SLURM's variables are missing or make no sense.
-
-        Example:
-            >>> Shard.parse("slurm", {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"})
-            Shard(number=1, of=4)
-        """
+        """Return the shard that is written as `2/8`, or the one of this task of SLURM for `slurm`."""
         if text == SLURM:
             return cls.of_slurm(os.environ if environment is None else environment)
         written = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
@@ -73,23 +47,9 @@ class Shard:
 
     @classmethod
     def of_slurm(cls, environment: Mapping[str, str]) -> Self:
-        """Return the shard of a task of an array, or of a step of several tasks (`srun`), that SLURM has started.
-
-        An array may begin at any number and go in steps, but not leave numbers out: they say nothing of a task's place then.
-
-        Args:
-            environment: SLURM's variables.
-
-        Raises:
-            UsageError: variables are missing or make no sense.
-
-        Example:
-            `sbatch --array=10-16:2` starts four tasks; this is the second of them:
-
-            >>> variables = {"TASK_ID": "12", "TASK_MIN": "10", "TASK_MAX": "16", "TASK_COUNT": "4", "TASK_STEP": "2"}
-            >>> Shard.of_slurm({f"SLURM_ARRAY_{name}": value for name, value in variables.items()})
-            Shard(number=2, of=4)
-        """
+        """Return the shard of a task of an array, or of a step of several tasks (`srun`), that SLURM has started."""
+        # An array may begin at any number and go in steps, but not leave numbers out: they say nothing of a task's place
+        # then.
         if _ARRAY[0] in environment:
             task, first, last, count = (_number(environment, name) for name in _ARRAY)
             step = _number(environment, _STEP) if _STEP in environment else 1
@@ -111,34 +71,18 @@ class Shard:
 
     @property
     def folder(self) -> str:
-        """The name of its folder among those of the other shards."""
+        """Return the name of its folder among those of the other shards."""
         return f"{self.number:0{len(str(self.of))}}-of-{self.of}"
 
     def has(self, unit: int) -> bool:
-        """Return True if a unit of the work belongs to this shard.
-
-        Args:
-            unit: its number, from 0.
-
-        Example:
-            >>> [unit for unit in range(8) if Shard(2, 3).has(unit)]
-            [1, 4, 7]
-        """
+        """Return True if a unit of the work belongs to this shard."""
+        # [unit for unit in range(8) if Shard(2, 3).has(unit)] -> [1, 4, 7]
         return unit % self.of == self.number - 1
 
 
 def numbered_pieces(blocks: Iterable[Segments]) -> Iterator[tuple[int, int, Segments]]:
-    """Yield the pieces that a text is cut into, each with its number and that of its unit, from 0.
-
-    Args:
-        blocks: segments of the whole text, in order.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> text = Corpus.from_strings(["the cat sat", "a dog"])
-        >>> [(number, unit, len(piece)) for number, unit, piece in numbered_pieces(text)]
-        [(0, 0, 2)]
-    """
+    """Yield the pieces that a text is cut into, each with its number and that of its unit, from 0."""
+    # blocks: segments of the whole text, in order.
     from lmgauge.text.units import UnitCounter, pieces
 
     counter = UnitCounter()
@@ -147,11 +91,6 @@ def numbered_pieces(blocks: Iterable[Segments]) -> Iterator[tuple[int, int, Segm
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
-    """Return a variable of SLURM.
-
-    Raises:
-        UsageError: it is missing, or not a whole number.
-    """
     text = environment.get(name)
     if text is None:
         raise UsageError(f"--shard slurm: {name} is not set; give --shard i/n")

@@ -1,7 +1,6 @@
-"""A task metric in shards: a shard counts the statistics of its segments, and `merge` scores systems with those.
+"""A task metric in shards: a shard counts the statistics of its segments, and `merge` scores systems with those."""
 
-What a metric counts are integers that add up, so that scores, intervals and tests of significance come out the same.
-"""
+# What a metric counts are integers that add up, so that scores, intervals and tests of significance come out the same.
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lmgauge import tasks
 from lmgauge.api.task_scores import files_to_score
 from lmgauge.cluster.job import Write
 from lmgauge.cluster.part_files import read_parts
@@ -28,16 +28,11 @@ from lmgauge.places import is_remote
 from lmgauge.progress import say_progress
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Systems
-from lmgauge.tasks.metrics.bleu import BLEU
-from lmgauge.tasks.metrics.chrf import ChrF
-from lmgauge.tasks.metrics.error_rates import CER, WER
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
-from lmgauge.tasks.metrics.ter import TER
 from lmgauge.tasks.scoring import block_statistics, check_sources, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 
-_METRICS: Mapping[str, Callable[..., TaskMetric]] = {"bleu": BLEU, "chrf": ChrF, "ter": TER, "wer": WER, "cer": CER}
 _SEGMENTS = 256  # of a unit
 
 
@@ -46,7 +41,7 @@ class TaskJob:
     """Systems scored with a task metric: what `lmgauge.tasks.score_files` does, as a job that can be cut into shards.
 
     Attributes:
-        metric: "bleu", "chrf", "ter", "wer" or "cer".
+        metric: the class of a metric in `lmgauge.tasks`, in lower case, such as "bleu".
         references: a file, several with one more reference each, or a folder.
         hypotheses: a file for each system, or a folder with the same file names for each.
         options: of the metric, by name, such as {"lowercase": True}; plain values.
@@ -87,12 +82,13 @@ class TaskWork:
     kind = "task"
 
     def __init__(self, job: TaskJob) -> None:
-        if job.metric not in _METRICS:
-            raise UsageError(f"metric {job.metric!r}: choose one of {', '.join(_METRICS)}")
+        metrics = known_metrics()
+        if job.metric not in metrics:
+            raise UsageError(f"metric {job.metric!r}: choose one of {', '.join(metrics)}")
         try:
             json.dumps(dict(job.options))
             options = {name: tuple(v) if isinstance(v, (list, tuple)) else v for name, v in job.options.items()}
-            metric = _METRICS[job.metric](**options)
+            metric = metrics[job.metric](**options)
         except TypeError as error:
             raise UsageError(f"{job.metric}: {error}; options of a metric in shards are plain values") from error
         check_sources(metric, present=False)
@@ -135,15 +131,20 @@ class TaskWork:
         return {"references": self.references, "hypotheses": self.hypotheses}
 
 
+def known_metrics() -> dict[str, Callable[..., TaskMetric]]:
+    """Return the metrics that `lmgauge.tasks` exports, by their names in lower case."""
+    exported = [getattr(tasks, name) for name in tasks.__all__]
+    return {kind.__name__.lower(): kind for kind in exported if isinstance(kind, type) and TaskMetric in kind.__mro__[1:]}
+
+
 def _files_of(name: str) -> list[str]:
-    """Return the files that a name stands for: itself, those of a folder, or of a glob; none if there is no such file."""
+    # Files that a name stands for: itself, those of a folder, or of a glob; none if there is no such file.
     if os.path.isdir(name):
         return sorted(entry.path for entry in os.scandir(name) if entry.is_file())
     return [name] if os.path.isfile(name) else sorted(path for path in glob(name) if os.path.isfile(path))
 
 
 def _pieces(blocks: Iterable[Block]) -> Iterator[tuple[int, int, Block]]:
-    """Yield the pieces that segments are cut into, each with its number and that of its unit, from 0."""
     first = number = 0
     for block in blocks:
         for piece in _cut(block, first):
@@ -152,7 +153,6 @@ def _pieces(blocks: Iterable[Block]) -> Iterator[tuple[int, int, Block]]:
 
 
 def _cut(block: Block, first: int) -> Iterator[Block]:
-    """Yield a block in pieces that end with units, given the number of its first segment."""
     begin = 0
     while begin < len(block):
         end = min(len(block), begin + _SEGMENTS - (first + begin) % _SEGMENTS)
@@ -169,11 +169,7 @@ class _StoredRows:
         self._first = self._number = 0
 
     def __call__(self, block: Block) -> list[Statistics]:
-        """Return the statistics of each system's segments, int64 [segments, columns]; blocks come in order.
-
-        Raises:
-            InputError: the shards do not have them.
-        """
+        # Statistics of each system's segments, int64 [segments, columns]; blocks come in order.
         rows: list[list[Statistics]] = [[] for _ in range(self._systems)]
         for piece in _cut(block, self._first):
             owner = self._first // _SEGMENTS % len(self._parts)
@@ -197,16 +193,8 @@ class _StoredRows:
 
 
 def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
-    """Return the scores of systems on all segments, from all shards.
-
-    Args:
-        records: of all shards, in order.
-        corpus: must be None: the files are where the shards read them.
-
-    Raises:
-        InputError: a file is not there any more, or was changed; a shard is damaged.
-        UsageError: a text is given.
-    """
+    """Return the scores of systems on all segments, from all shards."""
+    # records: of all shards, in order; corpus: must be None: the files are where the shards read them.
     first = records[0]
     if corpus is not None:
         raise UsageError(
@@ -224,11 +212,6 @@ def _say_segments(done: int) -> None:
 
 
 def _stored_job(record: ShardRecord) -> TaskJob:
-    """Return the job that a record describes.
-
-    Raises:
-        InputError: it describes none.
-    """
     try:
         made_of = record.made_of
         references, hypotheses = (stored_paths(record.facts[name]) for name in ("references", "hypotheses"))

@@ -112,7 +112,6 @@ class Model(_native.KenlmCalls):
         self.path = os.path.abspath(os.fsencode(name))
 
     def __contains__(self, word: str | bytes) -> bool:
-        """Return True if the model knows a word; `<unk>` is not one."""
         return bool(super().__contains__(word)) and word not in ("<unk>", b"<unk>")
 
     def perplexity(self, sentence: str | bytes) -> float:

@@ -1,8 +1,7 @@
-"""The distributions of one model at the events of a text, block by block, however the model comes by them.
+"""The distributions of one model at the events of a text, block by block, however the model comes by them."""
 
-A model that computes many distributions at a time offers `distributions`; of any other, `log_distribution` is asked event
-by event.
-"""
+# A model that computes many distributions at a time offers `distributions`; of any other, `log_distribution` is asked event
+# by event.
 
 from __future__ import annotations
 
@@ -33,14 +32,9 @@ TILE_ENTRIES = 1 << 16  # of a tile in float64: half a megabyte stays in a core'
 
 
 class BlockDistributions(ABC):
-    """The distributions at the events of one block of text that were asked for.
+    """The distributions at the events of one block of text that were asked for."""
 
-    Attributes:
-        parallel: whether its tiles may be computed in threads.
-        vocabulary_size: columns of its tiles.
-    """
-
-    parallel: bool = False
+    parallel: bool = False  # whether its tiles may be computed in threads
     vocabulary_size: int
 
     @abstractmethod
@@ -52,21 +46,12 @@ class BlockDistributions(ABC):
         """Yield the tiles, in order; a tile is good until the next is asked for, unless `parallel`."""
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
-        """Return the columns of a reduction without looking at all tokens; None where there is no such way.
-
-        Args:
-            reduction: what to keep.
-            other: for a reduction of two models, the same events of the other one.
-        """
+        """Return the columns of a reduction without looking at all tokens; None where there is no such way."""
         return None
 
     @abstractmethod
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        """Return the rows of the score table.
-
-        Args:
-            logprob: float64 [n], nats, of the tokens that came; None if no tile was computed.
-        """
+        """Return the rows of the score table."""
 
 
 def distributions_of(
@@ -77,18 +62,8 @@ def distributions_of(
     spans: bool = True,
     threads: int | None = None,
 ) -> Iterator[BlockDistributions]:
-    """Yield the distributions of a model at the events of each block; arguments as of `reduce`.
-
-    Args:
-        model: the model.
-        segments: blocks of text.
-        events: which events to look at; all if None.
-        spans: whether the rows get byte spans.
-        threads: how many to compute with.
-
-    Raises:
-        UsageError: the model has no method for it, or its first tokens are not scored, so that contexts are not whole.
-    """
+    """Yield the distributions of a model at the events of each block; arguments as of `reduce`."""
+    # Raises UsageError: the model has no method for it, or its first tokens are not scored, so that contexts are not whole.
     if computes_many(model):
         own: Callable[..., Iterator[BlockDistributions]] = model.distributions  # type: ignore[attr-defined]
         yield from own(segments, events=events, spans=spans, threads=threads)
@@ -100,17 +75,7 @@ def distributions_of(
 
 
 def of_events(model: LanguageModel) -> LanguageModel:
-    """Return the model whose events a model's distributions are over: the one inside, where unseen words are spelled.
-
-    Args:
-        model: any language model.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "a c"])
-        >>> of_events(lmgauge.train("witten-bell", text, order=2, vocabulary="spelled")).label
-        'wb2'
-    """
+    """Return the model whose events a model's distributions are over: the one inside, where unseen words are spelled."""
     inside: LanguageModel = model.inner if getattr(model, "is_spelled", False) else model  # type: ignore[attr-defined]
     return inside
 
@@ -118,21 +83,15 @@ def of_events(model: LanguageModel) -> LanguageModel:
 def computes_many(model: object, method: str = "distributions") -> bool:
     """Return True if a model has a method for many distributions that speaks for its `log_distribution`.
 
-    A class that changes `log_distribution` and inherits the other has two answers: then the first one counts.
-
-    Args:
-        model: any.
-        method: its name.
-
-    Example:
-        >>> class Fast:
-        ...     def log_distribution(self, context): ...
-        ...     def distributions(self, segments): ...
-        >>> class Changed(Fast):
-        ...     def log_distribution(self, context): ...
-        >>> computes_many(Fast()), computes_many(Changed())
-        (True, False)
+    >>> class Fast:
+    ...     def log_distribution(self, context): ...
+    ...     def distributions(self, segments): ...
+    >>> class Changed(Fast):
+    ...     def log_distribution(self, context): ...
+    >>> computes_many(Fast()), computes_many(Changed())
+    (True, False)
     """
+    # A class that changes `log_distribution` and inherits the other has two answers: then the first one counts.
     if not hasattr(model, method):
         return False
     places = [getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)]
@@ -144,16 +103,9 @@ def computes_many(model: object, method: str = "distributions") -> bool:
 
 
 def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events | None) -> Iterator[BlockDistributions]:
-    """Yield the distributions of a model that answers one question at a time, in tiles.
-
-    Args:
-        model: what has `log_distribution`.
-        batches: its rows, in order.
-        events: which events to look at; all if None.
-
-    Raises:
-        UsageError: first tokens are not scored, so that contexts are not whole.
-    """
+    """Yield the distributions of a model that answers one question at a time, in tiles."""
+    # batches: its rows, in order.
+    # Raises UsageError: first tokens are not scored, so that contexts are not whole.
     policy = policy_of(model)
     if not policy.scores_first_tokens:
         raise UsageError(
@@ -191,7 +143,7 @@ class _ByEvent(BlockDistributions):
             yield Tile(lambda rows=rows: self._stacked(rows), targets[begin : begin + at_a_time])  # type: ignore[misc]
 
     def _stacked(self, rows: Events) -> NDArray[np.float64]:
-        """Return the log-probabilities after the contexts of some rows, float64 [rows, vocabulary]."""
+        # Log-probabilities after the contexts of some rows, float64 [rows, vocabulary].
         return np.stack([self._model.log_distribution(self._contexts[row]) for row in rows.tolist()])
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
@@ -201,13 +153,9 @@ class _ByEvent(BlockDistributions):
 def why_not_whole(model: LanguageModel) -> str:
     """Return why a model gives no whole distributions; the empty string if it does.
 
-    Args:
-        model: any language model.
-
-    Example:
-        >>> import lmgauge
-        >>> why_not_whole(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
-        ''
+    >>> import lmgauge
+    >>> why_not_whole(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
+    ''
     """
     if not policy_of(model).scores_first_tokens:
         return "first tokens are unscored (--first-token)"
@@ -219,34 +167,17 @@ def why_not_whole(model: LanguageModel) -> str:
 
 
 def rows_among(events: Events | None, seen: int, size: int) -> Events:
-    """Return which rows of a block were asked for, int64, ascending.
-
-    Args:
-        events: numbers of events of the text, ascending; None for all.
-        seen: events before the block.
-        size: events of the block.
-
-    Example:
-        >>> rows_among(np.array([1, 4, 5, 9]), seen=4, size=3).tolist()
-        [0, 1]
-    """
+    """Return which rows of a block were asked for, int64, ascending."""
+    # rows_among([1, 4, 5, 9], seen=4, size=3) -> [0, 1]
+    # events: numbers of events of the text, ascending; None for all.
     if events is None:
         return np.arange(size)
     return events[np.searchsorted(events, seen) : np.searchsorted(events, seen + size)] - seen
 
 
 def rows_of(batch: ScoreBatch, rows: Events) -> ScoreBatch:
-    """Return a batch of some of the rows; segments without any stay, with none.
-
-    Args:
-        batch: rows of the score table.
-        rows: int64, ascending: which to keep. Spans begin where that of the row kept before ended.
-
-    Example:
-        >>> from lmgauge.scores.table import example_batch
-        >>> rows_of(example_batch(), np.array([0, 2])).segment_events.tolist()
-        [1, 1]
-    """
+    """Return a batch of some of the rows; segments without any stay, with none."""
+    # rows: int64, ascending: which to keep. Spans begin where that of the row kept before ended.
     if len(rows) == len(batch):
         return batch
     owner = np.repeat(np.arange(len(batch.segment_events)), batch.segment_events)

@@ -24,18 +24,9 @@ _MOST = 1000
 
 
 def reductions_named(names: Sequence[str]) -> list[Reduction]:
-    """Return the reductions that fill columns.
-
-    Args:
-        names: `entropy`, `rank`, `moments`, `mass`, and `topN` with a number in place of N, such as `top10`.
-
-    Raises:
-        UsageError: a name is not known.
-
-    Example:
-        >>> reductions_named(["entropy", "top5"])
-        [Entropy(), TopK(k=5)]
-    """
+    """Return the reductions that fill columns."""
+    # names: `entropy`, `rank`, `moments`, `mass`, and `topN` with a number in place of N, such as `top10`.
+    # reductions_named(["entropy", "top5"]) -> [Entropy(), TopK(k=5)]
     return [_named(name) for name in dict.fromkeys(names)]
 
 
@@ -51,23 +42,7 @@ def _named(name: str) -> Reduction:
 
 
 class WithColumns:
-    """A model whose score tables have more columns; in all else it is the model.
-
-    Args:
-        model: the model.
-        names: of the columns, as `reductions_named` knows them.
-        word_boundaries: also fill `entropy` and `word_boundary`, see `WordBoundaries`.
-
-    Raises:
-        UsageError: a name is not known.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "a"])
-        >>> model = WithColumns(lmgauge.train("mle", text, order=1), ["rank"])
-        >>> [batch.extra["rank"].tolist() for batch in model.score(text)]  # a and </s> twice, b once
-        [[1, 3, 1, 1, 1]]
-    """
+    """A model whose score tables have more columns; in all else it is the model."""
 
     def __init__(self, model: LanguageModel, names: Sequence[str] = (), *, word_boundaries: bool = False) -> None:
         self._model, self._reductions = model, reductions_named(names)
@@ -77,11 +52,10 @@ class WithColumns:
 
     @property
     def word_marking(self) -> Marking | None:
-        """What the tokenizer does with white space, where `word_boundaries` are filled; else None."""
+        """Return what the tokenizer does with white space, where `word_boundaries` are filled; else None."""
         return None if self._boundaries is None else self._boundaries.marking
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the model has under a name."""
         return getattr(self._model, name)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:

@@ -17,22 +17,8 @@ if TYPE_CHECKING:
 
 
 def event_counts(model: LanguageModel, block: Segments, *, seen: int = 0) -> NDArray[np.int64]:
-    """Return how many events a model makes of each segment, by its tokenizer alone.
-
-    Args:
-        model: the model; nothing is scored.
-        block: the segments.
-        seen: events before the block.
-
-    Returns:
-        int64 [segments]; first tokens that the model leaves unscored are not counted.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "a"])
-        >>> event_counts(lmgauge.train("mle", text, order=1), next(iter(text))).tolist()  # each with its </s>
-        [3, 2]
-    """
+    """Return how many events a model makes of each segment, by its tokenizer alone."""
+    # -> int64 [segments]; first tokens that the model leaves unscored are not counted.
     # Whether a reserved word may stand in the text is for the model to say: it is a token in any case.
     encoded = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape")
     ids = encoded.ids if block.given_starts is None else encoded.ids[~encoded.is_given]

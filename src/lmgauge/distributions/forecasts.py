@@ -21,23 +21,16 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Forecasts:
-    """What a context adds to the reliability of forecasts (Brier 1950; Guo et al. 2017).
+    """What a context adds to the reliability of forecasts (Brier 1950; Guo et al. 2017)."""
 
-    Columns, with n events: `decades`, float64 [n, 9, 2], of each power of ten, the highest first, closed above, the lowest
-    down to 0: how many tokens have such a probability, and the sum of their probabilities; `tenths`, float64 [n, 10, 2],
-    the same of ten equal bins, the lowest first; `impossible`, int64 [n], tokens of probability 0; `confidence`, float64
-    [n], probability of the most probable token, and `right`, bool [n], whether it came (the first by id if several are);
-    `brier`, float64 [n], sum of squared differences between forecast and what happened; `entropy` and `came`, float64
-    [n], nats: of the distribution, and log-probability of the token that came.
-
-    Example:
-        >>> columns = Forecasts()(Tile(lambda: np.log([[0.75, 0.25]]), np.array([0])))
-        >>> columns["right"].tolist(), columns["brier"].round(6).tolist(), columns["tenths"][0, 7].tolist()
-        ([True], [0.125], [1.0, 0.75])
-    """
+    # Columns, with n events: `decades`, float64 [n, 9, 2], of each power of ten, the highest first, closed above, the
+    # lowest down to 0: how many tokens have such a probability, and the sum of their probabilities; `tenths`, float64 [n,
+    # 10, 2], the same of ten equal bins, the lowest first; `impossible`, int64 [n], tokens of probability 0; `confidence`,
+    # float64 [n], probability of the most probable token, and `right`, bool [n], whether it came (the first by id if
+    # several are); `brier`, float64 [n], sum of squared differences between forecast and what happened; `entropy` and
+    # `came`, float64 [n], nats: of the distribution, and log-probability of the token that came.
 
     def __call__(self, tile: Tile) -> Columns:
-        """Return the columns of a tile."""
         xp, logprob, p = tile.xp, tile.logprob, tile.p
         came = tile.of_targets()
         highest = as_numpy(xp.max(logprob, axis=1))
@@ -58,7 +51,7 @@ class Forecasts:
 
 
 def _binned(tile: Tile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return counts and sums of all entries, float64 [n, 9, 2] by decades and [n, 10, 2] by tenths."""
+    # Counts and sums of all entries, float64 [n, 9, 2] by decades and [n, 10, 2] by tenths.
     xp, n = tile.xp, len(tile)
     # Not in the array API's standard, but in NumPy and torch: the decade of each entry, and 9 places a row to count in.
     powers = xp.clip((_ROUNDING - tile.logprob) * (1 / _LN_10), min=0.0, max=float(DECADES - 1))
@@ -77,31 +70,17 @@ def _binned(tile: Tile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def bins_of(came: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the bins of some forecasts: the decade and the tenth of each, int64 [n].
-
-    Args:
-        came: float64 [n], nats; what is impossible is in the lowest bins.
-
-    Example:
-        >>> [bins.tolist() for bins in bins_of(np.log([0.1, 0.11, 1.0]))]
-        [[1, 0, 0], [0, 1, 9]]
-    """
+    """Return the bins of some forecasts: the decade and the tenth of each, int64 [n]."""
+    # came: float64 [n], nats; what is impossible is in the lowest bins.
+    # [bins.tolist() for bins in bins_of(np.log([0.1, 0.11, 1.0]))] -> [[1, 0, 0], [0, 1, 9]]
     decades = np.clip((_ROUNDING - came) / _LN_10, 0, DECADES - 1).astype(np.int64)
     return decades, tenth_of(np.exp(came))
 
 
 def tenth_of(p: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return which of ten equal bins, closed above, each probability is in.
-
-    Args:
-        p: float64 [n], 0 to 1.
-
-    Returns:
-        int64 [n], 0 to 9.
-
-    Example:
-        >>> tenth_of(np.array([0.1, 0.11, 1.0])).tolist()
-        [0, 1, 9]
-    """
+    """Return which of ten equal bins, closed above, each probability is in."""
+    # tenth_of([0.1, 0.11, 1.0]) -> [0, 1, 9]
+    # p: float64 [n], 0 to 1.
+    # -> int64 [n], 0 to 9.
     tenths: NDArray[np.int64] = (np.ceil(p * (TENTHS * (1 - _ROUNDING))).astype(np.int64) - 1).clip(0, TENTHS - 1)
     return tenths

@@ -50,7 +50,6 @@ class Divergences:
     top_k: tuple[int, ...] = (1, 5, 10)
 
     def __call__(self, a: Tile, b: Tile) -> Columns:
-        """Return the columns of two tiles of the same events."""
         a, b = _alike(a, b)
         figures, masses = _figures(a, b, _close_forms)
         names = dict(zip(_NAMES, figures, strict=True))
@@ -64,6 +63,7 @@ class Divergences:
             yield name, ids[:, 0]
             yield f"{name}_logprob", possible(values[:, 0])
         for k in self.top_k:
+            # Tokens that A rules out are no best tokens: A may have fewer than k.
             shared = [
                 len(set(one[:k][p[:k] > -1e29].tolist()) & set(other[:k].tolist())) / max(1, int((p[:k] > -1e29).sum()))
                 for one, p, other in zip(*ours, theirs[0], strict=True)
@@ -86,13 +86,11 @@ class KullbackLeibler:
     """
 
     def __call__(self, a: Tile, b: Tile) -> Columns:
-        """Return the column of two tiles of the same events."""
         figures, _ = _figures(*_alike(a, b), _first_close_form)
         return {"kl_ab": figures[0]}
 
 
 def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
-    """Return both as arrays of one library."""
     if type(a.logprob) is type(b.logprob):
         return a, b
     one, other = (ready(as_numpy(tile.logprob), None, tile.targets) for tile in (a, b))
@@ -100,16 +98,15 @@ def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
 
 
 def _figures(a: Tile, b: Tile, close_forms: Callable[[Tile, Array], Floats]) -> tuple[Floats, tuple[Floats, Floats]]:
-    """Return the figures of n events, float64 [figures, n] in the order of `_NAMES`, and the masses, float64 [n] each.
-
-    What either model rules out, or a mass that is not one, takes the direct sums.
-    """
+    # Figures of n events, float64 [figures, n] in the order of `_NAMES`, and the masses, float64 [n] each.
+    # What either model rules out, or a mass that is not one, takes the direct sums.
     mass_a, mass_b = (as_numpy(tile.xp.sum(tile.p, axis=1)) for tile in (a, b))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         d = a.logprob - b.logprob
         figures = close_forms(a, d)
         if a.logprob.dtype == np.float64:  # rounding of float32 would be more than what is put right
             # KL(A || B) of what is divided by its sum, as sum p_A x = mass_b - mass_a.
+            # Masses are 1 but for rounding, which is as large as the divergence of models that nearly agree.
             grown, ratio = mass_b - mass_a, np.log(mass_b / mass_a)
             figures[0] = (figures[0] - grown) / mass_a + ratio
             figures[1:2] = (figures[1:2] + grown) / mass_b - ratio
@@ -124,17 +121,16 @@ def _figures(a: Tile, b: Tile, close_forms: Callable[[Tile, Array], Floats]) -> 
 
 
 def _first_close_form(a: Tile, d: Array) -> Floats:
-    """Return float64 [1, n]: KL(A || B) alone; see `_close_forms`."""
+    # float64 [1, n]: KL(A || B) alone; see `_close_forms`.
     return as_numpy(dot(a.p, d + a.xp.expm1(-d)))[None]
 
 
 def _close_forms(a: Tile, d: Array) -> Floats:
-    """Return float64 [4, n]: KL both ways, Jensen-Shannon, total variation, by sums of p_A times what is small.
-
-    With d = ln p_A - ln p_B and x = p_B / p_A - 1 = exp(-d) - 1:
-    KL(A || B) = sum p_A (d + x), as sum p_A x = 0;  KL(B || A) = -sum p_A (d + x + x d);
-    JS = sum p_A (-(2 + x) ln(1 + x / 2) - (1 + x) d) / 2;  TV = sum p_A |x| / 2.
-    """
+    # float64 [4, n]: KL both ways, Jensen-Shannon, total variation, by sums of p_A times what is small.
+    # With d = ln p_A - ln p_B and x = p_B / p_A - 1 = exp(-d) - 1:
+    # KL(A || B) = sum p_A (d + x), as sum p_A x = 0;  KL(B || A) = -sum p_A (d + x + x d);
+    # JS = sum p_A (-(2 + x) ln(1 + x / 2) - (1 + x) d) / 2;  TV = sum p_A |x| / 2.
+    # p_A = [0.5, 0.5], p_B = [0.25, 0.75]: x = [-0.5, 0.5], d = [0.693, -0.405], KL(A || B) = (0.193 + 0.095) / 2 = 0.144.
     xp: Any = a.xp
     x = xp.expm1(-d)
     product = x * d
@@ -146,18 +142,10 @@ def _close_forms(a: Tile, d: Array) -> Floats:
 
 
 def direct(log_a: Floats, log_b: Floats) -> tuple[float, float, float, float]:
-    """Return the same of one event by the definitions, over what both hold possible and what only one does.
-
-    Args:
-        log_a, log_b: float64 [vocabulary], nats, -inf allowed; each is divided by its sum first.
-
-    Returns:
-        KL(a || b), KL(b || a), Jensen-Shannon, nats, and total variation; NaN where a sum is 0.
-
-    Example:
-        >>> direct(np.log([0.5, 0.5]), np.array([0.0, -np.inf]))[:2]
-        (inf, 0.6931471805599453)
-    """
+    """Return the same of one event by the definitions, over what both hold possible and what only one does."""
+    # log_a, log_b: float64 [vocabulary], nats, -inf allowed; each is divided by its sum first.
+    # -> KL(a || b), KL(b || a), Jensen-Shannon, nats, and total variation; NaN where a sum is 0.
+    # direct(np.log([0.5, 0.5]), [0.0, -np.inf])[:2] -> (inf, 0.6931471805599453)
     sums = [float(np.exp(values).sum()) for values in (log_a, log_b)]
     if not all(math.isfinite(total) and total > 0 for total in sums):
         return math.nan, math.nan, math.nan, math.nan

@@ -1,7 +1,6 @@
-"""The engine of whole distributions: a model, a text, and what to keep of the distribution at every event.
+"""The engine of whole distributions: a model, a text, and what to keep of the distribution at every event."""
 
-Two models are walked together, whatever sizes their tiles have.
-"""
+# Two models are walked together, whatever sizes their tiles have.
 
 from __future__ import annotations
 
@@ -66,13 +65,7 @@ def reduce(
 def reduced(
     blocks: Iterable[BlockDistributions], reductions: Sequence[Reduction], threads: int | None = None
 ) -> Iterator[ScoreBatch]:
-    """Yield a batch of the score table for each block, as `reduce` does.
-
-    Args:
-        blocks: the distributions of a model.
-        reductions: what to keep.
-        threads: how many to compute with.
-    """
+    """Yield a batch of the score table for each block, as `reduce` does."""
     for block in blocks:
         columns: dict[str, NDArray[Any]] = {}
         open_ones = []
@@ -146,25 +139,12 @@ def reduce_pair(
 
 
 def _beside(block: Segments, one: ScoreBatch, two: ScoreBatch) -> tuple[ScoreBatch, ScoreBatch]:
-    """Return the two batches, of the same events."""
     with_same_events(block, [one, two])
     return one, two
 
 
 def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
-    """Yield the tiles of models cut at the same events.
-
-    Args:
-        parts: of each model, tiles of the same events.
-
-    Raises:
-        InputError: one has more events than another.
-
-    Example:
-        >>> tiles = lambda *sizes: (Tile(lambda: np.zeros((9, 1)), np.zeros(size, np.int64)) for size in sizes)
-        >>> [len(one) for one, two in together(tiles(4, 2), tiles(3, 3))]
-        [3, 1, 2]
-    """
+    """Yield the tiles of models cut at the same events."""
     waiting: list[Tile | None] = [None] * len(parts)
     while True:
         here = [tile or next(part, None) for tile, part in zip(waiting, parts, strict=True)]
@@ -183,29 +163,16 @@ def _with_targets(reductions: Sequence[Reduction]) -> Callable[[Tile], Columns]:
 
 
 def no_events(block: BlockDistributions) -> Tile:
-    """Return a tile of a block that has no events.
-
-    Args:
-        block: of which the number of tokens is taken.
-    """
+    """Return a tile of a block that has no events."""
     return Tile(lambda: np.zeros((0, block.vocabulary_size)), np.zeros(0, np.int64))
 
 
 def joined(
     work: Callable[[_Seen], Columns], items: Iterable[_Seen], nothing: _Seen, threads: int
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns that `work` makes of all items, as one.
-
-    Args:
-        work: what makes columns of an item.
-        items: in order.
-        nothing: an item without events, of which the columns are where none comes.
-        threads: how many.
-
-    Example:
-        >>> joined(lambda n: {"square": np.full(n, n * n)}, [1, 2], 0, threads=1)["square"].tolist()
-        [1, 4, 4]
-    """
+    """Return the columns that `work` makes of all items, as one."""
+    # items: in order.
+    # joined(lambda n: {"square": np.full(n, n * n)}, [1, 2], 0, threads=1)["square"] -> [1, 4, 4]
     columns: dict[str, list[NDArray[Any]]] = {}
     for part in map_in_order(work, items, threads):
         for name, values in part.items():

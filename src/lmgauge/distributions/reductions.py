@@ -1,7 +1,6 @@
-"""What can be kept of a whole distribution: each reduction turns a tile into columns, a value an event.
+"""What can be kept of a whole distribution: each reduction turns a tile into columns, a value an event."""
 
-They are written once, for arrays of any library that follows the array API standard. Logarithms are natural.
-"""
+# They are written once, for arrays of any library that follows the array API standard. Logarithms are natural.
 
 from __future__ import annotations
 
@@ -32,11 +31,7 @@ class Reduction(Protocol):
     """
 
     def __call__(self, tile: Tile) -> Columns:
-        """Return columns by name, each [n] or [n, k], of a tile.
-
-        Args:
-            tile: n events.
-        """
+        # Columns by name, each [n] or [n, k], of a tile.
         ...
 
 
@@ -54,11 +49,7 @@ class PairReduction(Protocol):
     """
 
     def __call__(self, a: Tile, b: Tile) -> Columns:
-        """Return columns by name, each [n] or [n, k].
-
-        Args:
-            a, b: tiles of the same n events.
-        """
+        # Columns by name, each [n] or [n, k].
         ...
 
 
@@ -74,7 +65,6 @@ class Entropy:
     """
 
     def __call__(self, tile: Tile) -> Columns:
-        """Return the column of a tile."""
         return {"entropy": -as_numpy(dot(tile.p, tile.logprob))}
 
 
@@ -90,7 +80,6 @@ class Rank:
     """
 
     def __call__(self, tile: Tile) -> Columns:
-        """Return the column of a tile."""
         xp = tile.xp
         of_target = xp.take_along_axis(tile.logprob, tile.own_targets[:, None], axis=1)
         return {"rank": 1 + as_numpy(xp.count_nonzero(tile.logprob > of_target, axis=1)).astype(np.int64)}
@@ -116,7 +105,6 @@ class TopK:
     k: int
 
     def __call__(self, tile: Tile) -> Columns:
-        """Return the columns of a tile."""
         ids, values = largest(tile.logprob, self.k)
         return {"top_ids": ids.astype(np.uint32), "top_logprobs": possible(values)}
 
@@ -136,7 +124,6 @@ class Moments:
     """
 
     def __call__(self, tile: Tile) -> Columns:
-        """Return the columns of a tile."""
         xp = tile.xp
         mean = dot(tile.p, tile.logprob)
         # Around the mean, as the difference of the squares would lose the digits of a narrow distribution.
@@ -163,7 +150,6 @@ class Mass:
     name: str = "mass"
 
     def __call__(self, tile: Tile) -> Columns:
-        """Return the column of a tile."""
         p = tile.p
         if self.ids is not None:
             device = array_api_compat.device(tile.logprob)
@@ -172,24 +158,15 @@ class Mass:
 
     @cached_property
     def _array(self) -> NDArray[np.int64]:
-        """The ids, int64 [n]: made once, not for each tile."""
+        # Ids, int64 [n]: made once, not for each tile.
         return np.array(self.ids, np.int64)
 
 
 def largest(values: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return where the k largest values of each row are, and the values, largest first; equal ones by place.
-
-    Args:
-        values: [n, m].
-        k: how many; at most m come.
-
-    Returns:
-        int64 [n, k] and float64 [n, k].
-
-    Example:
-        >>> [found.tolist() for found in largest(np.array([[0.1, 0.7, 0.1, 0.1]]), 2)]
-        [[[1, 0]], [[0.7, 0.1]]]
-    """
+    """Return where the k largest values of each row are, and the values, largest first; equal ones by place."""
+    # values: [n, m].
+    # -> int64 [n, k] and float64 [n, k].
+    # [found.tolist() for found in largest([[0.1, 0.7, 0.1, 0.1]], 2)] -> [[[1, 0]], [[0.7, 0.1]]]
     k = min(k, values.shape[1])
     if array_api_compat.is_torch_array(values):
         chosen = values.topk(k, dim=1)
@@ -208,14 +185,6 @@ def _largest_of_row(row: NDArray[Any], k: int) -> NDArray[np.int64]:
 
 
 def columns_of(tile: Tile, reductions: Sequence[Reduction]) -> dict[str, NDArray[Any]]:
-    """Return the columns that reductions make of a tile, by name.
-
-    Args:
-        tile: n events.
-        reductions: what to keep.
-
-    Example:
-        >>> list(columns_of(Tile(lambda: np.log([[0.5, 0.5]]), np.array([0])), [Entropy(), Rank()]))
-        ['entropy', 'rank']
-    """
+    """Return the columns that reductions make of a tile, by name."""
+    # list(columns_of(Tile(lambda: np.log([[0.5, 0.5]]), [0]), [Entropy(), Rank()])) -> ['entropy', 'rank']
     return {name: values for reduction in reductions for name, values in reduction(tile).items()}

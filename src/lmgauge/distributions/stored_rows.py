@@ -28,45 +28,26 @@ LOWEST_STORED = -700.0  # nats; what is less probable is taken as impossible: it
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredRows:
-    """What is stored of the distributions at consecutive events.
+    """What is stored of the distributions at consecutive events."""
 
-    Attributes:
-        token_ids: uint32 [n], the true tokens.
-        kind: uint8 [n], as in a score table.
-        logprob: float64 [n], of the true tokens, nats.
-        mass: float64 [n], what the probabilities summed to before they were divided by it; 0 where nothing is possible.
-        entropy: float64 [n], nats.
-        top_ids: uint32 [n, k], the most probable tokens, the most probable first, ties by id.
-        top_logprobs: float64 [n, k], nats, rounded to float32; -inf for what cannot come.
-        tail_mass: float64 [n], the probability of all other tokens.
-        tail_tokens: int64 [n], how many of these are possible.
-        draws: int64 [n], how many were drawn from the tail.
-        drawn_ids: uint32 [draws of all events], ascending within an event.
-        drawn_logprobs: float64 [draws of all events], nats, rounded to float32.
-    """
-
-    token_ids: Ids
-    kind: NDArray[np.uint8]
-    logprob: Floats
-    mass: Floats
-    entropy: Floats
-    top_ids: Ids
-    top_logprobs: Floats
-    tail_mass: Floats
-    tail_tokens: NDArray[np.int64]
-    draws: NDArray[np.int64]
-    drawn_ids: Ids
-    drawn_logprobs: Floats
+    token_ids: Ids  # uint32 [n], the true tokens
+    kind: NDArray[np.uint8]  # uint8 [n], as in a score table
+    logprob: Floats  # float64 [n], of the true tokens, nats
+    mass: Floats  # float64 [n], what the probabilities summed to before they were divided by it; 0 where nothing is possible
+    entropy: Floats  # float64 [n], nats
+    top_ids: Ids  # uint32 [n, k], the most probable tokens, the most probable first, ties by id
+    top_logprobs: Floats  # float64 [n, k], nats, rounded to float32; -inf for what cannot come
+    tail_mass: Floats  # float64 [n], the probability of all other tokens
+    tail_tokens: NDArray[np.int64]  # int64 [n], how many of these are possible
+    draws: NDArray[np.int64]  # int64 [n], how many were drawn from the tail
+    drawn_ids: Ids  # uint32 [draws of all events], ascending within an event
+    drawn_logprobs: Floats  # float64 [draws of all events], nats, rounded to float32
 
     def __len__(self) -> int:
         return len(self.token_ids)
 
     def part(self, begin: int, end: int) -> StoredRows:
-        """Return some of the rows.
-
-        Args:
-            begin, end: rows begin to end, the last not included.
-        """
+        """Return some of the rows."""
         before = np.concatenate(([0], np.cumsum(self.draws)))
         drawn = slice(int(before[begin]), int(before[end]))
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -77,11 +58,7 @@ class StoredRows:
 
     @classmethod
     def joined(cls, parts: Sequence[StoredRows]) -> StoredRows:
-        """Return consecutive rows as one.
-
-        Args:
-            parts: at least one, with the same number of most probable tokens.
-        """
+        """Return consecutive rows as one."""
         names = [field.name for field in fields(cls)]
         return parts[0] if len(parts) == 1 else cls(**{
             name: np.concatenate([getattr(part, name) for part in parts]) for name in names
@@ -106,26 +83,17 @@ class StoringSettings:
 
 
 def stored_rows(tile: Tile, first: int, settings: StoringSettings) -> StoredRows:
-    """Return what is stored of a tile, all events as ordinary tokens.
-
-    Args:
-        tile: n events.
-        first: number of the first event in the file, which the draws depend on.
-        settings: how much.
-
-    Example:
-        >>> tile = Tile(lambda: np.log([[0.5, 0.25, 0.125, 0.125]]), np.array([1]))
-        >>> rows = stored_rows(tile, 0, StoringSettings(top=1, samples=4, seed=1))
-        >>> rows.top_ids.tolist(), rows.tail_mass.tolist(), rows.drawn_ids.tolist()
-        ([[0]], [0.5], [1, 3])
-    """
+    """Return what is stored of a tile, all events as ordinary tokens."""
     xp: Any = tile.xp
     mass = as_numpy(xp.sum(tile.p, axis=1, dtype=xp.float64))
     log_mass = np.log(np.where(mass > 0, mass, 1.0))
     top_ids, top = largest(tile.logprob, settings.top)
     tail = _tail(tile, top_ids, log_mass)
+    # tail [0, 0.1, 0, 0.2] -> cumulative [0, 0.1, 0.1, 0.3]; tokens of the top take no room in it, so that no draw is one
+    # of them.
     cumulative = array_api_compat.array_namespace(tail).cumulative_sum(tail, axis=1)
     tail_mass = np.minimum(as_numpy(cumulative[:, -1]), 1.0)
+    # 50 draws for the whole probability: a tail of 0.3 has 15, each for a mass of 0.02; one of 0.01 has 1.
     draws = np.ceil(settings.samples * tail_mass).astype(np.int64)
     owner = np.repeat(np.arange(len(tile)), draws)
     drawn = _drawn(cumulative, draws, first, settings.seed)
@@ -150,21 +118,14 @@ def stored_rows(tile: Tile, first: int, settings: StoringSettings) -> StoredRows
 
 
 def possible_tokens(tile: Tile) -> NDArray[np.bool_]:
-    """Return which tokens can come at any of the events of a tile, bool [vocabulary].
-
-    Args:
-        tile: n events.
-
-    Example:
-        >>> possible_tokens(Tile(lambda: np.log([[1.0, 1e-320, 1e-300]]), np.array([0]))).tolist()
-        [True, False, True]
-    """
+    """Return which tokens can come at any of the events of a tile, bool [vocabulary]."""
+    # possible_tokens(Tile(lambda: np.log([[1.0, 1e-320, 1e-300]]), [0])) -> [True, False, True]
     can: NDArray[np.bool_] = as_numpy(tile.xp.any(tile.logprob >= LOWEST_STORED, axis=0))
     return can
 
 
 def _tail(tile: Tile, top_ids: NDArray[np.int64], log_mass: Floats) -> Any:
-    """Return the probabilities, divided by their sum, with 0 for the most probable tokens: float64 [n, vocabulary]."""
+    # Probabilities, divided by their sum, with 0 for the most probable tokens: float64 [n, vocabulary].
     xp: Any = tile.xp
     offset = xp.asarray(log_mass, device=array_api_compat.device(tile.logprob))
     logprob = xp.astype(tile.logprob, xp.float64) - offset[:, None]
@@ -172,17 +133,9 @@ def _tail(tile: Tile, top_ids: NDArray[np.int64], log_mass: Floats) -> Any:
 
 
 def with_values(values: Any, ids: NDArray[np.int64], value: float) -> Any:
-    """Return an array [n, vocabulary] of any library with one value at some places of each row; a copy.
-
-    Args:
-        values: [n, vocabulary].
-        ids: int64 [n, k], the places.
-        value: what to put there.
-
-    Example:
-        >>> with_values(np.array([[1.0, 2.0, 3.0]]), np.array([[0, 2]]), 0.0).tolist()
-        [[0.0, 2.0, 0.0]]
-    """
+    """Return an array [n, vocabulary] of any library with one value at some places of each row; a copy."""
+    # with_values([[1.0, 2.0, 3.0]], [[0, 2]], 0.0) -> [[0.0, 2.0, 0.0]]
+    # values: [n, vocabulary]; ids: int64 [n, k], the places.
     if array_api_compat.is_torch_array(values):
         return values.scatter(1, array_api_compat.array_namespace(values).asarray(ids, device=values.device), value)
     changed = values.copy()
@@ -191,10 +144,9 @@ def with_values(values: Any, ids: NDArray[np.int64], value: float) -> Any:
 
 
 def _drawn(cumulative: Any, draws: NDArray[np.int64], first: int, seed: int) -> NDArray[np.int64]:
-    """Return a token for each piece of equal mass of each row's tail, int64 [draws of all rows], by id within a row.
-
-    A draw u, uniform in the j-th of m pieces [j R / m, (j + 1) R / m), is the first token whose cumulative mass is above u.
-    """
+    # Token for each piece of equal mass of each row's tail, int64 [draws of all rows], by id within a row.
+    # A draw u, uniform in the j-th of m pieces [j R / m, (j + 1) R / m), is the first token whose cumulative mass is above
+    # u.
     places = []
     for row, m in enumerate(draws.tolist()):
         if not m:
@@ -207,6 +159,6 @@ def _drawn(cumulative: Any, draws: NDArray[np.int64], first: int, seed: int) -> 
 
 
 def _rounded(logprob: Floats) -> Floats:
-    """Return log-probabilities as the file keeps them: float32, at most 0, -inf for what is lower than it keeps."""
+    # Log-probabilities as the file keeps them: float32, at most 0, -inf for what is lower than it keeps.
     rounded = np.minimum(logprob, 0.0).astype(np.float32).astype(np.float64)
     return np.where(rounded < LOWEST_STORED, -np.inf, rounded)

@@ -43,38 +43,26 @@ _FLOAT32 = 1e-5  # nats: more than a stored logarithm is off by rounding
 
 @dataclass(frozen=True)
 class StoredDivergences:
-    """How far a candidate's distributions are from stored ones; a row an event.
+    """How far a candidate's distributions are from stored ones; a row an event."""
 
-    Columns: those of `distributions.pairs.Divergences`, whose estimates may leave their range at single events, as cutting
-    them off there would bias their mean; and for each of `kl_ab`, `kl_ba`, `js` and `tv`, with the name in
-    front, what `storage_bounds` needs, all float64 [n]:
+    # Columns: those of `distributions.pairs.Divergences`, whose estimates may leave their range at single events, as
+    # cutting them off there would bias their mean; and for each of `kl_ab`, `kl_ba`, `js` and `tv`, with the name in front,
+    # what `storage_bounds` needs, all float64 [n]:
+    # * `_variance`: of the estimate, from the spread of the draws;
+    # * `_near`: the estimate in the near form, which is too low where the base rules out tokens of the tail that are
+    #   possible at other events; there the estimate is of the far form;
+    # * `_square` and `_square_expected`: the sum of squares of what each draw adds in the near form, and what the top
+    #   tokens, which are no draws, let expect of it;
+    # * `_least`: no less is possible, by Jensen's inequality: the top and R f(Q / R), Q the candidate's mass of the tail;
+    # * `_far`, `_far_square`, `_far_square_expected`: the estimate in the far form, and the same sums around the far form of
+    #   Q / R; `_reach`: by how much a draw can lower the estimate at most. Not of `kl_ba`.
+    # And `tail_mass`, R: how much of the probability is not stored token by token.
 
-    * `_variance`: of the estimate, from the spread of the draws;
-    * `_near`: the estimate in the near form, which is too low where the base rules out tokens of the tail that are
-      possible at other events; there the estimate is of the far form;
-    * `_square` and `_square_expected`: the sum of squares of what each draw adds in the near form, and what the top
-      tokens, which are no draws, let expect of it;
-    * `_least`: no less is possible, by Jensen's inequality: the top and R f(Q / R), Q the candidate's mass of the tail;
-    * `_far`, `_far_square`, `_far_square_expected`: the estimate in the far form, and the same sums around the far form of
-      Q / R; `_reach`: by how much a draw can lower the estimate at most. Not of `kl_ba`.
-
-    And `tail_mass`, R: how much of the probability is not stored token by token.
-
-    Attributes:
-        top_k: for which K to give the column `overlap_K`; ascending, at most as many as are stored.
-        ruled_out: tokens that the base rules out at every event; they are not of the tail.
-    """
-
+    # for which K to give the column `overlap_K`; ascending, at most as many as are stored
     top_k: tuple[int, ...] = (1, 5, 10)
-    ruled_out: tuple[int, ...] = ()
+    ruled_out: tuple[int, ...] = ()  # tokens that the base rules out at every event; they are not of the tail
 
     def __call__(self, rows: StoredRows, tile: Tile) -> dict[str, NDArray[Any]]:
-        """Return the columns of the same events.
-
-        Args:
-            rows: n stored events.
-            tile: the candidate's distributions there.
-        """
         seen = _look(rows, tile, np.array(self.ruled_out, np.int64))
         columns: dict[str, Floats] = {}
         for name in FIGURES:
@@ -101,12 +89,11 @@ class StoredDivergences:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is taken from a candidate's distributions, divided by their sums.
+    """What is taken from a candidate's distributions, divided by their sums."""
 
-    `mass` [n] of all, `top` [n, k] ln q of the stored top, `drawn` [draws] of the draws, `tail_mass` [n], `tail_least` [n]
-    the smallest ln q of the tail, and of its tokens how many there are (`tail_size`) and may come, `tail_possible` [n];
-    `ruled_out` [n] the mass of tokens that the base rules out everywhere; `owner` [draws] the event of each draw.
-    """
+    # `mass` [n] of all, `top` [n, k] ln q of the stored top, `drawn` [draws] of the draws, `tail_mass` [n], `tail_least`
+    # [n] the smallest ln q of the tail, and of its tokens how many there are (`tail_size`) and may come, `tail_possible`
+    # [n]; `ruled_out` [n] the mass of tokens that the base rules out everywhere; `owner` [draws] the event of each draw.
 
     mass: Floats
     top: Floats
@@ -155,8 +142,9 @@ def _possible(logprob: Floats) -> Floats:
 
 
 def _figure(name: str, rows: StoredRows, seen: _Seen) -> dict[str, Floats]:
-    """Return the columns of one figure, by what stands behind its name."""
+    # Columns of one figure, by what stands behind its name.
     p = np.exp(rows.top_logprobs)
+    # What one draw stands for: the mass of its piece.
     weight = rows.tail_mass / np.maximum(rows.draws, 1)
     near_top, terms = _of_top(name, p, rows.top_logprobs, seen.top)
     near_top = near_top + _at_infinity(name, seen.ruled_out)
@@ -211,7 +199,7 @@ def _far_columns(name: str, rows: StoredRows, seen: _Seen, weight: Floats) -> di
 
 
 def _near(name: str, d: Floats) -> Floats:
-    """Return f(r) - f'(1) (r - 1), at least 0, with the digits that are left where r is nearly 1."""
+    # The near form f(r) - f'(1) (r - 1), at least 0, with the digits that are left where r is nearly 1.
     with np.errstate(over="ignore", invalid="ignore"):
         x = np.expm1(-d)
         if name == "kl_ab":
@@ -225,7 +213,7 @@ def _near(name: str, d: Floats) -> Floats:
 
 
 def _above_tangent(name: str, d: Floats, middle: Floats) -> Floats:
-    """Return how far f(r) lies above the tangent at r0, for d = -ln r and middle = -ln r0; 0 where r0 is 0, as all r are."""
+    # How far f(r) lies above the tangent at r0, for d = -ln r and middle = -ln r0; 0 where r0 is 0, as all r are.
     known = np.where(np.isfinite(middle), middle, 0.0)
     r0 = np.exp(-known)
     if name == "kl_ab":
@@ -239,7 +227,7 @@ def _above_tangent(name: str, d: Floats, middle: Floats) -> Floats:
 
 
 def _far(name: str, d: Floats) -> Floats:
-    """Return f(r) - f'(infinity) r, plus what keeps it 0 at 1 with `_SLOPE` added back."""
+    # The far form f(r) - f'(infinity) r, plus what keeps it 0 at 1 with `_SLOPE` added back.
     if name == "kl_ab":
         return d
     with np.errstate(over="ignore", invalid="ignore"):
@@ -252,12 +240,12 @@ def _far(name: str, d: Floats) -> Floats:
 
 
 def _differences(log_p: Floats, log_q: Floats) -> Floats:
-    """Return ln p - ln q, +inf for q = 0 alone; where p = 0 any number, as nothing may use it."""
+    # The differences ln p - ln q, +inf for q = 0 alone; where p = 0 any number, as nothing may use it.
     return np.where(log_p == -np.inf, 0.0, log_p - np.where(log_p == -np.inf, 0.0, log_q))
 
 
 def _of_top(name: str, p: Floats, log_p: Floats, log_q: Floats) -> tuple[Floats, Floats]:
-    """Return the sum over the top of p f(r), near form, [n], and the terms without p, [n, k]."""
+    # Sum over the top of p f(r), near form, [n], and the terms without p, [n, k].
     q = np.exp(log_q)
     terms = _near(name, _differences(log_p, log_q))
     terms = np.where(p > 0, terms, 0.0)
@@ -265,31 +253,34 @@ def _of_top(name: str, p: Floats, log_p: Floats, log_q: Floats) -> tuple[Floats,
 
 
 def _at_infinity(name: str, q: Floats) -> Floats:
-    """Return what tokens add that the base rules out, of their q: q times the slope of the near form at infinity."""
+    # What tokens add that the base rules out, of their q: q times the slope of the near form at infinity.
     return np.where(q > 0, _NEAR_SLOPE[name] * np.where(q > 0, q, 1.0), 0.0)
 
 
 def _log_ratio(tail_mass: Floats, other: Floats) -> Floats:
-    """Return ln(R / Q), [n]: 0 without a tail, inf where the candidate gives it nothing."""
+    # The logarithm of R / Q, [n]: 0 without a tail, inf where the candidate gives it nothing.
     with np.errstate(divide="ignore"):
         return np.where(tail_mass > 0, np.log(np.where(tail_mass > 0, tail_mass, 1.0)) - np.log(other), 0.0)
 
 
 def _sums(values: Floats, draws: NDArray[np.int64]) -> Floats:
-    """Return the sum of the draws of each event, [n]."""
+    # Sum of the draws of each event, [n].
     owner = np.repeat(np.arange(len(draws)), draws)
+    # draws [2, 0, 1], values [5, 6, 7] -> owners [0, 0, 2] -> sums [11, 0, 7]
     return np.bincount(owner, values, len(draws)).astype(np.float64, copy=False)
 
 
 def _scatter(values: Floats, draws: NDArray[np.int64]) -> Floats:
-    """Return the variance of a sum of draws, [n]: m times that of one; of a single draw its square, which is no less."""
+    # Variance of a sum of draws, [n]: m times that of one; of a single draw its square, which is no less.
     with np.errstate(invalid="ignore"):
         means = np.where(draws > 1, _sums(values, draws) / np.maximum(draws, 1), 0.0)
         squares = _sums((values - means[np.repeat(np.arange(len(draws)), draws)]) ** 2, draws)
+        # draws [1, 3]: their mean 2, squares 1 + 1, times 2 / (2 - 1) = 4, the variance of a sum of two whose variance is
+        # 2.
         return squares * draws / np.maximum(draws - 1, 1)
 
 
 def _mean_under(p: Floats, values: Floats) -> Floats:
-    """Return the mean of values under the top's probabilities, both [n, k]; infinite values left out."""
+    # Mean of values under the top's probabilities, both [n, k]; infinite values left out.
     values = np.where(np.isfinite(values), values, 0.0)
     return np.asarray((p * values).sum(axis=1) / np.maximum(p.sum(axis=1), 1e-300))

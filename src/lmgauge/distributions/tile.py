@@ -1,8 +1,7 @@
-"""Whole predictive distributions of a few consecutive events: what a reduction sees, and what is thrown away afterwards.
+"""Whole predictive distributions of a few consecutive events: what a reduction sees, and what is thrown away afterwards."""
 
-A tile has few rows and the whole vocabulary, not many rows and a slice of it: the rows of one tile stay in a core's cache
-while all reductions go over them, they are normalized, and a reduction is a plain function of an array.
-"""
+# A tile has few rows and the whole vocabulary, not many rows and a slice of it: the rows of one tile stay in a core's cache
+# while all reductions go over them, they are normalized, and a reduction is a plain function of an array.
 
 from __future__ import annotations
 
@@ -81,17 +80,9 @@ class Tile:
 
 
 def ready(logprob: Array, p: Array | None, targets: NDArray[np.int64]) -> Tile:
-    """Return a tile of arrays that are there already.
-
-    Args:
-        logprob: log-probabilities in nats, [n, vocabulary], none below `LOWEST`.
-        p: probabilities, if they are known.
-        targets: int64 [n].
-
-    Example:
-        >>> ready(np.log([[0.5, 0.5]]), None, np.array([0])).p.tolist()
-        [[0.5, 0.5]]
-    """
+    """Return a tile of arrays that are there already."""
+    # logprob: log-probabilities in nats, [n, vocabulary], none below `LOWEST`; targets: int64 [n].
+    # ready(np.log([[0.5, 0.5]]), None, [0]).p -> [[0.5, 0.5]]
     tile = Tile(lambda: logprob, targets)
     tile.logprob = logprob
     if p is not None:
@@ -102,38 +93,23 @@ def ready(logprob: Array, p: Array | None, targets: NDArray[np.int64]) -> Tile:
 def as_numpy(values: Array) -> NDArray[Any]:
     """Return an array of any library as NumPy's, floating-point ones as float64.
 
-    Args:
-        values: of any shape.
-
-    Example:
-        >>> as_numpy(np.array([1.5], np.float32)).dtype
-        dtype('float64')
+    >>> as_numpy(np.array([1.5], np.float32)).dtype
+    dtype('float64')
     """
     moved = np.asarray(array_api_compat.to_device(values, "cpu"))
     return moved.astype(np.float64, copy=False) if np.issubdtype(moved.dtype, np.floating) else moved
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Return the sums of products of each row, [n]; not by a library of linear algebra, whose threads would wait for others.
-
-    Args:
-        a, b: [n, m] of one library.
-
-    Example:
-        >>> dot(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])).tolist()
-        [11.0]
-    """
+    """Return the sums of products of each row, [n]."""
+    # Not by a library of linear algebra, whose threads would wait for others.
+    # a, b: [n, m] of one library.
+    # dot([[1.0, 2.0]], [[3.0, 4.0]]) -> [11.0]
     return array_api_compat.array_namespace(a).sum(a * b, axis=1)
 
 
 def possible(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log-probabilities with -inf again for what cannot come.
-
-    Args:
-        values: float64, nats, `LOWEST` for what cannot come.
-
-    Example:
-        >>> possible(np.array([-1.0, LOWEST])).tolist()
-        [-1.0, -inf]
-    """
+    """Return log-probabilities with -inf again for what cannot come."""
+    # values: float64, nats, `LOWEST` for what cannot come.
+    # possible([-1.0, LOWEST]) -> [-1.0, -inf]
     return np.where(values < _IMPOSSIBLE, -np.inf, values)

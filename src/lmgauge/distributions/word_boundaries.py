@@ -35,30 +35,18 @@ _OPENING = "_opening"
 
 @dataclass(frozen=True)
 class TokenEdges:
-    """Which tokens begin or end with white space (ASCII), by the bytes that they stand for.
+    """Which tokens begin or end with white space (ASCII), by the bytes that they stand for."""
 
-    Attributes:
-        begins: bool [vocabulary].
-        ends: bool [vocabulary].
-        marking: what the tokenizer does with white space.
+    # TokenEdges.of([b"the", b" cat", b" sat"], "subword").marking -> 'before'
 
-    Example:
-        >>> TokenEdges.of([b"the", b" cat", b" sat"], "subword").marking
-        'before'
-    """
-
-    begins: NDArray[np.bool_]
-    ends: NDArray[np.bool_]
-    marking: Marking
+    begins: NDArray[np.bool_]  # bool [vocabulary]
+    ends: NDArray[np.bool_]  # bool [vocabulary]
+    marking: Marking  # what the tokenizer does with white space
 
     @classmethod
     def of(cls, spelled: Sequence[bytes], unit: TokenUnit) -> TokenEdges:
-        """Return the edges of tokens.
-
-        Args:
-            spelled: the bytes of each token, [vocabulary].
-            unit: of the tokenizer.
-        """
+        """Return the edges of tokens."""
+        # spelled: the bytes of each token, [vocabulary].
         begins, ends, mixed = (np.zeros(len(spelled), bool) for _ in range(3))
         for i, piece in enumerate(spelled):
             core = piece.strip(_WHITE)
@@ -75,11 +63,7 @@ class TokenEdges:
 
     @classmethod
     def of_model(cls, model: LanguageModel) -> TokenEdges:
-        """Return the edges of the tokens of a model.
-
-        Args:
-            model: with a vocabulary.
-        """
+        """Return the edges of the tokens of a model."""
         return cls.of(token_bytes(model.tokenizer, model.vocabulary.tokens), model.tokenizer.unit)
 
 
@@ -88,26 +72,12 @@ _EACH_WHITE = frozenset(bytes([byte]) for byte in _WHITE)
 
 
 class WordBoundaries:
-    """Fills the columns `entropy` and `word_boundary` of a model's score table.
+    """Fills the columns `entropy` and `word_boundary` of a model's score table."""
 
-    `word_boundary` is the probability, at the place of an event, of all that may come where a word has ended: of the tokens
-    that begin with white space, and of the end. It is 1 where that is settled already: after white space, and for tokens
-    that are words. Where the text begins without white space, its words need none either: there it is the probability of the
-    tokens that do not begin with it, and of the end (Pimentel & Meister's rule for the first word).
-
-    Args:
-        model: gives whole distributions.
-
-    Attributes:
-        marking: what the tokenizer does with white space.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "ab"])
-        >>> boundaries = WordBoundaries(lmgauge.train("laplace", text, order=1, tokenizer="character"))
-        >>> boundaries.marking, boundaries.reductions[0]
-        ('apart', Entropy())
-    """
+    # `word_boundary` is the probability, at the place of an event, of all that may come where a word has ended: of the
+    # tokens that begin with white space, and of the end. It is 1 where that is settled already: after white space, and for
+    # tokens that are words. Where the text begins without white space, its words need none either: there it is the
+    # probability of the tokens that do not begin with it, and of the end (Pimentel & Meister's rule for the first word).
 
     def __init__(self, model: LanguageModel) -> None:
         self._edges = TokenEdges.of_model(model)
@@ -120,12 +90,7 @@ class WordBoundaries:
             self.reductions += (_mass(after_word, BOUNDARY), _mass(at_start, _OPENING))
 
     def fill(self, blocks: Iterable[Segments], batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
-        """Yield batches with the column `word_boundary`.
-
-        Args:
-            blocks: of the text.
-            batches: the rows of each, with the columns of `reductions`.
-        """
+        """Yield batches with the column `word_boundary`."""
         last = EOS
         for block, batch in zip(blocks, batches, strict=True):
             columns = dict(batch.extra)
@@ -138,13 +103,7 @@ class WordBoundaries:
             yield replace(batch, extra={**columns, BOUNDARY: boundary})
 
     def _before(self, block: Segments, batch: ScoreBatch, last: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return of each row if white space is right before it, and if any text of its context is, both bool [n].
-
-        Args:
-            block: the text.
-            batch: its rows.
-            last: the last token of the batch before.
-        """
+        # Of each row if white space is right before it, and if any text of its context is, both bool [n].
         previous = np.concatenate(([last], batch.token_ids[:-1])).astype(np.int64)
         white, inside = self._edges.ends[previous], previous != EOS
         scored = batch.segment_events > 0

@@ -9,14 +9,9 @@ from lmgauge.evaluation.origin import Origin
 
 @dataclass(frozen=True)
 class BoundReason:
-    """One reason.
+    """One reason."""
 
-    Attributes:
-        short: a few words, for tables.
-        sentence: a clause, for notes.
-    """
-
-    short: str
+    short: str  # a few words, for tables
     sentence: str
 
 
@@ -34,17 +29,9 @@ _NORMALIZED = BoundReason(
 
 
 def bound_reasons(origin: Origin, oov: int, lossy_segments: int) -> list[BoundReason]:
-    """Return why bits are lower bounds; empty where they are exact.
-
-    Args:
-        origin: the model behind the scores.
-        oov: events that are unseen words and not spelled.
-        lossy_segments: segments that their tokens do not give back exactly.
-
-    Example:
-        >>> [reason.short for reason in bound_reasons(Origin("mine"), 3, 0)]
-        ['unseen words']
-    """
+    """Return why bits are lower bounds; empty where they are exact."""
+    # lossy_segments: segments that their tokens do not give back exactly.
+    # [reason.short for reason in bound_reasons(Origin("mine"), 3, 0)] -> ['unseen words']
     reasons = []
     if oov:
         reasons.append(_CLOSED if origin.oov_policy == "closed" else _UNSEEN)
@@ -54,12 +41,7 @@ def bound_reasons(origin: Origin, oov: int, lossy_segments: int) -> list[BoundRe
 
 
 def lossy_reason(origin: Origin) -> BoundReason:
-    """Return why the tokens of a model do not give back a text, where they do not.
-
-    Example:
-        >>> lossy_reason(Origin("mine", unit="word")).short
-        'white space lost'
-    """
+    """Return why the tokens of a model do not give back a text, where they do not."""
     if origin.policy.first_bytes_move:
         return _FIRST
     if "normalizer" in origin.fingerprints:

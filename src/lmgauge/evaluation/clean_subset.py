@@ -21,17 +21,13 @@ CLEAN, CONTAMINATED = "clean", "contaminated"
 
 @dataclass(frozen=True, repr=False)
 class SplitEvaluation(Shown):
-    """One run in parts. Their log-probabilities add up to the whole's, exactly.
+    """One run in parts."""
 
-    Attributes:
-        whole: all segments.
-        clean: the segments that are not contaminated; None if there are none.
-        contaminated: the others; None if there are none.
-    """
+    # Their log-probabilities add up to the whole's, exactly.
 
     whole: Evaluation
-    clean: Evaluation | None
-    contaminated: Evaluation | None
+    clean: Evaluation | None  # the segments that are not contaminated; None if there are none
+    contaminated: Evaluation | None  # the others; None if there are none
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three as plain values."""
@@ -42,16 +38,9 @@ class SplitEvaluation(Shown):
 
 
 def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus) -> SplitEvaluation:
-    """Evaluate the segments of a run in two parts.
-
-    Args:
-        run: the run.
-        contaminated: bool [segments of the text], e.g. `Overlap.segment_excluded`.
-        corpus: the text that was scored; it must be possible to read it again.
-
-    Raises:
-        InputError: the run scored another text, or `contaminated` is about another.
-    """
+    """Evaluate the segments of a run in two parts."""
+    # contaminated: bool [segments of the text], e.g. `Overlap.segment_excluded`; corpus: the text that was scored; it must
+    # be possible to read it again.
     run = about(run, corpus)
     evaluator = Evaluator(run.origin)
     counted = [Denominators(), Denominators()]

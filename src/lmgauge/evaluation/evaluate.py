@@ -51,22 +51,8 @@ class BlockSums:
 
 
 def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: bool = False) -> BlockSums:
-    """Return the sums of a batch.
-
-    Args:
-        batch: rows of the score table, log-probabilities in nats.
-        block: the segments that it scores; needed for groups.
-        by_group: also sum each group of segments.
-
-    Raises:
-        InputError: a log-probability is not that of an event.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> table = example_batch()
-        >>> round(sum_block(table).total.nats(), 4)
-        -2.0794
-    """
+    """Return the sums of a batch."""
+    # batch: rows of the score table, log-probabilities in nats.
     total = Tally()
     total.add(batch)
     groups: dict[int, Tally] = {}
@@ -89,16 +75,7 @@ class Evaluator:
         self.protocol = ProtocolSums(origin.policy)
 
     def add(self, sums: BlockSums) -> None:
-        """Add the sums of the next block of segments.
-
-        Example:
-            >>> from lmgauge.scores import example_batch
-            >>> table = example_batch()
-            >>> evaluator = Evaluator(Origin("mine"))
-            >>> evaluator.add(sum_block(table))
-            >>> evaluator.total.total_events
-            3
-        """
+        """Add the sums of the next block of segments."""
         self.total.merge(sums.total)
         for code, tally in sums.groups.items():
             self.groups.setdefault(code, Tally()).merge(tally)
@@ -113,19 +90,8 @@ class Evaluator:
         documents: tuple[Ints | None, str] | None = None,
         notes: Sequence[str] = (),
     ) -> Evaluation:
-        """Return the numbers of a tally.
-
-        Args:
-            tally: what was added up.
-            denominators: counted in the text; None if that is not at hand.
-            group: name of the group of segments that the tally is of.
-            text_sha256: digest of the text; empty if unknown.
-            documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
-            notes: for the reader.
-
-        Raises:
-            InputError: the table has no rows.
-        """
+        """Return the numbers of a tally."""
+        # documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
         scored = self.protocol.of_text(denominators, whole=group is None)
         denominators = scored.denominators
         events = tally.total_events
@@ -179,7 +145,7 @@ class Evaluator:
 
 
 def _documents(sums: SegmentSums, origin: Origin, stated: tuple[Ints | None, str] | None) -> tuple[Ints | None, str]:
-    """Return the document of each segment of a tally, or None, and what tells them apart."""
+    # Document of each segment of a tally, or None, and what tells them apart.
     if stated is not None:
         return None if stated[0] is None else stated[0][sums.segments], stated[1]
     return sums.documents, origin.documents_by if sums.documents is None else origin.documents_of_table
@@ -203,7 +169,7 @@ def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
 
 
 def _figures(nats: float, counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return every figure of a text; None where its count is 0 or not known."""
+    # Every figure of a text; None where its count is 0 or not known.
     return {
         figure.name: nats_to_scale(-nats / counts[figure.per], figure.scale) if counts.get(figure.per) else None
         for figure in FIGURES
@@ -211,7 +177,6 @@ def _figures(nats: float, counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _of_kinds(tally: Tally) -> dict[str, Any]:
-    """Return how many events of each kind there are, and the perplexities of some kinds."""
     return {
         "events": tally.total_events,
         "tokens": tally.tokens,
@@ -268,24 +233,7 @@ def evaluate(
     watch: Watch | None = None,
     progress: Progress = lambda done: None,
 ) -> Evaluations:
-    """Evaluate models on a text, read once for all of them.
-
-    Args:
-        models: what to evaluate.
-        corpus: the text.
-        origins: what is said of the models, and what they are called; found from the models themselves if None.
-        by_group: also evaluate each group of segments (by file, or by the field that the corpus names).
-        threads: how many; no number depends on it.
-        spans: whether batches carry byte spans; `watch` may need them.
-        watch: called with the model's index, the segments, their rows, and the sums of these, e.g. to write the table.
-        progress: called with the bytes read so far.
-
-    Returns:
-        For each model the whole text, then its groups if asked for.
-
-    Raises:
-        InputError: the text is empty.
-    """
+    """Evaluate models on a text, read once for all of them."""
     evaluators = [Evaluator(origin) for origin in origins or map(Origin.of_model, models)]
     counted: dict[int, Denominators] = {}
     spans = spans or any(policy_of(model).leaves_out for model in models)
@@ -319,7 +267,7 @@ _Scored = tuple[Segments, dict[int, Denominators], list[ScoreBatch], list[BlockS
 def _score_blocks(
     models: Sequence[LanguageModel], corpus: Corpus, by_group: bool, spans: bool, threads: int
 ) -> Iterator[_Scored]:
-    """Yield blocks in order, with the scores of each model and their sums; independent work runs in threads."""
+    # Blocks in order, with the scores of each model and their sums; independent work runs in threads.
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> _Scored:
         documents = block.documents
@@ -337,22 +285,8 @@ def _count(block: Segments, by_group: bool) -> dict[int, Denominators]:
 
 
 def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Corpus | None = None) -> Evaluation:
-    """Evaluate a score table of any origin.
-
-    Args:
-        batches: of the table.
-        origin: the model behind it.
-        corpus: the text it is about, which gives bits per word, character and byte; None if it is not at hand.
-
-    Raises:
-        InputError: the table is empty, or its segments or spans are not those of the text.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> table = example_batch()
-        >>> round(evaluate_scores([table], origin=Origin("mine")).perplexity, 6)
-        2.0
-    """
+    """Evaluate a score table of any origin."""
+    # corpus: the text it is about, which gives bits per word, character and byte; None if it is not at hand.
     origin = origin.after(None if corpus is None else corpus.boundary)
     evaluator = Evaluator(origin)
     extent, first_tokens = Extent(origin.policy), FirstTokens(origin.policy)

@@ -9,11 +9,7 @@ from lmgauge.text.segments import Segments
 
 
 class Extent:
-    """How far the spans of a table reach in each segment, to be held against the text.
-
-    Args:
-        policy: of the model behind the table; a protocol may leave tokens out.
-    """
+    """How far the spans of a table reach in each segment, to be held against the text."""
 
     def __init__(self, policy: ContextPolicy) -> None:
         self._leaves_out = policy.leaves_out
@@ -36,11 +32,7 @@ class Extent:
         self.ends.update(zip(segments, reach, strict=True))
 
     def compare(self, block: Segments) -> None:
-        """Compare the spans with a block of the text.
-
-        Raises:
-            InputError: a span ends behind its segment.
-        """
+        """Compare the spans with a block of the text."""
         lengths = (block.ends - block.starts).tolist()
         for segment, length in enumerate(lengths, block.first):
             end = self.ends.pop(segment, None)
@@ -53,11 +45,7 @@ class Extent:
                 )
 
     def notes(self, segments: int) -> list[str]:
-        """Return what a reader must know, all of the text being read.
-
-        Raises:
-            InputError: the table has a segment that the text has not.
-        """
+        """Return what a reader must know, all of the text being read."""
         if self.ends:
             raise InputError(
                 f"the score table has a segment {min(self.ends)}, but the text has {segments}; is it the same text?"

@@ -1,9 +1,8 @@
-"""A sum that no table of natural logs exceeds: the probabilities of the distinct tokens that segments begin with.
+"""A sum that no table of natural logs exceeds: the probabilities of the distinct tokens that segments begin with."""
 
-Where each segment is scored on its own, all of these tokens follow the same context, so that their probabilities sum to 1 at
-most. Base-10 logs taken for natural ones stand for p to the power 0.43, and sum to more as soon as a few dozen segments are
-scored. The condition is necessary, not sufficient: base-2 logs make the sum smaller.
-"""
+# Where each segment is scored on its own, all of these tokens follow the same context, so that their probabilities sum to 1
+# at most. Base-10 logs taken for natural ones stand for p to the power 0.43, and sum to more as soon as a few dozen
+# segments are scored. The condition is necessary, not sufficient: base-2 logs make the sum smaller.
 
 from __future__ import annotations
 
@@ -23,14 +22,7 @@ _ENOUGH_REPEATS = 10
 
 
 class FirstTokens:
-    """Collects the events that segments begin with.
-
-    Args:
-        policy: the context policy behind the table, as far as it is known.
-
-    Attributes:
-        why_not: why nothing follows from their probabilities; empty if something does.
-    """
+    """Collects the events that segments begin with."""
 
     def __init__(self, policy: ContextPolicy) -> None:
         self._known = policy.unit != "unknown"
@@ -46,24 +38,14 @@ class FirstTokens:
         self._repeats = 0
 
     def watch(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
-        """Hand batches on and look at the events that segments begin with.
-
-        Args:
-            batches: of the score table.
-
-        Raises:
-            InputError: the table breaks its rules.
-        """
+        """Hand batches on and look at the events that segments begin with."""
         for batch in batches:
             self.add(batch)
             yield batch
 
     def add(self, batch: ScoreBatch) -> None:
-        """Add the segments that begin in a batch.
-
-        Args:
-            batch: rows of the score table, log-probabilities in nats.
-        """
+        """Add the segments that begin in a batch."""
+        # batch: rows of the score table, log-probabilities in nats.
         if self.why_not or not len(batch):
             return
         scored = batch.segment_events > 0
@@ -91,16 +73,14 @@ class FirstTokens:
 
     @property
     def note(self) -> str:
-        """A note for people, where the sum is not possible or not plausible; else empty."""
+        """Return a note for people, where the sum is not possible or not plausible; else empty."""
         return "" if self.possible else self.describe()
 
     @property
     def mass(self) -> float:
-        """The sum of their probabilities, or less: those that are alike are counted once.
-
-        Tables may name an unknown word, or one in capitals, by what the text has; such tokens are one event with one
-        probability: the sum over "zork" (0.1), "quux" (0.1) and "the" (0.2) is 0.3.
-        """
+        """Return the sum of their probabilities, or less: those that are alike are counted once."""
+        # Tables may name an unknown word, or one in capitals, by what the text has; such tokens are one event with one
+        # probability: the sum over "zork" (0.1), "quux" (0.1) and "the" (0.2) is 0.3.
         counted: list[float] = []
         for value in sorted(self._lowest.values(), reverse=True):
             if not counted or value < counted[-1] - _ROUNDING:
@@ -109,7 +89,7 @@ class FirstTokens:
 
     @property
     def possible(self) -> bool | None:
-        """Whether the sum can be that of probabilities; None if it cannot, but the context may not be the same."""
+        """Return True if the sum can be that of probabilities; None if it cannot, but the context may not be the same."""
         if self.why_not or self.mass <= 1 + _ROUNDING:
             return True
         return False if self._known or self._repeats >= _ENOUGH_REPEATS else None

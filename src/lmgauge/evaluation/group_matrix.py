@@ -14,57 +14,33 @@ from lmgauge.numerics.lower_bound import LowerBound, marked
 
 @dataclass(frozen=True)
 class GroupCell:
-    """A model in a group.
+    """A model in a group."""
 
-    Attributes:
-        bits: per byte; infinite with an event of probability zero; a `LowerBound` where the model meets unseen words.
-        interval: 95 %, low and high.
-        difference: from the first model, bits per byte; None for the first, and where the two may not be compared.
-        difference_interval: 95 %, low and high, of the difference.
-        p_value: two-sided, adjusted for the groups (Holm) and for the number of models (Bonferroni).
-    """
-
+    # per byte; infinite with an event of probability zero; a `LowerBound` where the model meets unseen words
     bits: float | None
     interval: tuple[float, float] | None
+    # from the first model, bits per byte; None for the first, and where the two may not be compared
     difference: float | None = None
-    difference_interval: tuple[float, float] | None = None
-    p_value: float | None = None
+    difference_interval: tuple[float, float] | None = None  # 95 %, low and high, of the difference
+    p_value: float | None = None  # two-sided, adjusted for the groups (Holm) and for the number of models (Bonferroni)
 
 
 @dataclass(frozen=True)
 class GroupMatrix:
-    """Models by groups.
+    """Models by groups."""
 
-    Attributes:
-        runs: names of the models; the others are compared with the first.
-        groups: their names.
-        sizes: bytes of each group.
-        cells: of each model, of each group.
-        macro: of each model the mean over groups, each counting alike; None with an infinite one.
-        weighted: of each model bits per byte of the whole text: groups count by their bytes.
-        weighted_intervals: 95 %, of those.
-    """
-
-    runs: tuple[str, ...]
+    runs: tuple[str, ...]  # names of the models; the others are compared with the first
     groups: tuple[str, ...]
-    sizes: tuple[int, ...]
-    cells: tuple[tuple[GroupCell, ...], ...]
-    macro: tuple[float | None, ...]
-    weighted: tuple[float | None, ...]
+    sizes: tuple[int, ...]  # bytes of each group
+    cells: tuple[tuple[GroupCell, ...], ...]  # of each model, of each group
+    macro: tuple[float | None, ...]  # of each model the mean over groups, each counting alike; None with an infinite one
+    weighted: tuple[float | None, ...]  # of each model bits per byte of the whole text: groups count by their bytes
     weighted_intervals: tuple[tuple[float, float] | None, ...]
 
 
 def group_matrix(runs: Sequence[str], diagnoses: Sequence[Diagnosis], comparisons: Comparisons | None) -> GroupMatrix | None:
-    """Return models by groups, from what was worked out of each model and of each pair.
-
-    Args:
-        runs: names of the models.
-        diagnoses: of each model, with slices.
-        comparisons: of each further model with the first; None for one model.
-
-    Returns:
-        None where the models do not have the same two groups or more, in bytes.
-    """
+    """Return models by groups, from what was worked out of each model and of each pair."""
+    # -> None where the models do not have the same two groups or more, in bytes.
     of_runs = [_groups(diagnosis) for diagnosis in diagnoses]
     sizes = {label: row.size for label, row in of_runs[0].items()}
     if len(sizes) < 2 or any({label: row.size for label, row in rows.items()} != sizes for rows in of_runs):

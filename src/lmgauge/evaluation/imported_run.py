@@ -26,23 +26,15 @@ from lmgauge.text.documents import Corpus
 
 @dataclass
 class _Facts:
-    """What only the rows tell of how a program scored.
-
-    Attributes:
-        sentence_ends: `</s>` among the events.
-        oov, spelled: unseen words among them, as `<unk>` and letter by letter.
-        impossible: unseen words of probability zero.
-        lossy_segments: segments that their tokens do not spell.
-    """
+    """What only the rows tell of how a program scored."""
 
     sentence_ends: int = 0
-    oov: int = 0
+    oov: int = 0  # oov, spelled: unseen words among them, as `<unk>` and letter by letter
     spelled: int = 0
-    impossible: int = 0
-    lossy_segments: int = 0
+    impossible: int = 0  # unseen words of probability zero
+    lossy_segments: int = 0  # segments that their tokens do not spell
 
     def add(self, batch: ScoreBatch) -> None:
-        """Add the rows of a batch."""
         oov = batch.kind == OOV
         self.sentence_ends += int(np.count_nonzero(batch.kind == EOS_KIND))
         self.oov += int(np.count_nonzero(oov))
@@ -52,18 +44,7 @@ class _Facts:
 
 
 def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, name: str = "") -> Evaluation:
-    """Write a run folder with what another program scored, and return its numbers.
-
-    Args:
-        logs: what the program wrote.
-        output: the folder.
-        corpus: the text it scored, which is read twice; None if it is not at hand.
-        name: what to call the model; as the log or its file is called if empty.
-
-    Raises:
-        InputError: a file is not what the program writes, or is not about the text.
-        UsageError: the unit of the scores is not known, or the program's output has no place in a text.
-    """
+    """Write a run folder with what another program scored, and return its numbers."""
     if corpus is not None and not OUTPUTS[logs.program].places:
         raise UsageError(
             f"{logs.program} does not say which part of the text a score is of: leave out --text, or score the text "
@@ -93,7 +74,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
 
 
 def _own_text(logs: Logs) -> Corpus | None:
-    """Return the text as the log has it; None if it has none."""
+    # Text as the log has it; None if it has none.
     if not OUTPUTS[logs.program].has_text:
         return None
     segments = list(replace(logs, log=Log(logs.log.unit)).segments())  # what is to be said, the rows say
@@ -114,7 +95,7 @@ def _batches(logs: Logs, corpus: Corpus | None) -> Iterator[ScoreBatch]:
 
 
 def _written(table: Path, folders: RunFolders) -> Iterator[ScoreBatch]:
-    """Yield the rows of a table, each batch once it is written to the run folder."""
+    # Rows of a table, each batch once it is written to the run folder.
     for batch in read_scores(table):
         folders.write(0, batch)
         yield batch

@@ -1,8 +1,7 @@
-"""The ladder that a network must climb: what a text costs compressors, simple models of a training text, and your models.
+"""The ladder that a network must climb: what a text costs compressors, simple models of a training text, and your models."""
 
-All figures are bits per byte of one text, so that everything stands in one column. Where it is known what each segment
-costs, figures have intervals, and neighbors on the ladder are tested, paired, as `compare` does.
-"""
+# All figures are bits per byte of one text, so that everything stands in one column. Where it is known what each segment
+# costs, figures have intervals, and neighbors on the ladder are tested, paired, as `compare` does.
 
 from __future__ import annotations
 
@@ -44,22 +43,9 @@ class SegmentCosts:
         self._documents: list[NDArray[np.int64]] = []
 
     def add(self, block: Segments, sums: SegmentSums) -> None:
-        """Add a block.
-
-        Args:
-            block: segments of the text, all of them in order.
-            sums: of the model's rows of these segments, nats, float64 [segments].
-
-        Example:
-            >>> import lmgauge
-            >>> from lmgauge.evaluation.evaluate import sum_block
-            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-            >>> block = next(iter(text))
-            >>> costs, model = SegmentCosts(), lmgauge.train("laplace", text)
-            >>> costs.add(block, sum_block(model.score_block(block)).total.per_segment())
-            >>> costs.finish().bytes.tolist()
-            [3.0, 4.0]
-        """
+        """Add a block."""
+        # block: segments of the text, all of them in order; sums: of the model's rows of these segments, nats, float64
+        # [segments].
         at = sums.segments - block.first
         nats, zeros = np.zeros(len(block)), np.zeros(len(block), np.int64)
         nats[at], zeros[at] = sums.nats, sums.zeros
@@ -82,10 +68,9 @@ class SegmentCosts:
 
 @dataclass(frozen=True)
 class SegmentColumns:
-    """Per segment of a text: log-probability in nats (-inf with an event of probability zero), such events, bytes.
+    """Per segment of a text: log-probability in nats (-inf with an event of probability zero), such events, bytes."""
 
-    `documents` has the number of the document of each; None where documents are not known.
-    """
+    # `documents` has the number of the document of each; None where documents are not known.
 
     nats: Floats
     zeros: NDArray[np.int64]
@@ -100,26 +85,18 @@ class SegmentColumns:
 
 @dataclass(frozen=True)
 class LadderStep:
-    """One rung of a ladder and the next better one, tested.
-
-    Attributes:
-        better, worse: names of the two.
-        difference: bits per byte of the worse less those of the better.
-        interval: 95 % of it, low and high; None for fewer than six documents or segments.
-        p_value: two-sided, paired; None where it cannot be tested.
-        p_value_holm: adjusted for the number of steps.
-    """
+    """One rung of a ladder and the next better one, tested."""
 
     better: str
     worse: str
-    difference: float
-    interval: tuple[float, float] | None
-    p_value: float | None
-    p_value_holm: float | None = None
+    difference: float  # bits per byte of the worse less those of the better
+    interval: tuple[float, float] | None  # 95 % of it, low and high; None for fewer than six documents or segments
+    p_value: float | None  # two-sided, paired; None where it cannot be tested
+    p_value_holm: float | None = None  # adjusted for the number of steps
 
     @property
     def significant(self) -> bool | None:
-        """Whether the difference is significant, at 5 %, adjusted; None where it was not tested."""
+        """Return True if the difference is significant, at 5 %, adjusted; None where it was not tested."""
         return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
 
 
@@ -227,18 +204,8 @@ class Ladder(Shown):
 def rung_of(
     evaluation: Evaluation, costs: SegmentColumns, what: str, *, seconds: float | None = None, own: bool = False
 ) -> MeasuredRung:
-    """Return an evaluated model as a rung.
-
-    Args:
-        evaluation: of the whole text, with its bytes.
-        costs: what each segment costs, nats, float64 [segments].
-        what: the model is, in words.
-        seconds: that it took to learn and predict.
-        own: it is a model of the user's.
-
-    Raises:
-        InputError: the evaluation has no bits per byte.
-    """
+    """Return an evaluated model as a rung."""
+    # costs: what each segment costs, nats, float64 [segments].
     if evaluation.bits_per_byte is None or not evaluation.bytes:
         raise InputError(f"{evaluation.model}: bits per byte are not known, as the text has no bytes")
     exact = evaluation.scored_share in (None, 1.0) and not evaluation.bits_per_byte_is_bound
@@ -261,17 +228,8 @@ def ladder_of(
     training: TextReport,
     scored: TextReport,
 ) -> Ladder:
-    """Put rungs in order, and test neighbors.
-
-    Args:
-        measured: models, one or more, on all of the test text.
-        compressed: what is not a model of the training text.
-        training: what was read of the training text.
-        scored: what was read of the test text.
-
-    Returns:
-        The rungs, in bits per byte of the test text, the fewest bits first.
-    """
+    """Put rungs in order, and test neighbors."""
+    # -> the rungs, in bits per byte of the test text, the fewest bits first.
     rungs = in_order([*(one.rung for one in measured), *compressed])
     first = measured[0].evaluation
     return Ladder(
@@ -288,7 +246,7 @@ def ladder_of(
 
 
 def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextReport) -> Iterator[str]:
-    """Yield what must be known of the rungs, the most important first."""
+    # What must be known of the rungs, the most important first.
     if any(one.rung.bound for one in measured):
         yield (
             "≥: a lower bound, as part of the text is not predicted: such a model has no place on the ladder, and is not "
@@ -305,7 +263,6 @@ def _notes(measured: Sequence[MeasuredRung], training: TextReport, scored: TextR
 
 
 def _steps(measured: Iterable[MeasuredRung]) -> tuple[LadderStep, ...]:
-    """Return the steps between neighbors of which it is known what each segment costs, from the top, tested."""
     rungs = sorted((one for one in measured if one.costs is not None), key=lambda one: (one.rung.bits, one.rung.name))
     steps = [_step(better, worse) for better, worse in pairwise(rungs)]
     adjusted = holm([step.p_value for step in steps])

@@ -16,15 +16,7 @@ NO_WORDS = (
 
 
 def whole_text_notes(tally: Tally) -> Iterator[str]:
-    """Yield what must be known of tokens across the end of given text, and of unseen words.
-
-    Args:
-        tally: the sums of a whole text.
-
-    Example:
-        >>> [note.partition(":")[0] for note in whole_text_notes(Tally(crossing_tokens=3))]
-        ['segments that begin inside a token which begins in the given text']
-    """
+    """Yield what must be known of tokens across the end of given text, and of unseen words."""
     if tally.crossing_tokens:
         yield (
             f"segments that begin inside a token which begins in the given text: {tally.crossing_tokens:,} of "
@@ -45,7 +37,6 @@ def _unseen_words(tally: Tally) -> Iterator[str]:
 
 
 def _spelled_words(tally: Tally) -> str:
-    """Say what of the bits is letters of unseen words and white space."""
     bits = nats_to_bits(-tally.nats())
     letters, space = (100 * nats_to_bits(-tally.part_nats(name)) / (bits or 1.0) for name in (SPELLING, SEPARATOR))
     of_tokens = f"{100 * tally.events[SPELLED] / (tally.tokens or 1):.1f} % of the tokens are unseen"

@@ -35,36 +35,20 @@ def _oov_policy(model: LanguageModel) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a score table comes from.
-
-    Attributes:
-        model: what the model is called.
-        unit: what its tokens are: word, subword, character, byte; "token" if not known.
-        context: its context policy, as `ContextPolicy` prints it.
-        oov_policy: what unseen words are: "unk", "spelled", "closed" (impossible), or "unknown".
-        vocabulary_size: tokens; None if not known.
-        lossy_segments: segments that their tokens do not give back, as a stored table states; its rows do not tell.
-        fingerprints: of model, vocabulary and tokenizer, and their names.
-        documents_by: what the documents of a stored table are; see `TextReport.documents_by`.
-    """
+    """Where a score table comes from."""
 
     model: str
-    unit: str = "token"
-    context: str = "unknown"
-    oov_policy: str = "unk"
-    vocabulary_size: int | None = None
-    lossy_segments: int = 0
-    fingerprints: dict[str, str] = field(default_factory=dict)
-    documents_by: str = UNKNOWN
+    unit: str = "token"  # what its tokens are: word, subword, character, byte; "token" if not known
+    context: str = "unknown"  # its context policy, as `ContextPolicy` prints it
+    oov_policy: str = "unk"  # what unseen words are: "unk", "spelled", "closed" (impossible), or "unknown"
+    vocabulary_size: int | None = None  # tokens; None if not known
+    lossy_segments: int = 0  # segments that their tokens do not give back, as a stored table states; its rows do not tell
+    fingerprints: dict[str, str] = field(default_factory=dict)  # of model, vocabulary and tokenizer, and their names
+    documents_by: str = UNKNOWN  # what the documents of a stored table are; see `TextReport.documents_by`
 
     @classmethod
     def of_model(cls, model: LanguageModel, name: str | None = None) -> Origin:
-        """Return the origin of the tables that a model makes.
-
-        Args:
-            model: any language model.
-            name: what to call it; its short name if None.
-        """
+        """Return the origin of the tables that a model makes."""
         normalizer = normalizer_of(model)
         return cls(
             model=name or model.label,
@@ -85,19 +69,7 @@ class Origin:
 
     @classmethod
     def of_metadata(cls, metadata: Mapping[str, Any], name: str) -> Origin:
-        """Return the origin that a stored table or an evaluation.json states; only the name is known of any other table.
-
-        Args:
-            metadata: as `to_metadata` gave it, with any further keys; empty for a table of another program.
-            name: of the file, for messages and where no model is named.
-
-        Raises:
-            InputError: a value is of the wrong type.
-
-        Example:
-            >>> Origin.of_metadata({}, "scores.jsonl").oov_policy
-            'unknown'
-        """
+        """Return the origin that a stored table or an evaluation.json states; only the name is known of any other table."""
         known = {part: metadata[part] for part in _TYPES if part in metadata}
         fingerprints = metadata.get("fingerprints", {})
         wrong = [part for part, value in known.items() if not isinstance(value, _TYPES[part])]
@@ -116,32 +88,26 @@ class Origin:
 
     @property
     def text_parts(self) -> dict[str, str]:
-        """What signatures say of the tokens: their unit, and what was done to the text before it was cut into them."""
+        """Return what signatures say of the tokens."""
+        # Their unit, and what was done to the text before it was cut into them.
         return text_parts(self.unit, self.fingerprints.get("normalizer"))
 
     @property
     def loses_white_space_only(self) -> bool:
-        """Whether all that tokens may not give back is white space, so that the rows of a table tell where they do not."""
+        """Return True if all that tokens may not give back is white space."""
+        # So the rows of a table tell where they do not.
         return self.unit == "word" and "normalizer" not in self.fingerprints
 
     @property
     def policy(self) -> ContextPolicy:
-        """The context policy that `context` names."""
+        """Return the context policy that `context` names."""
         return ContextPolicy.parse(self.context)
 
     def after(self, boundary: Boundary | None) -> Origin:
-        """Return the origin of a table whose segments have given text before them.
-
-        Args:
-            boundary: how that is cut from them; None where no text is given.
-
-        Example:
-            >>> Origin("kn5", context="sentence").after("joint").context
-            'sentence,given=joint'
-        """
+        """Return the origin of a table whose segments have given text before them."""
         return self if boundary is None else replace(self, context=str(replace(self.policy, given=boundary)))
 
     @property
     def documents_of_table(self) -> str:
-        """What the documents are that a table names: those of another program are known by their column only."""
+        """Return what the documents are that a table names: those of another program are known by their column only."""
         return "column document" if self.documents_by == UNKNOWN else self.documents_by

@@ -57,25 +57,15 @@ class OverviewSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """All that a report says of one run, or of several beside the first.
-
-    Attributes:
-        runs: their names.
-        diagnoses: of each run; of several only the evaluation and slices.
-        comparisons: of each further run with the first; None for one run.
-        passages: of the one run, or of the first two where their bits may be laid side by side.
-        shown: names of the runs whose bits the passages have.
-        audit: of one of the runs.
-        text_at_hand: the text that was scored could be read.
-    """
+    """All that a report says of one run, or of several beside the first."""
 
     runs: tuple[str, ...]
-    diagnoses: tuple[Diagnosis, ...]
-    comparisons: Comparisons | None
-    passages: ChosenPassages
-    shown: tuple[str, ...]
+    diagnoses: tuple[Diagnosis, ...]  # of each run; of several only the evaluation and slices
+    comparisons: Comparisons | None  # of each further run with the first; None for one run
+    passages: ChosenPassages  # of the one run, or of the first two where their bits may be laid side by side
+    shown: tuple[str, ...]  # names of the runs whose bits the passages have
     audit: Audit | None
-    text_at_hand: bool
+    text_at_hand: bool  # the text that was scored could be read
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, full precision; of passages where they are, what they cost and why."""
@@ -103,23 +93,7 @@ def overview(
     audit: Audit | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Overview:
-    """Work out all that a report says of runs.
-
-    Args:
-        runs: one or more; each further one is compared with the first.
-        settings: how much to show.
-        corpus: the text they scored; if not given, what the first run that remembers one says.
-        documents_of_text: what the text says of documents counts, and not what the runs remember.
-        training: given the text, what was seen of its words in the training text; see `EventCuts`.
-        model: the model behind the one run: adds calibration.
-        rungs, sample: simple models of the training text, and text of the model; see `diagnose`.
-        audit: of one of the runs.
-        progress: called with a few words on what is being done.
-
-    Raises:
-        InputError: a table breaks its rules, or the text is not the one that was scored.
-        UsageError: `training` without the text that was scored.
-    """
+    """Work out all that a report says of runs."""
     progress("reading the text")
     runs = with_distinct_names(runs) if len(runs) > 1 else list(runs)
     if corpus is not None:
@@ -166,11 +140,6 @@ def overview(
 
 
 def _check_audit(audit: Audit, runs: Sequence[Run], diagnoses: Sequence[Diagnosis]) -> None:
-    """Refuse the audit of another run.
-
-    Raises:
-        InputError: it is of none of these.
-    """
     reasons = [why_not_about(audit, diagnosis.evaluation) for diagnosis in diagnoses]
     if all(reasons):
         of = runs[0].path if len(runs) == 1 else f"any of these {len(runs)} runs"
@@ -178,7 +147,6 @@ def _check_audit(audit: Audit, runs: Sequence[Run], diagnoses: Sequence[Diagnosi
 
 
 def _once(training: Training) -> Training:
-    """Return the same, but read no training text twice for one text."""
     seen: dict[int, TrainingWords] = {}
 
     def read(text: Corpus) -> TrainingWords:
@@ -201,7 +169,7 @@ def _passages(
     comparisons: Comparisons | None,
     training: Training | None,
 ) -> tuple[ChosenPassages, tuple[str, ...]]:
-    """Return passages of the first two runs where their bits may be laid side by side, else of the first; and of which."""
+    # Passages of the first two runs where their bits may be laid side by side, else of the first; and of which.
     pair = comparisons is not None and _side_by_side(comparisons[0], runs, text)
     shown = list(runs[: 1 + pair])
     averages = [_average(diagnosis) for diagnosis in diagnoses[: len(shown)]]
@@ -220,7 +188,6 @@ def _passages(
 
 
 def _side_by_side(comparison: Comparison, runs: Sequence[Run], text: Corpus | None) -> bool:
-    """Return True if the bits of the first two runs are of the same bytes."""
     if comparison.part in (NOTHING, SHARED_EVENTS):
         return False
     return text is None or all(run.text_sha256 in ("", text.report.sha256) for run in runs[:2])
@@ -231,13 +198,13 @@ def _indices(examples: Sequence[Example]) -> list[int]:
 
 
 def _average(diagnosis: Diagnosis) -> float:
-    """Return the bits per byte of a run without its events of probability zero; 0 without the text."""
+    # Bits per byte of a run without its events of probability zero; 0 without the text.
     evaluation = diagnosis.evaluation
     return finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
 
 
 def _few_examples(diagnosis: Diagnosis, count: int) -> Diagnosis:
-    """Return a diagnosis with as many examples as it has if nobody asks; of segments all, which lead to passages."""
+    # Diagnosis with as many examples as it has if nobody asks; of segments all, which lead to passages.
     return replace(
         diagnosis,
         costly_tokens=diagnosis.costly_tokens[:count],

@@ -38,90 +38,56 @@ MOST_TOPS = 5
 
 @dataclass(frozen=True, eq=False)
 class TopTokens:
-    """The most probable tokens at some events, the most probable first.
+    """The most probable tokens at some events, the most probable first."""
 
-    Attributes:
-        tokens: strings [n, k].
-        logprobs: float64 [n, k], nats.
-    """
-
-    tokens: NDArray[Any]
-    logprobs: Floats
+    tokens: NDArray[Any]  # strings [n, k]
+    logprobs: Floats  # float64 [n, k], nats
 
     @classmethod
     def of(cls, table: ScoreBatch, rows: slice | NDArray[np.bool_]) -> TopTokens | None:
-        """Return those of some rows, at most `MOST_TOPS` an event; None if the table has none.
-
-        Args:
-            table: rows of the score table.
-            rows: which, as a slice or as bool [rows].
-        """
+        """Return those of some rows, at most `MOST_TOPS` an event; None if the table has none."""
+        # rows: which, as a slice or as bool [rows].
         if not {"top_tokens", "top_logprobs"} <= table.extra.keys():
             return None
         tokens, logprobs = (table.extra[name][rows, :MOST_TOPS] for name in ("top_tokens", "top_logprobs"))
         return cls(tokens, np.asarray(logprobs, np.float64))
 
     def first(self, count: int) -> TopTokens:
-        """Return those of the first events.
-
-        Args:
-            count: how many events.
-        """
+        """Return those of the first events."""
         return TopTokens(self.tokens[:count], self.logprobs[:count])
 
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """The events of one run in a passage, in order; all columns are as long.
+    """The events of one run in a passage, in order; all columns are as long."""
 
-    Attributes:
-        ends: int64 [n], the byte of the passage's UTF-8 text where each event ends; `</s>` ends where the text does.
-        bits: float64 [n]; infinite for an event of probability zero.
-        kinds: uint8 [n], index into `scores.KINDS`.
-        columns: more of each event, [n], as far as the run has it: `rank`, `entropy` (bits), `kl` (bits, of a run of
-            `lmgauge divergence`), `spelling`, `separator` (bits, see `spelled_parts`), `context` (matched order, or tokens
-            of context used), `occurrences` (of the word in the training text).
-        slices: uint8 [n] for each way to cut the text, by its name: the slice that the event is in.
-        tops: the most probable tokens at each event; None if the run does not have them.
-    """
-
-    ends: Ints
-    bits: Floats
-    kinds: NDArray[np.uint8]
+    ends: Ints  # int64 [n], the byte of the passage's UTF-8 text where each event ends; `</s>` ends where the text does
+    bits: Floats  # float64 [n]; infinite for an event of probability zero
+    kinds: NDArray[np.uint8]  # uint8 [n], index into `scores.KINDS`
+    # more of each event, [n], as far as the run has it: `rank`, `entropy` (bits), `kl` (bits, of a run of `lmgauge
+    # divergence`), `spelling`, `separator` (bits, see `spelled_parts`), `context` (matched order, or tokens of context
+    # used), `occurrences` (of the word in the training text)
     columns: Mapping[str, NDArray[np.number[Any]]]
+    # uint8 [n] for each way to cut the text, by its name: the slice that the event is in
     slices: Mapping[str, NDArray[np.unsignedinteger[Any]]]
-    tops: TopTokens | None = None
+    tops: TopTokens | None = None  # the most probable tokens at each event; None if the run does not have them
 
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """A segment, or its beginning where it is long.
+    """A segment, or its beginning where it is long."""
 
-    Attributes:
-        segment: index in the whole text, from 0.
-        where: the id that the text gives it, or its file and line.
-        group: it belongs to; empty where there are none.
-        why: it was chosen: "worst", "most improved", "most lost", "sample".
-        text: of it.
-        bits: of each run, the whole segment; infinite with an event of probability zero.
-        events: of each run, in the whole segment.
-        size: bytes of the whole segment, its line end included.
-        spans: of each run, of the text shown.
-        is_cut: the segment goes on after the text shown.
-        lead: the text that is given before it, or its end where it is long; no run scores it.
-    """
-
-    segment: int
-    where: str
-    group: str
-    why: tuple[str, ...]
+    segment: int  # index in the whole text, from 0
+    where: str  # the id that the text gives it, or its file and line
+    group: str  # it belongs to; empty where there are none
+    why: tuple[str, ...]  # it was chosen: "worst", "most improved", "most lost", "sample"
     text: str
-    bits: tuple[float, ...]
-    events: tuple[int, ...]
-    size: int
-    spans: tuple[Spans, ...]
-    is_cut: bool = False
-    lead: str = ""
+    bits: tuple[float, ...]  # of each run, the whole segment; infinite with an event of probability zero
+    events: tuple[int, ...]  # of each run, in the whole segment
+    size: int  # bytes of the whole segment, its line end included
+    spans: tuple[Spans, ...]  # of each run, of the text shown
+    is_cut: bool = False  # the segment goes on after the text shown
+    lead: str = ""  # the text that is given before it, or its end where it is long; no run scores it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,19 +112,13 @@ class PassageSettings:
 
 @dataclass(frozen=True)
 class ChosenPassages:
-    """Passages of a text, and how the scores of all its segments are distributed.
+    """Passages of a text, and how the scores of all its segments are distributed."""
 
-    Attributes:
-        items: the passages, in the order to be shown: kind by kind, each once.
-        cuts: for each way to cut the text the labels that `Spans.slices` number; only those that occur.
-        scores: of all segments; None where nothing was read.
-        notes: what is not there, and why.
-    """
-
-    items: tuple[Passage, ...] = ()
+    items: tuple[Passage, ...] = ()  # the passages, in the order to be shown: kind by kind, each once
+    # for each way to cut the text the labels that `Spans.slices` number; only those that occur
     cuts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    scores: ScoreHistogram | None = None
-    notes: tuple[str, ...] = ()
+    scores: ScoreHistogram | None = None  # of all segments; None where nothing was read
+    notes: tuple[str, ...] = ()  # what is not there, and why
 
 
 def choose_passages(
@@ -170,24 +130,9 @@ def choose_passages(
     averages: Sequence[float],
     named: Mapping[str, Sequence[int]] | None = None,
 ) -> ChosenPassages:
-    """Read the segments that tell most of one run, or of two side by side, in one pass over tables and text.
-
-    Args:
-        runs: one, or two of the same text.
-        corpus: the text they scored, read in the same way; without it there are only the scores of segments.
-        settings: how many segments, and the seed of the sample.
-        cuts: how the text is cut: `EventCuts` of one run, `SpanCuts` of two.
-        averages: of each run, bits per byte: segments are the worse, the more bits they cost beyond that.
-        named: indices of segments by why they are chosen, the first of each first; without the worst ones those are found
-            here.
-
-    Raises:
-        InputError: a table breaks its rules, or is not about this text.
-
-    Example:
-        >>> PassageSettings(segments=3).segments
-        3
-    """
+    """Read the segments that tell most of one run, or of two side by side, in one pass over tables and text."""
+    # corpus: the text they scored, read in the same way; without it there are only the scores of segments; averages: of
+    # each run, bits per byte: segments are the worse, the more bits they cost beyond that.
     reading = _Reading(runs, corpus, settings or PassageSettings(), cuts, averages, named or {})
     for block, tables in lockstep([run.batches() for run in runs], corpus, [run.name for run in runs]):
         reading.add(scored_text(block, [run.origin.policy for run in runs]), tables)
@@ -218,7 +163,6 @@ class _Reading:
         self.labels: dict[str, dict[int, str]] = {}
 
     def add(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> None:
-        """Add a block of the text, None without one, and the rows that each table has of its segments."""
         bits, zeros = zip(*(_bits_of_segments(table) for table in tables), strict=True)
         impossible = np.sum(zeros, axis=0) > 0
         scored = np.any([table.segment_events > 0 for table in tables], axis=0)
@@ -244,7 +188,6 @@ class _Reading:
             self.passages[index] = self._read(block, tables, index - block.first)
 
     def _read(self, block: Segments, tables: Sequence[ScoreBatch], i: int) -> Passage:
-        """Return a segment of a block, or its beginning where it is long."""
         own = block.one(i)
         rows = [table.of_segments(i, i + 1) for table in tables]
         bits = [nats_to_bits(-table.logprob) for table in rows]
@@ -264,7 +207,7 @@ class _Reading:
         return _shortened(passage, _EVENTS, _BYTES)
 
     def _spans(self, own: Segments, rows: Sequence[ScoreBatch], bits: Sequence[Floats]) -> Iterator[Spans]:
-        """Yield the events of each run in a segment."""
+        # Events of each run in a segment.
         if isinstance(self.cuts, EventCuts):
             ranges = [ranges_by_event([table]) for table in rows]
             ways = [list(self.cuts.of(own, rows[0], ranges[0], spans=True))]
@@ -279,13 +222,13 @@ class _Reading:
             yield Spans(table.ends, own_bits, table.kind, self._columns(own, table), slices, tops)
 
     def _numbered(self, way: Cut) -> Ints:
-        """Return the slice of each range, and keep the names of these slices."""
+        # Slice of each range, and keep the names of these slices.
         name, labels, codes = way
         self.labels.setdefault(name, {}).update((code, labels[code]) for code in np.unique(codes).tolist())
         return codes
 
     def _columns(self, own: Segments, table: ScoreBatch) -> dict[str, NDArray[np.number[Any]]]:
-        """Return what the run has of each event besides its bits."""
+        # What the run has of each event besides its bits.
         columns: dict[str, NDArray[Any]] = {name: table.extra[name] for name in ("rank", "context") if name in table.extra}
         for name in ("entropy", "kl"):
             if name in table.extra:
@@ -301,7 +244,7 @@ class _Reading:
         return columns
 
     def finish(self) -> ChosenPassages:
-        """Return the passages, each once, and the scores of all segments."""
+        # Passages, each once, and the scores of all segments.
         chosen: dict[int, list[str]] = {}
         by_kind = {why: [*self.leaders.get(why, self.named.get(why, []))] for why in _KINDS}
         for why, indices in by_kind.items():
@@ -343,7 +286,7 @@ class _Leaders:
         self._indices = np.zeros(0, np.int64)
 
     def add(self, values: Floats, first: int) -> None:
-        """Add the segments of a block, of which this is the first, with their values [segments]."""
+        # Add the segments of a block, of which this is the first, with their values [segments].
         positive = np.flatnonzero(values > 0.0)
         values = np.concatenate((self._values, values[positive]))
         order = np.argsort(-values, kind="stable")[: self._most]
@@ -354,21 +297,13 @@ class _Leaders:
 
 
 def lead_of(given_text: bytes) -> str:
-    """Return text that is given before a segment as it is shown: its end, where it is long.
-
-    Args:
-        given_text: UTF-8.
-
-    Example:
-        >>> lead_of(b"the cat")
-        'the cat'
-    """
+    """Return text that is given before a segment as it is shown: its end, where it is long."""
     end = given_text[-_LEAD_BYTES:].decode("utf-8", "ignore")
     return f"… {end}" if len(given_text) > _LEAD_BYTES else end
 
 
 def _bits_of_segments(table: ScoreBatch) -> tuple[Floats, Ints]:
-    """Return the bits of the possible events of each segment, and how many of its events are impossible."""
+    # Bits of the possible events of each segment, and how many of its events are impossible.
     count = len(table.segments)
     owner = np.repeat(np.arange(count), table.segment_events)
     zero = np.isinf(table.logprob)
@@ -378,7 +313,6 @@ def _bits_of_segments(table: ScoreBatch) -> tuple[Floats, Ints]:
 
 
 def _shortened(passage: Passage, most_events: int, most_bytes: int) -> Passage:
-    """Return a passage, or its beginning, with no more events of each run and bytes of text than these."""
     text = passage.text.encode()
     fits = all(len(spans.ends) <= most_events for spans in passage.spans)
     if fits and len(text) <= most_bytes:
@@ -396,7 +330,7 @@ def _shortened(passage: Passage, most_events: int, most_bytes: int) -> Passage:
 
 
 def _first_events(spans: Spans, end: int, most: int) -> Spans:
-    """Return the events of the text before a byte, and the one that goes on behind it if there is no other."""
+    # Events of the text before a byte, and the one that goes on behind it if there is no other.
     count = min(most, max(1, int(np.searchsorted(spans.ends, end, side="right"))))
     columns = {name: column[:count] for name, column in spans.columns.items()}
     slices = {name: codes[:count] for name, codes in spans.slices.items()}
@@ -405,18 +339,15 @@ def _first_events(spans: Spans, end: int, most: int) -> Spans:
 
 
 def _within(passages: Sequence[Passage], events: int) -> list[Passage]:
-    """Return passages that have no more events and bytes in all than a page holds: the longest ones are cut further."""
+    # Passages that have no more events and bytes in all than a page holds: the longest ones are cut further.
     most_events = _fair_share([max(len(spans.ends) for spans in passage.spans) for passage in passages], events)
     most_bytes = _fair_share([len(passage.text.encode()) for passage in passages], _BYTES_IN_ALL)
     return [_shortened(passage, most_events, most_bytes) for passage in passages]
 
 
 def _fair_share(sizes: Sequence[int], whole: int) -> int:
-    """Return what none may exceed, so that all of these together are no more than the whole.
-
-    >>> _fair_share([1, 10, 100], 31)
-    20
-    """
+    # What none may exceed, so that all of these together are no more than the whole.
+    # _fair_share([1, 10, 100], 31) -> 20
     left, rest = len(sizes), whole
     for size in sorted(sizes):
         if size * left > rest:
@@ -426,13 +357,11 @@ def _fair_share(sizes: Sequence[int], whole: int) -> int:
 
 
 def _codes(passages: Sequence[Passage], cut: str) -> list[int]:
-    """Return the numbers of the slices that the events of passages are in, rising."""
     codes = [spans.slices[cut] for passage in passages for spans in passage.spans if cut in spans.slices]
     return np.unique(np.concatenate(codes)).tolist() if codes else []
 
 
 def _renumbered(passage: Passage, cuts: Mapping[str, Mapping[int, str]]) -> Passage:
-    """Return a passage whose slices are numbered as their names stand in the list of those that occur."""
     places = {name: {code: place for place, code in enumerate(labels)} for name, labels in cuts.items()}
 
     def renumbered(spans: Spans) -> Spans:

@@ -16,25 +16,15 @@ from lmgauge.text.segments import Segments
 
 @dataclass(frozen=True)
 class ScoredPart:
-    """The part of a text that is scored.
+    """The part of a text that is scored."""
 
-    Attributes:
-        denominators: counted over it; None if not known.
-        share: of the bytes of the text, 0 to 1; None if not known.
-        notes: for the reader.
-    """
-
-    denominators: Denominators | None
-    share: float | None
+    denominators: Denominators | None  # counted over it; None if not known
+    share: float | None  # of the bytes of the text, 0 to 1; None if not known
     notes: tuple[str, ...]
 
 
 class ProtocolSums:
-    """Collects what a protocol scores, beside the sums that every evaluation has.
-
-    Args:
-        policy: of the model; without a protocol all of the text is scored.
-    """
+    """Collects what a protocol scores, beside the sums that every evaluation has."""
 
     def __init__(self, policy: ContextPolicy) -> None:
         self._policy = policy
@@ -42,36 +32,20 @@ class ProtocolSums:
         self._scored = Denominators()
 
     def watch(self, batch: ScoreBatch) -> None:
-        """Note which rows there are.
-
-        Args:
-            batch: rows of the score table, in order.
-        """
+        """Note which rows there are."""
+        # batch: rows of the score table, in order.
         self._source.add(batch)
         if self._policy.leaves_out:
             self._spans.add(batch)
 
     def read(self, block: Segments) -> None:
-        """Count what is scored of the next block of the text.
-
-        Args:
-            block: whose rows were watched.
-        """
+        """Count what is scored of the next block of the text."""
         self._source.add_text(block)
         if self._policy.leaves_out:
             self._scored += self._spans.count(block)
 
     def of_text(self, denominators: Denominators | None, *, whole: bool) -> ScoredPart:
-        """Return which part of a text is scored, and what it is divided by.
-
-        Args:
-            denominators: counted in the text; None if that is not at hand.
-            whole: it is the whole text, and not a group of its segments, of which the scored part is not known.
-
-        Example:
-            >>> ProtocolSums(ContextPolicy(end="none")).of_text(Denominators(1, 2, 8, 8, 1), whole=True).denominators
-            Denominators(segments=1, words=2, characters=7, bytes=7, line_ends=0)
-        """
+        """Return which part of a text is scored, and what it is divided by."""
         notes = tuple(self._notes())
         if denominators is None:
             return ScoredPart(None, None, notes)
@@ -90,16 +64,10 @@ class ProtocolSums:
         return ScoredPart(scored, share, notes)
 
     def figures(self, nats: float, events: int) -> dict[str, float]:
-        """Return what the program whose protocol is followed prints, under its own names.
-
-        Args:
-            nats: log-probability of all events.
-            events: how many there are.
-        """
+        """Return what the program whose protocol is followed prints, under its own names."""
         return self._source.finish(nats, events)
 
     def _notes(self) -> Iterator[str]:
-        """Say whose rules were followed."""
         if self._policy.protocol is not None:
             protocol = PROTOCOLS[self._policy.protocol]
             yield f"protocol {protocol.name}, the rules of {protocol.source}: {protocol.rules}"

@@ -157,11 +157,8 @@ _OF_SPELLED = ("spelling_bits", "separator_bits")
 
 
 def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
-    """Say which perplexities of one table may not be compared, and which figure may; nothing where all may.
-
-    Args:
-        results: of models on one text, with their bits per byte; rows of groups are left out.
-    """
+    """Say which perplexities of one table may not be compared, and which figure may; nothing where all may."""
+    # results: of models on one text, with their bits per byte; rows of groups are left out.
     results = [result for result in results if result.group is None]
     if len({result.fingerprints.get("text") for result in results}) != 1:
         return []
@@ -186,7 +183,6 @@ def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
 
 
 def _events(result: Evaluation) -> dict[str, object]:
-    """Return what has to agree for perplexities to be of the same events, by what it is called."""
     return {
         "events": (result.unit, result.events),
         "vocabularies": result.fingerprints.get("vocabulary"),

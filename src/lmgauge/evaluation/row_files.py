@@ -50,14 +50,8 @@ class RowWriter:
         return self._stack.__exit__(*error)
 
     def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Write rows.
-
-        Args:
-            columns: name -> values [rows], at least the columns of the file.
-
-        Raises:
-            OSError: the file cannot be written, e.g. as the disk is full.
-        """
+        """Write rows."""
+        # columns: name -> values [rows], at least the columns of the file.
         rows = zip(*(columns[name] for name in self._columns), strict=True)
         if self._json:
             lines = [json.dumps(plain(dict(zip(self._columns, row, strict=True))), ensure_ascii=False) for row in rows]
@@ -69,16 +63,9 @@ class RowWriter:
 
 
 def write_table(path: str, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write rows that are all at hand.
-
-    Args:
-        path: a file ending in .parquet, .csv, .tsv or .jsonl; "-" is standard output, as TSV.
-        columns: name -> values [rows].
-
-    Raises:
-        OutputError: it cannot be written; nothing is left behind.
-        UsageError: another ending.
-    """
+    """Write rows that are all at hand."""
+    # columns: name -> values [rows].
+    # Raises OutputError: it cannot be written; nothing is left behind.
     import pyarrow as pa
 
     if path.endswith(".csv"):  # which has no lists
@@ -88,15 +75,7 @@ def write_table(path: str, columns: Mapping[str, Sequence[Any]]) -> None:
 
 
 class TableWriter:
-    """Writes Arrow tables of one kind to a file ending in .parquet, .csv, .tsv or .jsonl; `-` is standard output, as TSV.
-
-    Args:
-        path: of the file.
-        columns: their names.
-
-    Raises:
-        UsageError: another ending.
-    """
+    """Writes Arrow tables of one kind to a file ending in .parquet, .csv, .tsv or .jsonl; `-` is standard output, as TSV."""
 
     def __init__(self, path: str, columns: Sequence[str]) -> None:
         check_row_file(path)
@@ -116,14 +95,7 @@ class TableWriter:
         return self._stack.__exit__(*error)
 
     def write(self, table: pa.Table) -> None:
-        """Write the rows of a table; the first one says what the columns hold.
-
-        Args:
-            table: with the columns of the file.
-
-        Raises:
-            OSError: the file cannot be written, e.g. as the disk is full.
-        """
+        """Write the rows of a table; the first one says what the columns hold."""
         if self._file is None:
             self._rows.write(table.to_pydict())
             return
@@ -136,14 +108,7 @@ class TableWriter:
 
 
 def check_row_file(path: str) -> None:
-    """Refuse a file for rows that is of no kind known here.
-
-    Args:
-        path: its name.
-
-    Raises:
-        UsageError: it has another ending.
-    """
+    """Refuse a file for rows that is of no kind known here."""
     if path != "-" and not path.endswith(ROW_FILES):
         raise UsageError(f"{path}: rows are written as {', '.join(ROW_FILES)} (or - for TSV on standard output)")
 
@@ -169,11 +134,7 @@ ID_COLUMN = "id"
 
 
 def with_kept(columns: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of rows, and behind them those of the fields that are carried along.
-
-    Raises:
-        UsageError: rows have a column of that name already.
-    """
+    """Return the columns of rows, and behind them those of the fields that are carried along."""
     taken = next((name for name in kept if name in columns), None)
     if taken is not None:
         raise UsageError(f"keep: rows have a column {taken!r} of their own; give the field of the text another name")
@@ -181,13 +142,8 @@ def with_kept(columns: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
 
 
 def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequence[Any]]:
-    """Return a row for each event of a batch, as columns.
-
-    Args:
-        model: its name.
-        batch: the scores of the segments of a block, nats.
-        block: the segments.
-    """
+    """Return a row for each event of a batch, as columns."""
+    # batch: the scores of the segments of a block, nats.
     tokens = batch.strings.tokens
     count = len(batch)
     segments = batch.row_segments()
@@ -224,16 +180,7 @@ def segment_rows(
     group_names: Sequence[str],
     context_policy: ContextPolicy,
 ) -> dict[str, Sequence[Any]]:
-    """Return a row for each segment of a batch, as columns.
-
-    Args:
-        model: its name.
-        batch: the scores of the segments of a block.
-        sums: of each of these segments.
-        block: the segments.
-        group_names: by code, as far as the text was read.
-        context_policy: of the model.
-    """
+    """Return a row for each segment of a batch, as columns."""
     import numpy as np
 
     count = len(sums.segments)

@@ -39,27 +39,13 @@ def environment() -> dict[str, str]:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Return True if a folder holds an evaluation and nothing else, so that it may be replaced by one.
-
-    Raises:
-        OSError: the folder cannot be listed.
-    """
+    """Return True if a folder holds an evaluation and nothing else, so that it may be replaced by one."""
     return {file.name for file in path.iterdir()} == {EVALUATION_FILE, SCORES_FILE}
 
 
 def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
-    """Write `evaluation.json`: the whole, then groups, and what shows later whether either file was changed.
-
-    The score table must be complete: its digest is part of the file.
-
-    Args:
-        folder: a run folder with the score table.
-        results: the whole text first, then its groups of segments.
-        settings: how the text was read and scored.
-
-    Raises:
-        OSError: a file cannot be read or written.
-    """
+    """Write `evaluation.json`: the whole, then groups, and what shows later whether either file was changed."""
+    # The score table must be complete: its digest is part of the file.
     whole, *groups = results
     content = plain(
         {
@@ -76,19 +62,9 @@ def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapp
 
 
 def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str, Any], dict[str, Any], str, str]:
-    """Read `evaluation.json` and see whether either file was changed after it was written.
-
-    Args:
-        folder: a run folder.
-        hash_scores: read all of the table for that; otherwise only whether the numbers were changed is known.
-
-    Returns:
-        The numbers of the whole, the settings, which file was changed (empty if none was), and the digest that the table
-        must have.
-
-    Raises:
-        InputError: a file is missing, or is not what lmgauge writes.
-    """
+    """Read `evaluation.json` and see whether either file was changed after it was written."""
+    # -> the numbers of the whole, the settings, which file was changed (empty if none was), and the digest that the table
+    # must have.
     file, scores = folder / EVALUATION_FILE, folder / SCORES_FILE
     for needed in (file, scores):
         if not needed.exists():
@@ -117,25 +93,13 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
 
 
 def content_fingerprint(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what evaluation.json holds, without its own fingerprint; the order of keys does not matter.
-
-    Args:
-        content: of the file.
-
-    Example:
-        >>> content_fingerprint({"a": 1, "b": 2}) == content_fingerprint({"b": 2, "a": 1, "fingerprint": "x"})
-        True
-    """
+    """Return the SHA-256 of what evaluation.json holds, without its own fingerprint; the order of keys does not matter."""
     sealed = {key: value for key, value in content.items() if key != "fingerprint"}
     return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of the bytes of a file.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Return the SHA-256 of the bytes of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -143,15 +107,8 @@ def file_sha256(path: Path) -> str:
 def run_settings(
     model: Any, text: Mapping[str, Any], *, by_group: bool, columns: Sequence[str], scoring: Any
 ) -> dict[str, Any]:
-    """Return the `settings` of `evaluation.json`: what was chosen, whether in Python or in a shell.
-
-    Args:
-        model: its own scoring options count where it has some, as a model that was loaded with them does.
-        text: settings of the `Corpus`.
-        by_group: True if groups were asked for.
-        columns: names of the columns that were filled besides.
-        scoring: the `ScoringOptions` that models without any were loaded with.
-    """
+    """Return the `settings` of `evaluation.json`: what was chosen, whether in Python or in a shell."""
+    # model: its own scoring options count where it has some, as a model that was loaded with them does.
     own = getattr(model, "options", None)
     options = own if isinstance(own, type(scoring)) else scoring
     options = replace(options, reserved=options.reserved or scoring.reserved)
@@ -164,14 +121,9 @@ def run_settings(
 
 
 class ScoresJournal(Protocol):
-    """Scores that are kept in a file as soon as they are known.
+    """Scores that are kept in a file as soon as they are known."""
 
-    Attributes:
-        taken: events whose scores were found there.
-        scores: events whose scores are there.
-    """
-
-    taken: int
+    taken: int  # events whose scores were found there
     scores: int
 
     def close(self) -> None:
@@ -189,15 +141,9 @@ class KeepsJournal(Protocol):
 
 
 class RunFolders:
-    """Run folders in the making, one a model; they appear when the block ends well, and not at all when it does not.
+    """Run folders in the making, one a model; they appear when the block ends well, and not at all when it does not."""
 
-    Args:
-        output: the folder; with several models each has one of its own in it.
-        names: of the models.
-
-    Raises:
-        UsageError: two models would have the same folder.
-    """
+    # output: the folder; with several models each has one of its own in it.
 
     def __init__(self, output: str | Path, names: Sequence[str]) -> None:
         self._names = names
@@ -224,11 +170,7 @@ class RunFolders:
         return self
 
     def keep_journal(self, models: Sequence[object]) -> None:
-        """Let models that can keep their scores as soon as they are known, and take those of a run that was killed.
-
-        Raises:
-            UsageError: another run writes to this folder.
-        """
+        """Let models that can keep their scores as soon as they are known, and take those of a run that was killed."""
         if not any(isinstance(model, KeepsJournal) for model in models):
             return
         self._lock()
@@ -237,22 +179,18 @@ class RunFolders:
                 self._journals.append(journal)
 
     def _lock(self) -> None:
-        """Lock the folder: two runs to one folder would take each other's half-written files for those of a killed run.
-
-        Raises:
-            UsageError: another run writes there.
-        """
+        # Lock the folder: two runs to one folder would take each other's half-written files for those of a killed run.
         refusal = f"{self._targets[0]}: another run is writing there; wait, or name another folder"
         self._stack.enter_context(locking(self._unfinished / "lock", refusal))
 
     @property
     def kept(self) -> int:
-        """Events whose scores are kept for a run that goes on from here."""
+        """Return events whose scores are kept for a run that goes on from here."""
         return sum(journal.scores for journal in self._journals)
 
     @property
     def resumed(self) -> int:
-        """Events whose scores an earlier, killed run had kept."""
+        """Return events whose scores an earlier, killed run had kept."""
         return sum(journal.taken for journal in self._journals)
 
     def __exit__(self, *error: Any) -> bool | None:
@@ -264,28 +202,11 @@ class RunFolders:
         return handled
 
     def write(self, index: int, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
-        """Add rows to the table of a model.
-
-        Args:
-            index: number of the model.
-            batch: rows of the score table.
-            ids: of the segments, if the text has a field for them.
-
-        Raises:
-            OSError: the table cannot be written, e.g. as the disk is full.
-        """
+        """Add rows to the table of a model."""
         self._writers[index].write(batch, ids)
 
     def finish(self, results: Sequence[Evaluation], settings: Sequence[Mapping[str, Any]]) -> None:
-        """Close the tables and write the numbers beside them.
-
-        Args:
-            results: of all models, each followed by its groups of segments.
-            settings: of each model how it scored the text, see `run_settings`.
-
-        Raises:
-            OSError: a file cannot be written.
-        """
+        """Close the tables and write the numbers beside them."""
         of_model = [[result for result in results if result.model == name] for name in self._names]
         for own, metadata in zip(of_model, self._metadata, strict=True):
             metadata.update(own[0].origin().to_metadata(), signature=own[0].signature, lmgauge=__version__)

@@ -23,57 +23,29 @@ _SEGMENTS_AT_A_TIME = 4096
 
 @dataclass(frozen=True)
 class Run:
-    """An evaluation that was kept, or a score table from elsewhere.
+    """An evaluation that was kept, or a score table from elsewhere."""
 
-    Attributes:
-        name: what to call it: the model's name.
-        path: the folder, or the table.
-        scores: the score table.
-        origin: what is known of the model behind it.
-        text_sha256: digest of the text; empty if unknown.
-        evaluation: the numbers that evaluation.json claims; None for a bare table.
-        settings: how the text was read and scored; empty for a bare table.
-        broken_seal: which file was changed after it was written; empty if none was.
-        scores_sha256: the digest that the table must have; empty for a bare table.
-    """
-
-    name: str
+    name: str  # what to call it: the model's name
     path: Path
     scores: Path
-    origin: Origin
-    text_sha256: str
-    evaluation: Mapping[str, Any] | None
-    settings: Mapping[str, Any]
-    broken_seal: str = ""
-    scores_sha256: str = ""
+    origin: Origin  # what is known of the model behind it
+    text_sha256: str  # digest of the text; empty if unknown
+    evaluation: Mapping[str, Any] | None  # the numbers that evaluation.json claims; None for a bare table
+    settings: Mapping[str, Any]  # how the text was read and scored; empty for a bare table
+    broken_seal: str = ""  # which file was changed after it was written; empty if none was
+    scores_sha256: str = ""  # the digest that the table must have; empty for a bare table
 
     @property
     def numbers_version(self) -> str:
-        """The version of the digits, as the signature has it; empty for a bare table."""
+        """Return the version of the digits, as the signature has it; empty for a bare table."""
         return Signature.parse(str((self.evaluation or {}).get("signature", ""))).parts.get("v", "")
 
     def batches(self) -> Iterator[ScoreBatch]:
-        """Return the rows of the table.
-
-        Raises:
-            InputError: the table breaks its rules.
-        """
+        """Return the rows of the table."""
         return read_scores(self.scores)
 
     def corpus(self, texts: Sequence[str] | None = None, *, document: str | None = None) -> Corpus | None:
-        """Return the text that was scored, read as it was then.
-
-        Args:
-            texts: where it is; if not given, where evaluation.json says it was, seen from this folder or from one that the
-                run is in.
-            document: what its documents are, if not as it was read then; see `Corpus.from_files`.
-
-        Returns:
-            None where no text is given and the one remembered is not there any more, or was standard input.
-
-        Raises:
-            InputError: a text that was given is missing.
-        """
+        """Return the text that was scored, read as it was then."""
         known = self.settings.get("text", {})
         how = dict(known) if isinstance(known, dict) else {"text": known}
         remembered_paths = how.pop("paths", [])
@@ -96,7 +68,7 @@ class Run:
             ) from error
 
     def _found(self, paths: Sequence[str]) -> list[str]:
-        """Return the files that were named relative to a folder: this one, or one that the run is in."""
+        # Files that were named relative to a folder: this one, or one that the run is in.
         bases = [Path(), *self.path.resolve().parents]
         for base in bases:
             there = [str(base / path) for path in paths]
@@ -106,16 +78,9 @@ class Run:
 
 
 def open_run(path: str | Path, *, check_seal: bool = True, hash_scores: bool = True) -> Run:
-    """Open a run folder, or a score table (Parquet or JSON lines).
-
-    Args:
-        path: of either.
-        check_seal: refuse a folder whose files were changed by as much as a byte; otherwise `broken_seal` says so.
-        hash_scores: read all of the table for that; otherwise `scores_sha256` says what its digest must be.
-
-    Raises:
-        InputError: nothing is there, a file is missing, or was changed after it was written.
-    """
+    """Open a run folder, or a score table (Parquet or JSON lines)."""
+    # hash_scores: read all of the table for that; otherwise `scores_sha256` says what its digest must be.
+    # Raises InputError: nothing is there, a file is missing, or was changed after it was written.
     path = local_path(path)
     evaluation: dict[str, Any] | None = None
     settings: dict[str, Any] = {}
@@ -134,30 +99,13 @@ def open_run(path: str | Path, *, check_seal: bool = True, hash_scores: bool = T
 
 
 def with_distinct_names(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs; those of the same name are called by their folders instead.
-
-    Args:
-        runs: two or more.
-
-    Example:
-        >>> runs = [Run("kn5", Path(path), Path(path), Origin("kn5"), "", None, {}) for path in ("one", "two")]
-        >>> [run.name for run in with_distinct_names(runs)]
-        ['one', 'two']
-    """
+    """Return the runs; those of the same name are called by their folders instead."""
     names = [run.name for run in runs]
     return [run if names.count(run.name) == 1 else replace(run, name=str(run.path).rstrip("/")) for run in runs]
 
 
 def about(run: Run, corpus: Corpus) -> Run:
-    """Return the run, now known to be about a text, which is read once for that.
-
-    Args:
-        run: of a folder or a bare table.
-        corpus: the text; its bytes decide.
-
-    Raises:
-        InputError: the run scored another text.
-    """
+    """Return the run, now known to be about a text, which is read once for that."""
     if not corpus.report.sha256:
         _read_whole(corpus)
     sha256 = corpus.report.sha256
@@ -170,11 +118,7 @@ def about(run: Run, corpus: Corpus) -> Run:
 
 
 def remembered(*runs: Run) -> Corpus | None:
-    """Return the text that runs remember, where it is still there and unchanged; that of the first if they differ.
-
-    Args:
-        runs: one or more; the text that each names is read whole, to see that it is what was scored.
-    """
+    """Return the text that runs remember, where it is still there and unchanged; that of the first if they differ."""
     if len({run.text_sha256 for run in runs}) > 1:
         runs = runs[:1]
     for run in runs:
@@ -185,7 +129,7 @@ def remembered(*runs: Run) -> Corpus | None:
 
 
 def _fingerprint(corpus: Corpus) -> str:
-    """Read a text that is remembered; empty if it is not text any more."""
+    # Read a text that is remembered; empty if it is not text any more.
     try:
         _read_whole(corpus)
     except InputError:
@@ -201,20 +145,9 @@ def _read_whole(corpus: Corpus) -> None:
 def lockstep(
     tables: Sequence[Iterable[ScoreBatch]], corpus: Corpus | None, names: Sequence[str] | None = None
 ) -> Iterator[tuple[Segments | None, list[ScoreBatch]]]:
-    """Read tables side by side, and the text they are about if it is at hand.
-
-    Args:
-        tables: score tables whose segments are numbered alike.
-        corpus: the text; without it 4,096 segments are read at a time.
-        names: of the tables, for messages.
-
-    Yields:
-        A block of the text (None without one), and of each table the rows of exactly its segments; a segment without
-        rows has 0 events.
-
-    Raises:
-        InputError: a table is empty, lacks a segment of the text or goes on behind it, or a span ends behind its segment.
-    """
+    """Read tables side by side, and the text they are about if it is at hand."""
+    # -> a block of the text (None without one), and of each table the rows of exactly its segments; a segment without rows
+    # has 0 events.
     called = list(names or [f"table {i + 1}" for i in range(len(tables))])
     rows = [SegmentReader(table, name) for table, name in zip(tables, called, strict=True)]
     segments = 0
@@ -235,7 +168,7 @@ def lockstep(
 
 
 def _check_extent(table: ScoreBatch, block: Segments, name: str) -> None:
-    """Compare the segments of a table against those of the text: none without rows that has bytes, none that is longer."""
+    # Compare the segments of a table against those of the text: none without rows that has bytes, none that is longer.
     lengths = block.ends - block.starts
     missing = np.flatnonzero((table.segment_events == 0) & (lengths > 0))
     if len(missing):

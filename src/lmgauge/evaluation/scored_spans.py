@@ -19,28 +19,13 @@ class ScoredSpans:
         self._parts: list[tuple[Ints, Ints, Ints]] = []  # segment, start, end
 
     def add(self, batch: ScoreBatch) -> None:
-        """Add the rows of a batch; those without byte spans say nothing.
-
-        Args:
-            batch: of the score table, segments and their rows in order.
-        """
+        """Add the rows of a batch; those without byte spans say nothing."""
+        # batch: of the score table, segments and their rows in order.
         if len(batch) and len(batch.ends):
             self._parts.append(_touching(batch.row_segments(), batch.starts(), batch.ends))
 
     def count(self, block: Segments) -> Denominators:
-        """Count what is scored of a block: its bytes, the code points and the words that begin in them.
-
-        Args:
-            block: segments of the text.
-
-        Example:
-            >>> from lmgauge.scores import example_batch
-            >>> from lmgauge.text.documents import Corpus
-            >>> spans = ScoredSpans()
-            >>> spans.add(example_batch())
-            >>> spans.count(next(iter(Corpus.from_strings(["the", "cat sat on"]))))
-            Denominators(segments=2, words=3, characters=10, bytes=10, line_ends=0)
-        """
+        """Count what is scored of a block: its bytes, the code points and the words that begin in them."""
         if not self._parts:
             return Denominators(len(block))
         segment, start, end = _touching(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))
@@ -59,7 +44,7 @@ class ScoredSpans:
 
 
 def _touching(segment: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return spans, int64 [n] each, joined where one begins where the one before ended."""
+    # Spans, int64 [n] each, joined where one begins where the one before ended.
     new = np.ones(len(segment), bool)
     new[1:] = (segment[1:] != segment[:-1]) | (start[1:] != end[:-1])
     last = np.append(new[1:], True)

@@ -17,60 +17,33 @@ _OUTERMOST = 0.5  # per cent, at either end
 
 @dataclass(frozen=True)
 class ScoreHistogram:
-    """How many segments cost how much.
+    """How many segments cost how much."""
 
-    Attributes:
-        unit: what bits are per: "byte", or "event" where the text is not at hand.
-        edges: of the bins, rising, one more than bins; a bin has what is not below its lower edge and below its upper one.
-            The first and the last bin also have what lies outside.
-        counts: for each run the segments in each bin.
-        infinite: of each run the segments with an event of probability zero, which are in no bin.
-        beyond: segments of all runs that lie outside the edges, counted in the outermost bins.
-    """
-
-    unit: str
+    unit: str  # what bits are per: "byte", or "event" where the text is not at hand
     edges: tuple[float, ...]
-    counts: tuple[tuple[int, ...], ...]
-    infinite: tuple[int, ...]
-    beyond: int
+    counts: tuple[tuple[int, ...], ...]  # for each run the segments in each bin
+    infinite: tuple[int, ...]  # of each run the segments with an event of probability zero, which are in no bin
+    beyond: int  # segments of all runs that lie outside the edges, counted in the outermost bins
 
 
 class SegmentScores:
-    """Collects the scores of segments, block by block: 8 bytes a segment and run.
-
-    Args:
-        runs: how many runs stand side by side.
-    """
+    """Collects the scores of segments, block by block: 8 bytes a segment and run."""
 
     def __init__(self, runs: int) -> None:
         self._scores: list[list[Floats]] = [[] for _ in range(runs)]
         self._infinite = [0] * runs
 
     def add(self, bits: Sequence[Floats], zeros: Sequence[Ints], sizes: Sequence[Ints]) -> None:
-        """Add the segments of a block; those of size 0 do not count.
-
-        Args:
-            bits: of each run float64 [segments], of the events that are possible.
-            zeros: of each run int64 [segments], the events of probability zero.
-            sizes: of each run int64 [segments], bytes or events.
-
-        Example:
-            >>> scores = SegmentScores(1)
-            >>> scores.add([np.array([8.0, 9.0])], [np.array([0, 0])], [np.array([4, 9])])
-            >>> scores.finish("byte").counts[0][0], sum(scores.finish("byte").counts[0])
-            (1, 2)
-        """
+        """Add the segments of a block; those of size 0 do not count."""
+        # bits: of each run float64 [segments], of the events that are possible; zeros: of each run int64 [segments], the
+        # events of probability zero; sizes: of each run int64 [segments], bytes or events.
         for k, (own, impossible, size) in enumerate(zip(bits, zeros, sizes, strict=True)):
             finite = (size > 0) & (impossible == 0)
             self._scores[k].append(own[finite] / size[finite])
             self._infinite[k] += int(np.count_nonzero(impossible))
 
     def finish(self, unit: str) -> ScoreHistogram | None:
-        """Return how many segments are in each bin; None where there are no finite scores.
-
-        Args:
-            unit: what sizes count: "byte" or "event".
-        """
+        """Return how many segments are in each bin; None where there are no finite scores."""
         scores = [np.concatenate(parts) if parts else np.zeros(0) for parts in self._scores]
         together = np.concatenate(scores)
         if not len(together):
@@ -92,6 +65,7 @@ def _round_edges(low: float, high: float) -> tuple[float, ...]:
     """
     width = (high - low) / _BINS or max(abs(low), 1.0) / _BINS
     power = 10.0 ** math.floor(math.log10(width))
+    # A width of 1.006 becomes 2, as 1 is below it: steps are 1, 2, 5 or 10 times a power of ten.
     step = next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= width * (1 - 1e-9))
     first, last = math.floor(low / step), math.floor(high / step) + 1
     places = max(0, 1 - math.floor(math.log10(step)))

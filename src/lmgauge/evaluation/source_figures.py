@@ -17,11 +17,7 @@ _WHITE_SPACE = re.compile(r"\s+")
 
 
 class SourceFigures:
-    """Collects what the source of a protocol adds up.
-
-    Args:
-        policy: of the model; without a protocol there is nothing to collect.
-    """
+    """Collects what the source of a protocol adds up."""
 
     def __init__(self, policy: ContextPolicy) -> None:
         self._policy = policy
@@ -30,28 +26,21 @@ class SourceFigures:
         self._words = self._bytes = 0
 
     def add(self, batch: ScoreBatch) -> None:
-        """Add the rows of a batch.
-
-        Args:
-            batch: log-probabilities in nats.
-        """
+        """Add the rows of a batch."""
+        # batch: log-probabilities in nats.
         if self._policy.protocol is not None and PROTOCOLS[self._policy.protocol].layout == "sliding":
             self._add_windows(batch.logprob)
             self._scored += len(batch)
 
     def add_text(self, block: Segments) -> None:
-        """Count a block of the text as the harness does: words are what `re.split` at white space leaves, empty or not.
-
-        Args:
-            block: its segments.
-        """
+        """Count a block of the text as the harness does: words are what `re.split` at white space leaves, empty or not."""
         if self._policy.protocol == "harness":
             texts = [block.text(i) for i in range(len(block))]
             self._words += sum(len(_WHITE_SPACE.split(text.decode())) for text in texts)
             self._bytes += sum(map(len, texts))
 
     def _add_windows(self, logprob: NDArray[np.float64]) -> None:
-        """Add the rows of one text, whose positions follow each other from 1, to the sums of their windows."""
+        # Add the rows of one text, whose positions follow each other from 1, to the sums of their windows.
         length, stride = self._policy.length or 1, self._policy.stride or 1
         position = np.arange(self._scored, self._scored + len(logprob)) + 1
         window = np.maximum(0, -((length - position) // stride))
@@ -62,17 +51,7 @@ class SourceFigures:
         self._windows = grown
 
     def finish(self, nats: float, events: int) -> dict[str, float]:
-        """Return the figures under the names that their source gives them; none without a protocol, or a text it needs.
-
-        Args:
-            nats: log-probability of all events.
-            events: how many there are, 1 or more.
-
-        Example:
-            >>> chunks = ContextPolicy.parse("sentence,511/512,first=unscored,end=none,protocol=llama.cpp")
-            >>> SourceFigures(chunks).finish(-510 * 0.5, 510)
-            {'PPL': 1.6487212707001282}
-        """
+        """Return the figures under the names that their source gives them; none without a protocol, or a text it needs."""
         if self._policy.protocol is None:
             return {}
         protocol = PROTOCOLS[self._policy.protocol]
@@ -89,10 +68,9 @@ class SourceFigures:
         return dict(zip(protocol.figures, values, strict=True))
 
     def _weighted_mean(self) -> float:
-        """Return the guide's mean, nats: that of each window counts for its tokens less one, but that of the first for all.
-
-        The guide takes a token off each window for the first that has no prediction; only the first window has such a one.
-        """
+        # Guide's mean, nats: that of each window counts for its tokens less one, but that of the first for all.
+        # The guide takes a token off each window for the first that has no prediction; only the first window has such a
+        # one.
         nats, tokens = self._windows.T
         weights = tokens - (np.arange(len(tokens)) > 0)
         counted = weights > 0

@@ -10,14 +10,11 @@ from lmgauge.scores import SEPARATOR, SPELLING, ScoreBatch
 
 
 def spelled_parts(table: ScoreBatch) -> dict[str, NDArray[np.float64]]:
-    """Return what of the bits of events is letters and white space, [rows], by column; empty of a model that spells nothing.
+    """Return what of the bits of events is letters and white space, [rows], by column.
 
-    Args:
-        table: rows of the score table.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> spelled_parts(example_batch())
-        {}
+    >>> from lmgauge.scores import example_batch
+    >>> spelled_parts(example_batch())
+    {}
     """
+    # Empty of a model that spells nothing.
     return {name: nats_to_bits(-table.extra[name]) for name in (SPELLING, SEPARATOR) if name in table.extra}

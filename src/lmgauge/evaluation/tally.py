@@ -34,50 +34,28 @@ class ZeroEvent:
 
 @dataclass
 class Tally:
-    """An accumulator: exact sums over the rows added so far, whatever their batches.
+    """An accumulator: exact sums over the rows added so far, whatever their batches."""
 
-    Attributes:
-        exact: per kind the sum of the finite log-probabilities, in multiples of 2^-80 nats.
-        events, zeros: per kind the rows, and those of probability zero.
-        first_zeros: where the first of these are.
-        contexts: rows by the order (or context length; 255 and more together) that was used, where the table tells.
-        parts: of `exact`, per column (`spelling`, `separator`) and kind, what is spelled letters and white space; no column
-            where the table has none.
-        lossy_segments: segments that their tokens do not give back exactly.
-        given_bytes: bytes of text that was given before segments.
-        crossing_tokens: first events of segments that begin in the given text.
-    """
-
+    # per kind the sum of the finite log-probabilities, in multiples of 2^-80 nats
     exact: list[int] = field(default_factory=lambda: [0] * len(KINDS))
+    # events, zeros: per kind the rows, and those of probability zero
     events: list[int] = field(default_factory=lambda: [0] * len(KINDS))
     zeros: list[int] = field(default_factory=lambda: [0] * len(KINDS))
-    first_zeros: list[ZeroEvent] = field(default_factory=list)
+    first_zeros: list[ZeroEvent] = field(default_factory=list)  # where the first of these are
+    # rows by the order (or context length; 255 and more together) that was used, where the table tells
     contexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
+    # of `exact`, per column (`spelling`, `separator`) and kind, what is spelled letters and white space; no column where
+    # the table has none
     parts: dict[str, list[int]] = field(default_factory=dict)
-    lossy_segments: int = 0
-    given_bytes: int = 0
-    crossing_tokens: int = 0
+    lossy_segments: int = 0  # segments that their tokens do not give back exactly
+    given_bytes: int = 0  # bytes of text that was given before segments
+    crossing_tokens: int = 0  # first events of segments that begin in the given text
     _columns: list[_Columns] = field(default_factory=lambda: [(_NONE, _NONE, _NONE.astype(np.uint64), _NONE, _NONE)])
     _documents: list[NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, batch: ScoreBatch) -> None:
-        """Add the rows of a batch.
-
-        Args:
-            batch: log-probabilities in nats.
-
-        Raises:
-            InputError: a log-probability is NaN, positive or beyond all reason.
-
-        Example:
-            >>> from lmgauge.scores import ScoreBatch, Strings
-            >>> one, ids, kind = np.ones(1, np.int64), np.zeros(2, np.uint32), np.zeros(2, np.uint8)
-            >>> table = ScoreBatch(0 * one, 2 * one, ids, Strings(["a"]), np.array([-1.0, -2.5]), kind, np.array([1, 2]))
-            >>> tally = Tally()
-            >>> tally.add(table)
-            >>> tally.nats(), tally.total_events
-            (-3.5, 2)
-        """
+        """Add the rows of a batch."""
+        # batch: log-probabilities in nats.
         count = len(batch.segments)
         high, low, zeros = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64)
         context = np.minimum(batch.extra.get("context", np.zeros(0, np.uint8)), 255).astype(np.uint8, copy=False)
@@ -105,7 +83,7 @@ class Tally:
             self._documents.append(documents)
 
     def _add_parts(self, batch: ScoreBatch) -> None:
-        """Add what of the log-probabilities is spelled letters and white space; impossible events are in neither sum."""
+        # Add what of the log-probabilities is spelled letters and white space; impossible events are in neither sum.
         for name in (SPELLING, SEPARATOR):
             if name not in batch.extra:
                 continue
@@ -131,7 +109,6 @@ class Tally:
             self.first_zeros.append(ZeroEvent(segment, position, batch.strings.tokens[batch.token_ids[row]]))
 
     def _rows_of(self, segment: int) -> int:
-        """Return how many rows the last segments that were added have of this one, which goes on behind them."""
         count = 0
         for segments, _, _, events, _ in reversed(self._columns):
             if len(segments) and segments[-1] != segment:
@@ -142,17 +119,7 @@ class Tally:
         return count
 
     def merge(self, other: Tally) -> None:
-        """Add the rows of another tally, which come after those of this one.
-
-        Args:
-            other: sums of later segments.
-
-        Example:
-            >>> both = Tally(exact=[1, 0, 0, 0], events=[1, 0, 0, 0])
-            >>> both.merge(Tally(events=[2, 0, 1, 0]))
-            >>> both.events
-            [3, 0, 1, 0]
-        """
+        """Add the rows of another tally, which come after those of this one."""
         for kind in range(len(KINDS)):
             self.exact[kind] += other.exact[kind]
             self.events[kind] += other.events[kind]
@@ -174,12 +141,7 @@ class Tally:
         return exact_to_nats(sum(self.exact[k] for k in kinds or range(len(KINDS))))
 
     def part_nats(self, name: str, *kinds: int) -> float:
-        """Sum of a column `spelling` or `separator` over these kinds (all if none is named), correctly rounded.
-
-        Example:
-            >>> Tally().part_nats("spelling")
-            0.0
-        """
+        """Sum of a column `spelling` or `separator` over these kinds (all if none is named), correctly rounded."""
         return exact_to_nats(sum(self.parts[name][k] for k in kinds or range(len(KINDS)))) if name in self.parts else 0.0
 
     def event_nats(self, *kinds: int) -> float:
@@ -189,27 +151,27 @@ class Tally:
 
     @property
     def tokens(self) -> int:
-        """Rows that are not ends of segments."""
+        """Return rows that are not ends of segments."""
         return self.events[TOKEN] + self.unseen_events
 
     @property
     def unseen_events(self) -> int:
-        """Rows that are unseen words, whether they stand as `<unk>` or are spelled."""
+        """Return rows that are unseen words, whether they stand as `<unk>` or are spelled."""
         return self.events[OOV] + self.events[SPELLED]
 
     @property
     def total_events(self) -> int:
-        """All rows."""
+        """Return all rows."""
         return sum(self.events)
 
     @property
     def total_zeros(self) -> int:
-        """All rows of probability zero."""
+        """Return all rows of probability zero."""
         return sum(self.zeros)
 
     @property
     def names_documents(self) -> bool:
-        """Whether the rows name the documents of their segments."""
+        """Return True if the rows name the documents of their segments."""
         return bool(self._documents)
 
     def per_segment(self) -> SegmentSums:
@@ -231,7 +193,7 @@ class Tally:
 
 
 def _exact_by_kind(column: NDArray[np.float64], kind: NDArray[np.uint8]) -> list[int]:
-    """Return the sum of a column over the rows of each kind, in multiples of 2^-80 nats."""
+    # Sum of a column over the rows of each kind, in multiples of 2^-80 nats.
     events, none = np.array([len(column)], np.int64), np.zeros(0, np.uint8)
     sums = np.zeros(1, np.int64), np.zeros(1, np.uint64), np.zeros(1, np.int64)
     kinds, _, _ = _native.sum_events(column, kind, none, events, *sums)
@@ -240,10 +202,9 @@ def _exact_by_kind(column: NDArray[np.float64], kind: NDArray[np.uint8]) -> list
 
 @dataclass(frozen=True)
 class SegmentSums:
-    """Per segment: index, log-probability in nats (-inf with a zero-probability event), events, zero-probability events.
+    """Per segment: index, log-probability in nats (-inf with a zero-probability event), events, zero-probability events."""
 
-    `documents` has the number of the document of each; None where documents are not known.
-    """
+    # `documents` has the number of the document of each; None where documents are not known.
 
     segments: NDArray[np.int64]
     nats: NDArray[np.float64]

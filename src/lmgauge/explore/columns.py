@@ -11,12 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 
 class Column:
-    """An array in a file that only grows.
-
-    Args:
-        path: of the file.
-        dtype: of the values.
-    """
+    """An array in a file that only grows."""
 
     def __init__(self, path: Path, dtype: DTypeLike) -> None:
         self._path, self._dtype = path, np.dtype(dtype)
@@ -25,14 +20,8 @@ class Column:
         self._mapped: NDArray[Any] = np.zeros(0, self._dtype)
 
     def append(self, values: NDArray[Any]) -> None:
-        """Add values at the end.
-
-        Args:
-            values: [n], of any type that becomes the column's.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Add values at the end."""
+        # values: [n], of any type that becomes the column's.
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
         self._file.flush()  # readers map the file
         self._size += len(values)
@@ -41,11 +30,7 @@ class Column:
         return self._size
 
     def view(self, size: int | None = None) -> NDArray[Any]:
-        """Return the first values, [size], mapped into memory read only.
-
-        Args:
-            size: how many; all that are there if None.
-        """
+        """Return the first values, [size], mapped into memory read only."""
         size = self._size if size is None else size
         if size > len(self._mapped):
             # As a plain array: each slice of a memmap costs as much as a small answer.

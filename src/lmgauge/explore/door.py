@@ -32,20 +32,7 @@ def open_explorer(
     model: Model | None = None,
     scoring: ScoringOptions | None = None,
 ) -> Explorer:
-    """Return what the server shows.
-
-    Args:
-        runs: one or two run folders or score tables, or the folder of a training that is under way.
-        text: what the runs scored; if None, where they remember it.
-        train: training text, for the report's slices by what was seen in it.
-        model: scores what is typed.
-        scoring: how a model named by its path scores.
-
-    Raises:
-        InputError: a run cannot be read, or two are of different texts.
-        ModelFileError: the model cannot be loaded.
-        UsageError: there is nothing to look at, or too much.
-    """
+    """Return what the server shows."""
     paths = [Path(path) for path in ([runs] if isinstance(runs, PATHS) else runs)]
     typed = None
     if model is not None:
@@ -136,12 +123,7 @@ def explore(
 
 
 def address_of(own: socket.socket, token: str) -> str:
-    """Return the address of the page, with its token.
-
-    Args:
-        own: the socket that is listened on.
-        token: of the server.
-    """
+    """Return the address of the page, with its token."""
     name, port = own.getsockname()[:2]
     host = f"[{name}]" if ":" in name else name
     return f"http://{host}:{port}/?token={quote(token)}"

@@ -33,18 +33,7 @@ _FIGURES = (
 
 
 class Explorer:
-    """What a server shows; close it in the end.
-
-    Args:
-        paths: of runs, or of the folder of a training that is under way.
-        corpus_of: finds the text of runs.
-        typed: scores what is typed; None without a model.
-        report_of: makes the report page of runs, as HTML.
-
-    Raises:
-        InputError: a run cannot be read, or two are of different texts.
-        UsageError: there is nothing to look at, or too much.
-    """
+    """What a server shows; close it in the end."""
 
     def __init__(
         self, paths: Sequence[Path], corpus_of: CorpusOf, typed: Typed | None = None, report_of: ReportOf | None = None
@@ -96,7 +85,6 @@ class Explorer:
             self._open(runs)
 
     def _kept_runs(self) -> list[Path]:
-        """Return the run that a callback keeps in the folder that is followed, and note of which state it is."""
         kept_runs = [] if self._followed is None else runs_of(self._followed)[:1]
         try:
             self._stamp = [(str(run), (run / EVALUATION_FILE).stat().st_mtime_ns) for run in kept_runs]
@@ -144,11 +132,7 @@ class Explorer:
         return nullcontext() if self.index is None else self.index.answering()
 
     def report(self) -> str:
-        """Return the report page of the runs: every slice of the text with its numbers; made when first asked for.
-
-        Raises:
-            InputError: there is no run, or it was changed.
-        """
+        """Return the report page of the runs: every slice of the text with its numbers; made when first asked for."""
         with self._report_lock:
             if self.index is None or self._report_of is None:
                 raise InputError("there is no run to report on yet")

@@ -1,9 +1,8 @@
-"""What stands before every request: only this machine, only who has the token, only what is read, nothing huge.
+"""What stands before every request: only this machine, only who has the token, only what is read, nothing huge."""
 
-A server on a loopback address can be reached by every page that the browser shows, and by every user of the machine. So the
-name the browser asks for must be that of this machine (a foreign name that leads here is DNS rebinding), a request of
-another site is refused, and without the token in the address nothing is answered.
-"""
+# A server on a loopback address can be reached by every page that the browser shows, and by every user of the machine. So
+# the name the browser asks for must be that of this machine (a foreign name that leads here is DNS rebinding), a request of
+# another site is refused, and without the token in the address nothing is answered.
 
 from __future__ import annotations
 
@@ -43,12 +42,7 @@ _NOTHING = b"default-src 'none'; frame-ancestors 'none'"
 
 
 class Refusal(Exception):
-    """Raised when a request is not answered.
-
-    Attributes:
-        status: of HTTP.
-        text: why, and what to do.
-    """
+    """Raised when a request is not answered."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -56,18 +50,14 @@ class Refusal(Exception):
 
 
 class Guard:
-    """The application around the application: refuses in words, and adds the headers that keep a page to itself.
+    """The application around the application: refuses in words, and adds the headers that keep a page to itself."""
 
-    Args:
-        app: answers what is let through.
-        token: that every request must have, in its address, the header `TOKEN_HEADER` or the cookie.
-    """
+    # token: that every request must have, in its address, the header `TOKEN_HEADER` or the cookie.
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app, self._token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request of ASGI, or hand it on."""
         if scope["type"] != "http":
             return  # no sockets here, and nothing to start or stop
 
@@ -95,15 +85,8 @@ class Guard:
 
 
 def check(scope: Scope, token: str) -> None:
-    """Refuse a request that may not be answered.
-
-    Args:
-        scope: of ASGI.
-        token: that it must have.
-
-    Raises:
-        Refusal: with the reason.
-    """
+    """Refuse a request that may not be answered."""
+    # token: that it must have.
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     host = headers.get("host", "")
     if hostname(host) not in LOOPBACK:
@@ -125,11 +108,7 @@ def check(scope: Scope, token: str) -> None:
 
 
 def hostname(host: str) -> str:
-    """Return the name in a Host header, without the port; empty if it is none.
-
-    >>> hostname("127.0.0.1:8000"), hostname("[::1]:80"), hostname("evil.example")
-    ('127.0.0.1', '::1', 'evil.example')
-    """
+    """Return the name in a Host header, without the port; empty if it is none."""
     match = _HOST.fullmatch(host.lower())
     return "" if match is None else match[1] or match[2]
 
@@ -141,7 +120,6 @@ def _is_of_another_site(headers: Mapping[str, str]) -> bool:
 
 
 def _opens_the_page(scope: Scope, headers: Mapping[str, str]) -> bool:
-    """Whether a click on the printed address, shown on a page such as a terminal in the browser, leads to the page."""
     is_opening = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return is_opening and scope["path"] == "/" and "origin" not in headers
 
@@ -164,15 +142,7 @@ def _in_cookie(headers: Mapping[str, str], scope: Scope) -> str:
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:
-    """Return the body of a request, which is read no further than it may be long.
-
-    Args:
-        scope: of ASGI.
-        receive: gives its parts.
-
-    Raises:
-        Refusal: it is too long, or who sends it has hung up.
-    """
+    """Return the body of a request, which is read no further than it may be long."""
     if scope["method"] != "POST":
         return b""
     body = b""

@@ -1,8 +1,7 @@
-"""The index of one or two runs: for each segment where its rows and its text are, and its exact sums; all of it in files.
+"""The index of one or two runs: for each segment where its rows and its text are, and its exact sums; all of it in files."""
 
-One thread reads the tables and the text once, side by side, from the beginning; what it has read can be asked for while it
-goes on. Ten million rows take seconds, and memory for a block of them at a time.
-"""
+# One thread reads the tables and the text once, side by side, from the beginning; what it has read can be asked for while it
+# goes on. Ten million rows take seconds, and memory for a block of them at a time.
 
 from __future__ import annotations
 
@@ -41,20 +40,7 @@ _Shown = slice | NDArray[np.int64]
 
 
 class Index:
-    """What is known of each segment, by its place in reading order.
-
-    Args:
-        runs: one, or two of one text.
-        corpus: the text; None where it is not at hand.
-        folder: an empty one, for files.
-
-    Attributes:
-        size: segments that are indexed; all before this one can be asked for.
-        is_complete: all of the tables was read.
-        problem: what stopped the reading, in words; empty if nothing did.
-        groups: names of the groups of segments.
-        seal: which file of a run was changed after it was written; empty if none was, as far as that is known.
-    """
+    """What is known of each segment, by its place in reading order."""
 
     def __init__(self, runs: Sequence[Run], corpus: Corpus | None, folder: Path) -> None:
         self.runs, self.corpus, self._folder = tuple(runs), corpus, folder
@@ -106,7 +92,6 @@ class Index:
             self._changed.notify_all()
 
     def _give_way(self) -> None:
-        """Let requests be answered first, for a while."""
         until = time.monotonic() + _LONGEST_PAUSE
         while self._answering > self._waiting and time.monotonic() < until and not self._stop.is_set():
             time.sleep(0.002)
@@ -133,15 +118,7 @@ class Index:
             column.close()
 
     def wait(self, size: int | None = None, seconds: float = 10.0) -> bool:
-        """Wait until this many segments, or all, are indexed, or nothing more will come.
-
-        Args:
-            size: of segments; None for all.
-            seconds: to wait at most.
-
-        Returns:
-            Whether they are.
-        """
+        """Wait until this many segments, or all, are indexed, or nothing more will come."""
 
         def is_there() -> bool:
             return self.is_complete or bool(self.problem) or (size is not None and self.size >= size)
@@ -154,7 +131,7 @@ class Index:
 
     @property
     def share(self) -> float:
-        """How much of the tables is read, 0 to 1."""
+        """Return how much of the tables is read, 0 to 1."""
         return 1.0 if self.is_complete else self._rows[0] / max(1, self.readers[0].rows)
 
     def _add(self, block: Segments | None, batches: Sequence[ScoreBatch]) -> None:
@@ -212,7 +189,6 @@ class Index:
             self._of_text[name].append(column)
 
     def _verify(self) -> None:
-        """Hold the text and the tables against what the runs say of them."""
         for run in self.runs:
             if self.corpus is not None and run.text_sha256 not in ("", self.corpus.report.sha256):
                 raise InputError(
@@ -226,11 +202,7 @@ class Index:
 
     # -- asking ---------------------------------------------------------------------------------------------------------
     def check_unchanged(self) -> None:
-        """Refuse to go on where a table is not the one that was opened.
-
-        Raises:
-            InputError: it was changed, replaced or removed.
-        """
+        """Refuse to go on where a table is not the one that was opened."""
         for reader, run in zip(self.readers, self.runs, strict=True):
             if not reader.unchanged():
                 raise InputError(f"{run.path}: was changed or removed while it was looked at: start `lmgauge explore` again")
@@ -240,8 +212,8 @@ class Index:
         return self._of_text[name].view(size)
 
     def of_run(self, k: int, name: str, size: int) -> NDArray[Any]:
-        """Return a column of run `k` for the first segments, [size]: row, events, oov, zeros, high or low (of the exact sum
-        in nats)."""
+        """Return a column of run `k` for the first segments, [size]."""
+        # Row, events, oov, zeros, high or low (of the exact sum in nats).
         return self._of_run[k][name].view(size)
 
     def bits(self, k: int, size: int) -> NDArray[np.float64]:
@@ -256,20 +228,17 @@ class Index:
 
     @property
     def has_text(self) -> bool:
-        """Whether the text is at hand."""
+        """Return True if the text is at hand."""
         return self.corpus is not None
 
     @property
     def has_ids(self) -> bool:
-        """Whether the text gives each segment an id."""
+        """Return True if the text gives each segment an id."""
         return len(self._id_ends) > 1
 
     def given_text(self, place: int) -> bytes:
-        """Return the text that is given before a segment; empty where there is none.
-
-        Args:
-            place: of the segment in reading order.
-        """
+        """Return the text that is given before a segment; empty where there is none."""
+        # place: of the segment in reading order.
         if len(self._given_ends) == 1:
             return b""
         begin, end = self._given_ends.view(place + 2)[place : place + 2].tolist()
@@ -306,17 +275,7 @@ class Index:
         return list(self._sources)
 
     def rows(self, k: int, place: int, most: int, columns: Sequence[str]) -> ScoreBatch:
-        """Return the first rows that run `k` has of a segment.
-
-        Args:
-            k: number of the run.
-            place: of the segment.
-            most: rows.
-            columns: names of those to read.
-
-        Raises:
-            InputError: the table was changed.
-        """
+        """Return the first rows that run `k` has of a segment."""
         row, events = int(self.of_run(k, "row", place + 1)[place]), int(self.of_run(k, "events", place + 1)[place])
         with self._locks[k]:
             if not events:  # it is outside what the run scored
@@ -325,11 +284,7 @@ class Index:
 
 
 def _as_parquet(run: Run, path: Path) -> Path:
-    """Return the path of a run's table; JSON lines, where no row can be found without reading all before, are copied.
-
-    Raises:
-        InputError: the lines are no table, or there are none.
-    """
+    # Path of a run's table; JSON lines, where no row can be found without reading all before, are copied.
     if not is_json_lines(run.scores):
         return run.scores
     count = 0
@@ -349,7 +304,6 @@ def _documents(block: Segments | None, batches: Sequence[ScoreBatch]) -> NDArray
 
 
 def _joined(block: Segments) -> NDArray[np.uint8]:
-    """Return the bytes of the segments one after another, without what is between them."""
     starts, ends = block.starts, block.ends
     if np.array_equal(starts[1:], ends[:-1]):
         return block.data[starts[0] : ends[-1]]

@@ -24,11 +24,7 @@ _PART_OF_NAME = ".training"
 
 
 def progress_file_of(path: Path) -> Path | None:
-    """Return the file that a training writes which a path names; None if it names none.
-
-    Args:
-        path: the folder that the training writes to: of its checkpoints, of the model to be, or one given to a callback.
-    """
+    """Return the file that a training writes which a path names; None if it names none."""
     beside = path.with_name(f"{path.name}{_PART_OF_NAME}") if path.name else path
     for folder in (path, beside):
         if (folder / PROGRESS_FILE).is_file():
@@ -63,11 +59,7 @@ class Curve:
 
 
 class Follower:
-    """Reads what a training has written since it was last asked.
-
-    Args:
-        path: of the file.
-    """
+    """Reads what a training has written since it was last asked."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._offset, self._inode = path, 0, 0

@@ -12,14 +12,7 @@ if TYPE_CHECKING:
 
 
 def page(explorer: Explorer) -> tuple[str, str]:
-    """Return the page and its content security policy.
-
-    Args:
-        explorer: what is looked at.
-
-    Raises:
-        MissingExtraError: Jinja2 is not installed.
-    """
+    """Return the page and its content security policy."""
     style = f"{asset('page.css')}\n{asset('explore.css', 'lmgauge.explore')}"
     script = f"{asset('page.js')}\n{asset('explore.js', 'lmgauge.explore')}"
     allowed = policy(style, script, connect="'self'")

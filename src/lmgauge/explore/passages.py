@@ -29,16 +29,8 @@ _COLUMNS = (
 
 
 def passage_of(index: Index, place: int, begin: int = 0) -> tuple[Passage, int]:
-    """Return a segment, or a part of it where it is long, and the byte that it begins at.
-
-    Args:
-        index: of the segments.
-        place: of the segment in reading order.
-        begin: byte of the segment to begin at; parts begin and end where an event of the first run does.
-
-    Raises:
-        InputError: a table was changed, or breaks its rules.
-    """
+    """Return a segment, or a part of it where it is long, and the byte that it begins at."""
+    # place: of the segment in reading order.
     names = () if index.has_text else ("token",)
     batches = [index.rows(k, place, _MOST_EVENTS, (*_COLUMNS, *names)) for k in range(len(index.runs))]
     whole, ends = _text_and_ends(index, place, batches)
@@ -64,7 +56,7 @@ def passage_of(index: Index, place: int, begin: int = 0) -> tuple[Passage, int]:
 
 
 def _text_and_ends(index: Index, place: int, batches: list[ScoreBatch]) -> tuple[bytes, list[NDArray[np.int64]]]:
-    """Return the text, and where each event of each run ends in it; tokens stand for a text that is not at hand."""
+    # Text, and where each event of each run ends in it; tokens stand for a text that is not at hand.
     if index.has_text:
         whole = index.text_of(place)
         return whole, [_spread_ends(batch, len(whole)) for batch in batches]
@@ -80,12 +72,11 @@ def _text_and_ends(index: Index, place: int, batches: list[ScoreBatch]) -> tuple
 
 
 def _spread_ends(batch: ScoreBatch, size: int) -> NDArray[np.int64]:
-    """Return where events end; all at the end of the text for a table without byte spans."""
+    # Where events end; all at the end of the text for a table without byte spans.
     return np.minimum(batch.ends, size) if len(batch.ends) else np.full(len(batch), size, np.int64)
 
 
 def _event_end(text: bytes, ends: NDArray[np.int64], begin: int) -> int:
-    """Return the first byte from `begin` on where an event ends and no character is cut in two."""
     place = int(np.searchsorted(ends, begin))
     at = min(int(ends[place]) if place < len(ends) else len(text), len(text))
     while at < len(text) and text[at] & 0xC0 == 0x80:
@@ -108,16 +99,8 @@ def _spans(batch: ScoreBatch, ends: NDArray[np.int64], first: int, last: int, si
 
 
 def as_item(index: Index, place: int, begin: int = 0) -> dict[str, Any]:
-    """Return a segment, or a part of it, as plain values for the page's script; strings are safe to show.
-
-    Args:
-        index: of the segments.
-        place: of the segment in reading order.
-        begin: byte of the segment to begin at.
-
-    Raises:
-        InputError: a table was changed, or breaks its rules.
-    """
+    """Return a segment, or a part of it, as plain values for the page's script; strings are safe to show."""
+    # place: of the segment in reading order.
     passage, first = passage_of(index, place, begin)
     return {
         "segment": passage.segment,
@@ -136,15 +119,8 @@ def as_item(index: Index, place: int, begin: int = 0) -> dict[str, Any]:
 
 
 def items(index: Index, places: NDArray[Any]) -> list[dict[str, Any]]:
-    """Return segments as plain values, in this order.
-
-    Args:
-        index: of the segments.
-        places: integers [n], in reading order of the text.
-
-    Raises:
-        InputError: a table was changed, or breaks its rules.
-    """
+    """Return segments as plain values, in this order."""
+    # places: integers [n], in reading order of the text.
     # Read in the order of the table: neighbors share a group of rows.
     made: Mapping[int, dict[str, Any]] = {place: as_item(index, place) for place in sorted(places.tolist())}
     return [made[place] for place in places.tolist()]

@@ -27,15 +27,7 @@ _SEGMENT_PARAMETERS = {"q", "regex", "case", "group", "sort", "falling", "page",
 
 
 def chosen_of(parameters: Parameters, index: Index) -> Chosen:
-    """Return which segments an address asks for.
-
-    Args:
-        parameters: `q` (text), `regex`, `case`, `group` (its name), `min.COLUMN`, `max.COLUMN`.
-        index: of the segments.
-
-    Raises:
-        UsageError: a value is none, or a name is not known.
-    """
+    """Return which segments an address asks for."""
     group = None
     if name := parameters.get("group"):
         names = [visible_on_page(group) for group in index.groups]
@@ -54,16 +46,7 @@ def chosen_of(parameters: Parameters, index: Index) -> Chosen:
 
 
 def segments(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
-    """Return a page of the segments that are chosen, in the order asked for.
-
-    Args:
-        explorer: what is looked at.
-        parameters: as for `chosen_of`, and `sort`, `falling`, `page` (from 0), `size`, `at` (the page with this segment).
-
-    Raises:
-        InputError: a run was changed or is gone, or there is none.
-        UsageError: a parameter is not known, or its value is none.
-    """
+    """Return a page of the segments that are chosen, in the order asked for."""
     index, selections = _runs(explorer)
     _refuse_unknown(parameters)
     index.check_unchanged()
@@ -91,16 +74,7 @@ def segments(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
 
 
 def numbers(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
-    """Return the numbers of all segments that are chosen, with intervals.
-
-    Args:
-        explorer: what is looked at.
-        parameters: as for `chosen_of`.
-
-    Raises:
-        InputError: there is no run.
-        UsageError: a parameter is not known, or its value is none.
-    """
+    """Return the numbers of all segments that are chosen, with intervals."""
     index, selections = _runs(explorer)
     _refuse_unknown(parameters)
     if not index.is_complete:
@@ -109,16 +83,7 @@ def numbers(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
 
 
 def segment(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
-    """Return one segment, from a byte on.
-
-    Args:
-        explorer: what is looked at.
-        parameters: `at`, the number of the segment, or `id`, its id or file and line; `begin`, a byte.
-
-    Raises:
-        InputError: a run was changed or is gone, or there is no such segment.
-        UsageError: a value is none.
-    """
+    """Return one segment, from a byte on."""
     index, _ = _runs(explorer)
     index.check_unchanged()
     if name := parameters.get("id"):
@@ -131,7 +96,6 @@ def segment(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
 
 
 def _segment_called(index: Index, name: str) -> int:
-    """Return the number of the segment with an id, or of a file and line."""
     size = index.size
     if index.has_ids:
         import pyarrow as pa
@@ -158,7 +122,6 @@ def _place_of(index: Index, number: int) -> int | None:
 
 
 def _page_of(index: Index, places: Any, number: int, size: int) -> int:
-    """Return the page that a segment is on."""
     place = _place_of(index, number)
     there = np.flatnonzero(places == place) if place is not None else np.zeros(0, np.int64)
     if not len(there):

@@ -1,8 +1,7 @@
-"""Search of all segments, by text or regular expression, a piece at a time: what was searched is not searched again.
+"""Search of all segments, by text or regular expression, a piece at a time: what was searched is not searched again."""
 
-Expressions are those of RE2, whose time grows with the text and not with what the expression is: nobody can write one that
-takes for ever.
-"""
+# Expressions are those of RE2, whose time grows with the text and not with what the expression is: nobody can write one that
+# takes for ever.
 
 from __future__ import annotations
 
@@ -29,16 +28,10 @@ _REMEMBERED = 8
 
 @dataclass(frozen=True)
 class Pattern:
-    """What to look for.
+    """What to look for."""
 
-    Attributes:
-        text: to be found within a segment.
-        is_regex: it is a regular expression (RE2).
-        match_case: capital and small letters differ.
-    """
-
-    text: str
-    is_regex: bool = False
+    text: str  # to be found within a segment
+    is_regex: bool = False  # it is a regular expression (RE2)
     match_case: bool = False
 
     def __post_init__(self) -> None:
@@ -46,15 +39,9 @@ class Pattern:
             raise UsageError(f"the search is {len(self.text):,} characters long, more than {LONGEST_PATTERN:,}")
 
     def matches(self, ends: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Return which texts it is found in.
-
-        Args:
-            ends: int64 [n + 1], where each text ends in `data`; the first number is where the first begins.
-            data: uint8, their UTF-8 bytes one after another.
-
-        Raises:
-            UsageError: the expression is none.
-        """
+        """Return which texts it is found in."""
+        # ends: int64 [n + 1], where each text ends in `data`; the first number is where the first begins; data: uint8,
+        # their UTF-8 bytes one after another.
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -71,13 +58,7 @@ class Pattern:
 
 
 class Search:
-    """Which segments have a pattern, as far as they were looked at.
-
-    Args:
-        index: of the segments.
-        pattern: what to look for.
-        path: a file for the answer, one byte a segment.
-    """
+    """Which segments have a pattern, as far as they were looked at."""
 
     def __init__(self, index: Index, pattern: Pattern, path: Path) -> None:
         self._index, self._pattern = index, pattern
@@ -87,15 +68,11 @@ class Search:
 
     @property
     def size(self) -> int:
-        """Segments that were looked at."""
+        """Return segments that were looked at."""
         return len(self._matches)
 
     def advance(self, seconds: float) -> None:
-        """Look at more segments, for about this many seconds; a search that was closed meanwhile stays where it is.
-
-        Raises:
-            UsageError: the expression is none.
-        """
+        """Look at more segments, for about this many seconds; a search that was closed meanwhile stays where it is."""
         until = time.monotonic() + seconds
         with self._lock:
             while not self._is_closed and (begin := len(self._matches)) < (size := self._index.size):
@@ -118,12 +95,7 @@ class Search:
 
 
 class Searches:
-    """The searches that were made last.
-
-    Args:
-        index: of the segments.
-        folder: for files.
-    """
+    """The searches that were made last."""
 
     def __init__(self, index: Index, folder: Path) -> None:
         self._index, self._folder = index, folder
@@ -132,11 +104,7 @@ class Searches:
         self._count = 0
 
     def of(self, pattern: Pattern) -> Search:
-        """Return the search for a pattern, begun before or new.
-
-        Raises:
-            UsageError: the text is not at hand, or the expression is none.
-        """
+        """Return the search for a pattern, begun before or new."""
         if not self._index.has_text:
             raise UsageError("the text is not at hand, so that it cannot be searched: name it with --text")
         with self._lock:

@@ -30,27 +30,13 @@ _REMEMBERED = 3
 
 
 def column_names(runs: int) -> tuple[str, ...]:
-    """Return the names of the columns that segments can be sorted and filtered by.
-
-    Args:
-        runs: 1 or 2; what is of the second ends in `_b`, and the difference is the second less the first.
-
-    Example:
-        >>> column_names(2)[-2:]
-        ('difference', 'difference_per_byte')
-    """
+    """Return the names of the columns that segments can be sorted and filtered by."""
     second = tuple(f"{name}_b" for name in OF_RUN) if runs == 2 else ()
     return ("segment", "bytes", *OF_RUN, *second, *(("difference", "difference_per_byte") if runs == 2 else ()))
 
 
 def column(index: Index, name: str, size: int) -> NDArray[Any]:
-    """Return a column of the first segments, [size]; NaN where there is nothing to divide by.
-
-    Args:
-        index: of the segments.
-        name: of `column_names`.
-        size: how many.
-    """
+    """Return a column of the first segments, [size]; NaN where there is nothing to divide by."""
     if name in ("segment", "bytes"):
         return index.of_text(name, size)
     if name.startswith("difference"):
@@ -76,22 +62,16 @@ def _without_warnings(operation: np.ufunc, first: NDArray[Any], second: NDArray[
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which segments.
+    """Which segments."""
 
-    Attributes:
-        group: number of their group; None for all.
-        pattern: that is found in them; None for all.
-        least, most: pairs of a column and its lowest or highest value.
-    """
-
-    group: int | None = None
-    pattern: Pattern | None = None
-    least: tuple[tuple[str, float], ...] = ()
+    group: int | None = None  # number of their group; None for all
+    pattern: Pattern | None = None  # that is found in them; None for all
+    least: tuple[tuple[str, float], ...] = ()  # least, most: pairs of a column and its lowest or highest value
     most: tuple[tuple[str, float], ...] = ()
 
     @property
     def is_all(self) -> bool:
-        """Whether no segment is left out."""
+        """Return True if no segment is left out."""
         return self == Chosen()
 
 
@@ -105,26 +85,15 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What was chosen, as far as is known.
+    """What was chosen, as far as is known."""
 
-    Attributes:
-        places: int64 [n], of the segments, in the order asked for.
-        size: segments that were looked at.
-        is_complete: all segments were.
-    """
-
-    places: Places
+    places: Places  # int64 [n], of the segments, in the order asked for
     size: int
     is_complete: bool
 
 
 class Selections:
-    """Answers which segments are chosen; remembers the last few answers.
-
-    Args:
-        index: of the segments.
-        searches: of their text.
-    """
+    """Answers which segments are chosen; remembers the last few answers."""
 
     def __init__(self, index: Index, searches: Searches) -> None:
         self._index, self._searches = index, searches
@@ -134,17 +103,9 @@ class Selections:
         self._numbers: OrderedDict[Chosen, dict[str, Any]] = OrderedDict()
 
     def of(self, chosen: Chosen, order: Order = Order()) -> Selection:
-        """Return the segments that are chosen, in this order.
-
-        A search goes on for `SEARCH_SECONDS`; where it has not come to its end, or not all is indexed, those known so far.
-
-        Args:
-            chosen: which.
-            order: by which column.
-
-        Raises:
-            UsageError: the search cannot be made.
-        """
+        """Return the segments that are chosen, in this order."""
+        # A search goes on for `SEARCH_SECONDS`; where it has not come to its end, or not all is indexed, those known so
+        # far.
         search: Search | None = None
         if chosen.pattern is not None:
             search = self._searches.of(chosen.pattern)
@@ -197,14 +158,8 @@ class Selections:
         return mask
 
     def numbers(self, chosen: Chosen) -> dict[str, Any]:
-        """Return the numbers of all chosen segments together, with their intervals; `complete` says whether all were seen.
-
-        Args:
-            chosen: which.
-
-        Raises:
-            UsageError: the search cannot be made.
-        """
+        """Return the numbers of all chosen segments together, with their intervals."""
+        # `complete` says whether all were seen.
         with self._lock:
             if chosen in self._numbers:
                 return self._numbers[chosen]
@@ -219,12 +174,7 @@ class Selections:
 
 
 def sorted_places(values: NDArray[Any], is_falling: bool) -> Places:
-    """Return the places of values in their order; NaN last, equal values in the order they stand in.
-
-    Example:
-        >>> sorted_places(np.array([2.0, np.nan, 5.0, 2.0]), True).tolist()
-        [2, 0, 3, 1]
-    """
+    """Return the places of values in their order; NaN last, equal values in the order they stand in."""
     values = np.asarray(values)
     if is_falling:
         values = -values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
@@ -232,22 +182,16 @@ def sorted_places(values: NDArray[Any], is_falling: bool) -> Places:
 
 
 def _small(places: NDArray[np.int64]) -> Places:
-    """Return places in half the memory where there are not too many of them."""
+    # Places in half the memory where there are not too many of them.
     return places.astype(np.int32) if len(places) < 1 << 31 else places
 
 
 def numbers_of(index: Index, places: Places) -> dict[str, Any]:
-    """Return the numbers of some segments together.
-
-    Args:
-        index: of the segments.
-        places: int64 [n], in reading order.
-
-    Returns:
-        How many segments and bytes; for each run its events, exact bits, bits per byte and perplexity with 95 % intervals;
-        for two runs the difference (the second less the first, bits per byte) with its interval and p-value; and `unit`,
-        what the intervals take as independent.
-    """
+    """Return the numbers of some segments together."""
+    # places: int64 [n], in reading order.
+    # -> how many segments and bytes; for each run its events, exact bits, bits per byte and perplexity with 95 % intervals;
+    # for two runs the difference (the second less the first, bits per byte) with its interval and p-value; and `unit`, what
+    # the intervals take as independent.
     size = index.size
     sizes = index.of_text("bytes", size)[places].astype(np.float64)
     documents = index.of_text("document", size)[places]
@@ -297,7 +241,7 @@ def _ends(interval: Interval | None, function: Any) -> list[float] | None:
 
 
 def _difference(sums: list[ExactSums], sizes: Floats, documents: Places | None) -> dict[str, Any] | None:
-    """Return bits per byte of the second run less those of the first; None where an event is impossible."""
+    # Bits per byte of the second run less those of the first; None where an event is impossible.
     if any(part.zeros.any() for part in sums) or not sizes.sum():
         return None
     code = np.zeros(len(sizes), np.int64)

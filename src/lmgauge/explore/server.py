@@ -41,12 +41,8 @@ _ANSWERS: dict[str, Answer] = {
 
 
 def application(explorer: Explorer, token: str) -> ASGIApp:
-    """Return the application, with its guard around it.
-
-    Args:
-        explorer: what is looked at.
-        token: that every request must have.
-    """
+    """Return the application, with its guard around it."""
+    # token: that every request must have.
 
     async def show(request: Request) -> Response:
         html, policy = page(explorer)
@@ -85,7 +81,7 @@ async def _no_such_address(request: Request, error: Exception) -> Response:
 
 
 def _in_words(answer: Answer, explorer: Explorer, parameters: requests.Parameters) -> Response:
-    """Return an answer as JSON; what cannot be answered, in words."""
+    # Answer as JSON; what cannot be answered, in words.
     try:
         with explorer.answering():
             return JSONResponse(plain(answer(explorer, parameters)))
@@ -109,7 +105,7 @@ def _refused(error: Exception, status: int) -> Response:
 
 
 def _typed(explorer: Explorer, request: requests.Parameters) -> dict[str, Any]:
-    """Answer what was posted: a text to score, or one event of it to look at."""
+    # Answer what was posted: a text to score, or one event of it to look at.
     if explorer.typed is None:
         raise UsageError("there is no model that scores what is typed: start with -m MODEL")
     try:
@@ -128,15 +124,7 @@ def _typed(explorer: Explorer, request: requests.Parameters) -> dict[str, Any]:
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """Return a socket on a loopback address of this machine.
-
-    Args:
-        host: one of `guard.LOOPBACK`.
-        port: 0 for a free one.
-
-    Raises:
-        UsageError: the address is another, or the port is taken.
-    """
+    """Return a socket on a loopback address of this machine."""
     if host not in LOOPBACK:
         raise UsageError(
             f"--host {host}: the explorer is served on this machine only ({', '.join(sorted(LOOPBACK))}); from another one, "
@@ -158,15 +146,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 
 def run(app: ASGIApp, own: socket.socket) -> None:
-    """Answer requests until the process is interrupted.
-
-    Args:
-        app: answers.
-        own: the socket to listen on.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C.
-    """
+    """Answer requests until the process is interrupted."""
     config = uvicorn.Config(
         app,
         http="h11",  # which refuses a head of more than 64 KB

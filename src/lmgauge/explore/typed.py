@@ -38,15 +38,7 @@ _NEWLINE = "\n"
 
 
 class Typed:
-    """Scores texts with one model, one at a time.
-
-    Args:
-        model: any.
-        name: to call it.
-
-    Attributes:
-        no_tops: why the most probable tokens cannot be had; empty if they can.
-    """
+    """Scores texts with one model, one at a time."""
 
     def __init__(self, model: LanguageModel, name: str) -> None:
         # Typed as words: `<unk>` is then an unseen one, and there is no option that one could be sent to.
@@ -57,19 +49,9 @@ class Typed:
         self._lock = threading.Lock()
 
     def score(self, text: str) -> dict[str, Any]:
-        """Return each line of a text with the bits of its tokens: lines are segments, as they are in a file.
-
-        Args:
-            text: at most `LONGEST_TEXT` characters.
-
-        Returns:
-            Bits, events, bytes and perplexity in all; for each line a passage, its events with the most probable tokens as
-            far as there was time, each as [token, probability].
-
-        Raises:
-            InputError: the text holds what the model refuses.
-            UsageError: it is too long.
-        """
+        """Return each line of a text with the bits of its tokens: lines are segments, as they are in a file."""
+        # -> Bits, events, bytes and perplexity in all; for each line a passage, its events with the most probable tokens as
+        # far as there was time, each as [token, probability].
         with self._lock:
             lines = _lines(text)
             batch = self._scored(lines)
@@ -104,16 +86,7 @@ class Typed:
         }
 
     def top(self, text: str, event: int) -> dict[str, Any]:
-        """Return the most probable tokens in the place of one event, as [token, probability].
-
-        Args:
-            text: as it was scored.
-            event: its number in all of the text.
-
-        Raises:
-            InputError: the text holds what the model refuses.
-            UsageError: there is no such event.
-        """
+        """Return the most probable tokens in the place of one event, as [token, probability]."""
         with self._lock:
             batch = self._scored(_lines(text))
             if self.no_tops:
@@ -127,10 +100,7 @@ class Typed:
         return join_batches(list(self._model.score(Corpus.from_strings(lines), spans=True)))
 
     def _looked_at(self, lines: list[str], events: int) -> tuple[dict[str, NDArray[Any]], list[_Top]]:
-        """Return entropy (bits) and rank of each event, and the most probable tokens.
-
-        Where there is no time for all, those of the last events: NaN, -1 and nothing stand for the others.
-        """
+        # Where there is no time for all, those of the last events: NaN, -1 and nothing stand for the others.
         columns = {"entropy": np.full(events, np.nan), "rank": np.full(events, -1)}
         tops: list[_Top] = [[] for _ in range(events)]
         until, end, size = time.monotonic() + TOP_SECONDS, events, _FIRST_LOOK
@@ -147,7 +117,6 @@ class Typed:
         return columns, tops
 
     def _distributions(self, lines: list[str], events: NDArray[np.int64]) -> tuple[dict[str, NDArray[Any]], list[_Top]]:
-        """Return entropy (bits), rank and the most probable tokens of some events."""
         reductions = Entropy(), Rank(), TopK(TOP)
         text = Corpus.from_strings(lines)
         blocks = [batch.extra for batch in reduce(self._model, text, reductions, events=events, spans=False)]
@@ -161,7 +130,7 @@ class Typed:
 
 
 def _of(columns: Mapping[str, NDArray[Any]], rows: slice) -> dict[str, NDArray[Any]]:
-    """Return the columns of a line; none where nothing of it was looked at."""
+    # Columns of a line; none where nothing of it was looked at.
     return {name: values[rows] for name, values in columns.items()} if (columns["rank"][rows] > 0).any() else {}
 
 

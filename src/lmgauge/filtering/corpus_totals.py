@@ -17,40 +17,20 @@ from lmgauge.numerics.units import nats_to_bits
 
 @dataclass(frozen=True)
 class CorpusTotals:
-    """Sums of a model over documents.
-
-    Attributes:
-        documents: how many there are.
-        bytes: of their texts.
-        tokens: all events, `</s>` included.
-        impossible: of them, those of probability zero.
-        unseen: of them, unseen words.
-        ends: of them, `</s>`.
-        cost: of the possible events, the negative of their log-probabilities in multiples of 2^-80 nats.
-
-    Example:
-        >>> totals = CorpusTotals(documents=1, bytes=2, tokens=2, cost=3 << 80)
-        >>> totals.perplexity == math.exp(1.5), (totals + totals).documents
-        (True, 2)
-    """
+    """Sums of a model over documents."""
 
     documents: int = 0
     bytes: int = 0
     tokens: int = 0
-    impossible: int = 0
-    unseen: int = 0
+    impossible: int = 0  # of them, those of probability zero
+    unseen: int = 0  # of them, unseen words
     ends: int = 0
-    cost: int = 0
+    cost: int = 0  # of the possible events, the negative of their log-probabilities in multiples of 2^-80 nats
 
     @classmethod
     def of(cls, totals: SegmentTotals, sizes: NDArray[np.int64], chosen: NDArray[np.bool_]) -> CorpusTotals:
-        """Return the sums of some of the documents of a batch.
-
-        Args:
-            totals: of each document.
-            sizes: int64 [documents], bytes of each text.
-            chosen: bool [documents].
-        """
+        """Return the sums of some of the documents of a batch."""
+        # sizes: int64 [documents], bytes of each text; chosen: bool [documents].
         return cls(
             documents=int(np.count_nonzero(chosen)),
             bytes=int(sizes[chosen].sum()),
@@ -66,17 +46,17 @@ class CorpusTotals:
 
     @property
     def bits(self) -> float:
-        """The bits of all events; infinite where one is impossible."""
+        """Return the bits of all events; infinite where one is impossible."""
         return math.inf if self.impossible else nats_to_bits(exact_to_nats(self.cost))
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Bits for each byte of the texts; None where there is none."""
+        """Return bits for each byte of the texts; None where there is none."""
         return self.bits / self.bytes if self.bytes else None
 
     @property
     def perplexity(self) -> float | None:
-        """The perplexity of all tokens together; None where there is none, infinite where an event is impossible."""
+        """Return the perplexity of all tokens together; None where there is none, infinite where an event is impossible."""
         if not self.tokens:
             return None
         nats = exact_to_nats(self.cost) / self.tokens
@@ -84,7 +64,7 @@ class CorpusTotals:
 
     @property
     def unseen_share(self) -> float | None:
-        """The share of unseen words among the tokens but `</s>`; None where there is none."""
+        """Return the share of unseen words among the tokens but `</s>`; None where there is none."""
         words = self.tokens - self.ends
         return self.unseen / words if words > 0 else None
 
@@ -95,14 +75,7 @@ class CorpusTotals:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> CorpusTotals:
-        """Return the sums that `to_dict` gave.
-
-        Args:
-            stored: its plain values.
-
-        Raises:
-            KeyError, TypeError, ValueError: they are others.
-        """
+        """Return the sums that `to_dict` gave."""
         counts = {one.name: stored[one.name] for one in fields(cls)}
         for name, count in counts.items():
             if type(count) is not int or not 0 <= count < 1 << (160 if name == "cost" else 64):

@@ -25,34 +25,18 @@ REFUSED = "refused by the model"
 
 @dataclass(frozen=True)
 class DocumentSums:
-    """What a model makes of documents: the totals of their segments, added up.
-
-    Attributes:
-        totals: of each document.
-    """
+    """What a model makes of documents: the totals of their segments, added up."""
 
     totals: SegmentTotals
 
     @classmethod
     def nothing(cls, count: int) -> DocumentSums:
-        """Return the sums of documents that were not scored: 0 nats, no events.
-
-        Args:
-            count: how many there are.
-
-        Example:
-            >>> DocumentSums.nothing(2).totals.events.tolist()
-            [0, 0]
-        """
+        """Return the sums of documents that were not scored: 0 nats, no events."""
         return cls(SegmentTotals(np.zeros(count), *(np.zeros(count, np.int64) for _ in range(4))))
 
     def add(self, rows: NDArray[np.int64], totals: SegmentTotals) -> None:
-        """Add the totals of segments, in their order, to those of the documents that they are of.
-
-        Args:
-            rows: int64 [segments], the document of each.
-            totals: of the segments.
-        """
+        """Add the totals of segments, in their order, to those of the documents that they are of."""
+        # rows: int64 [segments], the document of each.
         for figure in fields(SegmentTotals):
             np.add.at(getattr(self.totals, figure.name), rows, getattr(totals, figure.name))
 
@@ -122,6 +106,11 @@ class DocumentColumns(ABC):
         form = ", ".join(f'"{_escaped(name)}": {{}}' for name in columns)
         return (form.format(*row) for row in zip(*texts, strict=True))
 
+    def cells(self, rows: NDArray[np.intp]) -> Iterator[str]:
+        """Yield the figures of documents as `json_columns` writes them, tabs between; nothing where there is none."""
+        texts = ([text.strip('"').replace("null", "") for text in _as_json(own[rows])] for own in self.columns().values())
+        return map("\t".join, zip(*texts, strict=True))
+
 
 @dataclass(frozen=True)
 class DocumentScores(DocumentColumns):
@@ -178,28 +167,15 @@ class DocumentScores(DocumentColumns):
 
 
 def column_names(names: list[str]) -> list[str]:
-    """Return the names of all columns that models bring: bits, bits per byte, perplexity, tokens, share of unseen words.
-
-    Args:
-        names: of the models.
-
-    Example:
-        >>> column_names(["kn5"])
-        ['kn5_bits', 'kn5_bits_per_byte', 'kn5_perplexity', 'kn5_tokens', 'kn5_unseen']
-    """
+    """Return the names of all columns that models bring: bits, bits per byte, perplexity, tokens, share of unseen words."""
     return [f"{name}_{figure}" for name in names for figure in FIGURES]
 
 
 def name_taken(where: str, name: str) -> InputError:
     """Return the error for a record or table that has a field of the name of a column of scores.
 
-    Args:
-        where: what has it.
-        name: of the column.
-
-    Example:
-        >>> print(name_taken("a:7", "kn5_bits"))
-        a:7: there is a field 'kn5_bits' already, which scores would hide: rename it, or the model, as in NAME=PATH
+    >>> print(name_taken("a:7", "kn5_bits"))
+    a:7: there is a field 'kn5_bits' already, which scores would hide: rename it, or the model, as in NAME=PATH
     """
     remedy = "rename it, or the model, as in NAME=PATH"
     return InputError(f"{where}: there is a field {name!r} already, which scores would hide: {remedy}")
@@ -216,7 +192,6 @@ def _as_json(values: NDArray[np.float64] | NDArray[np.int64]) -> list[str]:
 
 
 def _escaped(name: str) -> str:
-    """Return the name of a column as it stands in a JSON string, and in a template."""
     import json
 
     return json.dumps(name)[1:-1].replace("{", "{{").replace("}", "}}")

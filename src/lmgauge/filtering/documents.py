@@ -17,6 +17,7 @@ from lmgauge.text.segments import Segments, TextReport, is_white_space
 if TYPE_CHECKING:
     import pyarrow as pa
 
+BAD_RECORD = "bad record"
 NO_TEXT = "no text"
 INVALID = "invalid text"
 _NEWLINE = ord("\n")
@@ -24,18 +25,11 @@ _NEWLINE = ord("\n")
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents of a batch, one after another; those that cannot be used have no segment.
+    """Documents of a batch, one after another; those that cannot be used have no segment."""
 
-    Attributes:
-        count: how many there are, those that cannot be used included.
-        segments: the texts of the others, one segment each.
-        rows: int64 [segments], the number of each among all, from 0.
-        problems: what is wrong with the others, by number: a short reason, and what it is in particular.
-    """
-
-    count: int
-    segments: Segments
-    rows: NDArray[np.int64]
+    count: int  # how many there are, those that cannot be used included
+    segments: Segments  # the texts of the others, one segment each
+    rows: NDArray[np.int64]  # int64 [segments], the number of each among all, from 0
     problems: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
@@ -45,18 +39,7 @@ class Documents:
         source: str = "<documents>",
         problems: Mapping[int, tuple[str, str]] | None = None,
     ) -> Self:
-        """Return texts as documents.
-
-        Args:
-            texts: strings, or their bytes in UTF-8; None where there is no text.
-            source: where they are from, for messages.
-            problems: by row, why there is no text, where that is known.
-
-        Example:
-            >>> documents = Documents.of(["the cat", None, "a\\0b"])
-            >>> documents.rows.tolist(), sorted(documents.problems)
-            ([0], [1, 2])
-        """
+        """Return texts as documents."""
         wrong = dict(problems or {})
         rows, encoded = [], []
         for row, text in enumerate(texts):
@@ -76,20 +59,7 @@ class Documents:
 
     @classmethod
     def of_column(cls, column: pa.Array | pa.ChunkedArray, source: str = "<table>") -> Self:
-        """Return a column of strings as documents; no bytes are copied where all of them are clean.
-
-        Args:
-            column: of strings; null where there is no text.
-            source: where they are from, for messages.
-
-        Raises:
-            InputError: it holds something else than strings.
-
-        Example:
-            >>> import pyarrow as pa
-            >>> Documents.of_column(pa.array(["the cat", None, "sat"])).rows.tolist()
-            [0, 2]
-        """
+        """Return a column of strings as documents; no bytes are copied where all of them are clean."""
         import pyarrow as pa
 
         if isinstance(column, pa.ChunkedArray):
@@ -128,15 +98,7 @@ class Documents:
         return counts
 
     def with_words(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which usable documents have one of some words between ASCII white space, bool [segments].
-
-        Args:
-            words: to look for.
-
-        Example:
-            >>> Documents.of(["a <s> b", "a <s>b", "</s>"]).with_words(["<s>", "</s>"]).tolist()
-            [True, False, True]
-        """
+        """Return which usable documents have one of some words between ASCII white space, bool [segments]."""
         has_one = np.zeros(len(self.segments), bool)
         data, starts, ends = self.segments.data, self.segments.starts, self.segments.ends
         whole, white = data.tobytes(), is_white_space(data)
@@ -151,28 +113,15 @@ class Documents:
         return has_one
 
     def only(self, chosen: NDArray[np.bool_]) -> Documents:
-        """Return some of the usable documents, under their numbers.
-
-        Args:
-            chosen: bool [segments].
-        """
+        """Return some of the usable documents, under their numbers."""
+        # chosen: bool [segments].
         segments = replace(self.segments, starts=self.segments.starts[chosen], ends=self.segments.ends[chosen])
         return Documents(self.count, segments, self.rows[chosen])
 
 
 def split_lines(segments: Segments) -> tuple[Segments, NDArray[np.int64]]:
-    r"""Return each line of documents as a segment of its own, and the document that it is of, int64 [lines].
-
-    Lines are cut at newlines alone, and an empty one is a line, too.
-
-    Args:
-        segments: documents.
-
-    Example:
-        >>> lines, owner = split_lines(Documents.of(["a\n\nb", "c"]).segments)
-        >>> [lines.text(i) for i in range(len(lines))], owner.tolist()
-        ([b'a', b'', b'b', b'c'], [0, 0, 0, 1])
-    """
+    r"""Return each line of documents as a segment of its own, and the document that it is of, int64 [lines]."""
+    # Lines are cut at newlines alone, and an empty one is a line, too.
     newlines = np.flatnonzero(segments.data == _NEWLINE)
     first, last = np.searchsorted(newlines, segments.starts), np.searchsorted(newlines, segments.ends)
     inside = last - first
@@ -190,7 +139,6 @@ def split_lines(segments: Segments) -> tuple[Segments, NDArray[np.int64]]:
 def _cleaned(
     rows: list[int], texts: list[bytes], source: str, problems: dict[int, tuple[str, str]]
 ) -> tuple[list[int], list[bytes]]:
-    """Return the valid ones of texts, cleaned, and note what is wrong with the others."""
     valid_rows, valid = [], []
     for row, text in zip(rows, texts, strict=True):
         problem = find_problem(text)[0]
@@ -205,7 +153,6 @@ def _cleaned(
 
 
 def _is_clean(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
-    """Return True if all texts in a buffer are valid, and none has a line end to be read as another."""
     whole = data.tobytes()
     begins = starts[ends > starts]
     # Two ill-formed texts can join to a well-formed one: then one of them begins with a continuation byte.
@@ -216,13 +163,9 @@ def _is_clean(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[
 def is_text(kind: pa.DataType) -> bool:
     """Return True if values of a type are strings.
 
-    Args:
-        kind: of a column.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> is_text(pa.large_string()), is_text(pa.binary())
-        (True, False)
+    >>> import pyarrow as pa
+    >>> is_text(pa.large_string()), is_text(pa.binary())
+    (True, False)
     """
     import pyarrow as pa
 
@@ -230,31 +173,14 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def label_of(value: object) -> str | None:
-    """Return the value of a field that names a group or chooses a model: strings and whole numbers do.
-
-    Args:
-        value: as JSON or Arrow has it.
-
-    Example:
-        >>> label_of("de"), label_of(7), label_of([1])
-        ('de', '7', None)
-    """
+    """Return the value of a field that names a group or chooses a model: strings and whole numbers do."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         return None
     return str(value)
 
 
 def labels_of(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
-    """Return what `label_of` makes of each value of a column; bytes that are not text are named by their numbers.
-
-    Args:
-        column: of any type.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> labels_of(pa.array(["de", None])), labels_of(pa.array([7, 8])), labels_of(pa.array([[1], []]))
-        (['de', None], ['7', '8'], [None, None])
-    """
+    """Return what `label_of` makes of each value of a column; bytes that are not text are named by their numbers."""
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type

@@ -27,43 +27,20 @@ Progress = Callable[[int], None]
 
 
 class JudgedRecords(NamedTuple):
-    """A block of records on its way.
+    """A block of records on its way."""
 
-    Attributes:
-        scored: records with the columns of their scores.
-        scores: of the records.
-        figures: what the rules look at.
-        groups: of the records.
-        judgement: what becomes of them.
-        usable: bool [records].
-    """
-
-    scored: ScoredRecords
+    scored: ScoredRecords  # records with the columns of their scores
     scores: DocumentScores
     figures: DocumentFigures
     groups: Groups
     judgement: Judgement
-    usable: NDArray[np.bool_]
+    usable: NDArray[np.bool_]  # bool [records]
 
 
 def filter_file(
     plan: FilterPlan, job: FileJob, *, threads: int | None = None, progress: Progress = lambda size: None
 ) -> Tally:
-    """Filter a file: its outputs appear when it is complete, and not before.
-
-    Args:
-        plan: all decisions.
-        job: the file, and where its records go.
-        threads: blocks parsed and scored at a time; no result depends on it.
-        progress: called with the bytes of the file that were read.
-
-    Returns:
-        What became of its records.
-
-    Raises:
-        InputError: the file cannot be read; or a record is bad, and errors are to "fail".
-        OutputError: an output cannot be written; none of them appears.
-    """
+    """Filter a file: its outputs appear when it is complete, and not before."""
     reader = reader_of(job.source, plan.fields(scores_added=True))
     tally = Tally(plan.names)
 
@@ -92,27 +69,15 @@ def filter_file(
 
 
 def refuse_nothing(tally: Tally) -> None:
-    """Refuse records of which none could be used: then their fields are others, not some of them bad.
-
-    Args:
-        tally: of all of them.
-
-    Raises:
-        InputError: none could be used, and there are some.
-    """
+    """Refuse records of which none could be used: then their fields are others, not some of them bad."""
     if tally.problems and not tally.reasons:
         first = next(iter(tally.first_problems.values()))
         raise InputError(f"none of {tally.records:,} records can be used; the first: {first}")
 
 
 def score_records(plan: FilterPlan, records: Records, wanted: NDArray[np.bool_] | None = None) -> DocumentScores:
-    """Return the nats, tokens and unseen words of each record under each model.
-
-    Args:
-        plan: has the models, and how records are read.
-        records: parsed.
-        wanted: bool [records], those to score; all if None.
-    """
+    """Return the nats, tokens and unseen words of each record under each model."""
+    # wanted: bool [records], those to score; all if None.
     documents = records.documents
     if wanted is not None:
         documents = documents.only(wanted[documents.rows])
@@ -121,23 +86,13 @@ def score_records(plan: FilterPlan, records: Records, wanted: NDArray[np.bool_] 
 
 
 def groups_of(plan: FilterPlan, records: Records) -> Groups:
-    """Return the group of each record, as codes int64 [records].
-
-    Args:
-        plan: names the field.
-        records: parsed.
-    """
+    """Return the group of each record, as codes int64 [records]."""
     field = plan.options.group_field
     return Groups.none(len(records)) if field is None else Groups.of(records.values[field])
 
 
 def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
-    """Return what the rules look at: bytes [documents]; perplexity, tokens and share of unseen words [documents, models].
-
-    Args:
-        names: of the models.
-        scores: of a batch.
-    """
+    """Return what the rules look at: bytes [documents]; perplexity, tokens and share of unseen words [documents, models]."""
     sums = [scores.sums[name] for name in names]
     return DocumentFigures(
         tuple(names),
@@ -163,11 +118,6 @@ def _judged(plan: FilterPlan, records: Records) -> JudgedRecords:
 def _put_aside(
     plan: FilterPlan, reader: RecordReader, scored: ScoredRecords, tally: Tally, rejects: IO[bytes] | None
 ) -> None:
-    """Count bad records, and write them with what is wrong with them.
-
-    Raises:
-        InputError: there is one, and errors are to "fail".
-    """
     records = scored.records
     for row in sorted(scored.scores.problems):
         reason, detail = scored.scores.problems[row]
@@ -189,7 +139,7 @@ def _put_aside(
 
 
 def _raw(record: bytes | None) -> dict[str, str | None]:
-    """Return a record as it was read: as text, or as base64 where it is not UTF-8."""
+    # Record as it was read: as text, or as base64 where it is not UTF-8.
     try:
         return {"raw": None if record is None else record.decode()}
     except UnicodeDecodeError:
@@ -197,7 +147,6 @@ def _raw(record: bytes | None) -> dict[str, str | None]:
 
 
 def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:
-    """Let the tally have the documents with the lowest keys, of what stays and of what is dropped for each reason."""
     records, documents = batch.scored.records, batch.scored.records.documents
     keys = keys_of(records, job.source.label, plan.seed)
     segment_of = np.full(len(records), -1)

@@ -31,22 +31,9 @@ _LOG = logging.getLogger(__name__)
 def filter_files(
     plan: FilterPlan, jobs: Sequence[FileJob], engine: Engine, *, threads: int | None = None
 ) -> list[FinishedFile]:
-    """Filter files, several at a time, but for those that are complete.
-
-    Args:
-        plan: all decisions.
-        jobs: the files.
-        engine: what runs the tasks, one a file.
-        threads: of each task.
-
-    Returns:
-        What became of each, in the order of the jobs.
-
-    Raises:
-        UsageError: the folder holds files that were filtered otherwise, or that nobody remembers.
-        InputError: some files cannot be read; all others are complete then. A record is bad, and errors are to "fail".
-        LmgaugeError: what filtering raises.
-    """
+    """Filter files, several at a time, but for those that are complete."""
+    # -> what became of each, in the order of the jobs.
+    # Raises InputError: some files cannot be read; all others are complete then. A record is bad, and errors are to "fail".
     done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
     rest = [number for number in range(len(jobs)) if number not in done]
     for number in rest:
@@ -77,7 +64,6 @@ def filter_files(
 
 
 def _of_all(problems: dict[str, str], files: int) -> str:
-    """Return one message for all files that could not be filtered."""
     names, first = list(problems), next(iter(problems.values()))
     if files == 1:
         return first
@@ -110,12 +96,6 @@ class _Settings:
     began: float
 
     def say(self, number: int, done: int) -> None:
-        """Say how far the work is, where one task follows the other.
-
-        Args:
-            number: of the task.
-            done: bytes of its file that were read.
-        """
         read = min(done, self.sizes[number] or done)  # of a packed file more comes out than there is
         before, total, seconds = sum(self.sizes[:number]) + read, sum(self.sizes), time.monotonic() - self.began
         left = f", about {rounded_time(seconds / before * (total - before))} left" if 0 < before < total else ""
@@ -127,7 +107,6 @@ def _sizes(jobs: Sequence[FileJob]) -> list[int]:
 
 
 def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
-    """Filter a file, and remember it."""
     job, done = settings.jobs[number], 0
     for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
         if path is not None and not is_remote(path):

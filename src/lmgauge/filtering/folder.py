@@ -22,31 +22,15 @@ _WORK = "work.json"
 
 @dataclass(frozen=True)
 class FinishedFile:
-    """What is remembered of a file whose outputs are complete.
-
-    Attributes:
-        job: what was done to it.
-        tally: what became of its records.
-        before: True if an earlier run did it.
-    """
+    """What is remembered of a file whose outputs are complete."""
 
     job: FileJob
     tally: Tally
-    before: bool
+    before: bool  # True if an earlier run did it
 
 
 def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None:
-    """Make a folder of outputs, or continue in one in which the same is done.
-
-    Args:
-        folder: of all outputs.
-        plan: what is done.
-        jobs: all files, also those of other shards.
-
-    Raises:
-        UsageError: something else is done in it.
-        OutputError: it cannot be made.
-    """
+    """Make a folder of outputs, or continue in one in which the same is done."""
     place, work = joined(folder, RECORDS, _WORK), plain(_description(plan, jobs))
     if not exists(place):
         make_folder(joined(folder, RECORDS))
@@ -60,21 +44,13 @@ def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None
 
 
 def _description(plan: FilterPlan, jobs: Sequence[FileJob]) -> dict[str, Any]:
-    """Return what the outputs depend on, and what a summary says of it."""
     files = {job.name: base_name(job.record) for job in jobs if job.record is not None}
     return {**plan.described(), "summary": asdict(plan.summary()), "files": files}
 
 
 def read_folder(folder: str) -> FilteredDocuments:
-    """Return what became of the documents of all files of a folder, whichever shard filtered them.
-
-    Args:
-        folder: the output of `filter_documents` or `score_documents`.
-
-    Raises:
-        InputError: it is not such a folder, or what it remembers was damaged.
-        UsageError: a file is not complete yet.
-    """
+    """Return what became of the documents of all files of a folder, whichever shard filtered them."""
+    # Raises UsageError: a file is not complete yet.
     work = read_json(joined(folder, RECORDS, _WORK))
     try:
         summary = PlanSummary.from_dict(work["summary"])
@@ -91,20 +67,12 @@ def read_folder(folder: str) -> FilteredDocuments:
 
 
 def is_output_folder(folder: str) -> bool:
-    """Return True if a folder holds documents that were filtered.
-
-    Args:
-        folder: any.
-    """
+    """Return True if a folder holds documents that were filtered."""
     return exists(joined(folder, RECORDS, _WORK))
 
 
 def _remembered(record: str) -> tuple[dict[str, Any], Tally] | None:
-    """Return what is remembered of a file; None while it is worked on.
-
-    Raises:
-        InputError: it was damaged.
-    """
+    # What is remembered of a file; None while it is worked on.
     stored = read_json(record)
     try:
         if not isinstance(stored, dict) or not {"source", "outputs"} <= stored.keys():
@@ -115,14 +83,7 @@ def _remembered(record: str) -> tuple[dict[str, Any], Tally] | None:
 
 
 def finished(job: FileJob) -> FinishedFile | None:
-    """Return what is remembered of a file, if its outputs are complete and it has not changed since.
-
-    Args:
-        job: what is to be done to it.
-
-    Raises:
-        InputError: what is remembered was damaged.
-    """
+    """Return what is remembered of a file, if its outputs are complete and it has not changed since."""
     if job.record is None or not exists(job.record):
         return None
     remembered = _remembered(job.record)
@@ -134,39 +95,20 @@ def finished(job: FileJob) -> FinishedFile | None:
 
 
 def begin(job: FileJob) -> None:
-    """Remember that a file is worked on: what a run that is killed leaves of its outputs may be replaced.
-
-    Args:
-        job: what is done to it.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
+    """Remember that a file is worked on: what a run that is killed leaves of its outputs may be replaced."""
     if job.record is not None:
         write_json(job.record, {"source": None, "outputs": None, "tally": None, "version": __version__})
 
 
 def remember(job: FileJob, before: Mapping[str, Any] | None, tally: Mapping[str, Any]) -> None:
-    """Remember a file whose outputs are complete.
-
-    Args:
-        job: what was done to it.
-        before: its size in bytes and its version when that began.
-        tally: what became of its records, as plain values.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
+    """Remember a file whose outputs are complete."""
     if job.record is not None:
         write_json(job.record, {"source": before, "outputs": _sizes(job), "tally": tally, "version": __version__})
 
 
 def source_state(job: FileJob) -> Mapping[str, Any] | None:
-    """Return the size in bytes and the version of a file, which tell a changed one; None for a file that is read only once.
-
-    Args:
-        job: names the file.
-    """
+    """Return the size in bytes and the version of a file, which tell a changed one."""
+    # None for a file that is read only once.
     if job.source.one_shot:
         return None
     state = file_state(job.source.path)
@@ -178,14 +120,7 @@ def _sizes(job: FileJob) -> dict[str, int | None]:
 
 
 def refuse_others(job: FileJob) -> None:
-    """Refuse to replace a file of a folder that no earlier run is known to have made.
-
-    Args:
-        job: names the outputs.
-
-    Raises:
-        UsageError: there is one.
-    """
+    """Refuse to replace a file of a folder that no earlier run is known to have made."""
     if job.record is None or exists(job.record):
         return
     for path in job.outputs.values():

@@ -21,44 +21,21 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class Groups:
-    """The group of each document of a batch.
+    """The group of each document of a batch."""
 
-    Attributes:
-        names: of the groups of this batch, each once.
-        codes: int64 [documents], the index of a document's group in `names`; -1 for a document without one.
-    """
-
-    names: tuple[str, ...]
-    codes: NDArray[np.int64]
+    names: tuple[str, ...]  # of the groups of this batch, each once
+    codes: NDArray[np.int64]  # int64 [documents], the index of a document's group in `names`; -1 for a document without one
 
     @classmethod
     def none(cls, documents: int) -> Groups:
-        """Return what stands for documents that are not grouped: no names, and codes [documents] of -1.
-
-        Args:
-            documents: how many.
-
-        Example:
-            >>> Groups.none(2).codes.tolist()
-            [-1, -1]
-        """
+        """Return what stands for documents that are not grouped: no names, and codes [documents] of -1."""
         return cls((), np.full(documents, -1, np.int64))
 
     @classmethod
     def of(cls, values: pa.Array | pa.ChunkedArray | Iterable[object]) -> Groups:
-        """Return the groups that a field of the documents gives.
-
-        Text is its own name; numbers and truth values are named as JSON writes them. A document without a value, or with
-        one that cannot name a group (a list, an object, text of more than 200 characters), is in no group.
-
-        Args:
-            values: of the field, one for each document.
-
-        Example:
-            >>> groups = Groups.of(["en", "de", None, "en", 7])
-            >>> groups.names, groups.codes.tolist()
-            (('en', 'de', '7'), [0, 1, -1, 0, 2])
-        """
+        """Return the groups that a field of the documents gives."""
+        # Text is its own name; numbers and truth values are named as JSON writes them. A document without a value, or with
+        # one that cannot name a group (a list, an object, text of more than 200 characters), is in no group.
         names = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else _strings(values)
         if not (pa.types.is_string(names.type) or pa.types.is_large_string(names.type)):
             names = pa.array(map(_name, names.to_pylist()), pa.string())
@@ -73,15 +50,7 @@ class Groups:
         return len(self.codes)
 
     def limited(self, known: Collection[str]) -> Groups:
-        """Return the same groups, but for those that would be more than `MOST_GROUPS` in all: they become one.
-
-        Args:
-            known: groups of earlier documents.
-
-        Example:
-            >>> Groups.of(["en", "de", "en"]).limited([str(number) for number in range(999)]).names
-            ('en', '(other values)')
-        """
+        """Return the same groups, but for those that would be more than `MOST_GROUPS` in all: they become one."""
         room = MOST_GROUPS - len(known) + (OTHERS in known)
         if len(self.names) <= room:
             return self
@@ -90,30 +59,19 @@ class Groups:
         return self.renamed(dict.fromkeys((self.names[code] for code in fresh[room:]), OTHERS))
 
     def renamed(self, names: Mapping[str, str]) -> Groups:
-        """Return the same documents in groups of other names; several may get one.
-
-        Args:
-            names: by those that change.
-        """
+        """Return the same documents in groups of other names; several may get one."""
         codes: dict[str, int] = {}
         places = [codes.setdefault(names.get(name, name), len(codes)) for name in self.names]
         return Groups(tuple(codes), np.array([*places, -1], np.int64)[self.codes])
 
     def where(self, mask: NDArray[np.bool_]) -> Groups:
-        """Return the groups of some of the documents.
-
-        Args:
-            mask: bool [documents].
-
-        Example:
-            >>> Groups.of(["en", "de", None]).where(np.array([False, True, True])).codes.tolist()
-            [1, -1]
-        """
+        """Return the groups of some of the documents."""
+        # mask: bool [documents].
         return Groups(self.names, self.codes[mask])
 
 
 def _strings(values: Iterable[object]) -> pa.Array:
-    """Return values as strings; quickly where all of them are, as they nearly always are."""
+    # Values as strings; quickly where all of them are, as they nearly always are.
     if isinstance(values, list):
         with suppress(pa.ArrowException, UnicodeEncodeError):
             return pa.array(values, pa.string())
@@ -121,7 +79,7 @@ def _strings(values: Iterable[object]) -> pa.Array:
 
 
 def _name(value: object) -> str | None:
-    """Return what a value is called as a group; None if it is not one."""
+    # What a value is called as a group; None if it is not one.
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")  # JSON may hold half a character (a lone surrogate)
     if isinstance(value, bool):

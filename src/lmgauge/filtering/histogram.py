@@ -1,7 +1,6 @@
-"""How perplexities of documents are distributed: counts in fixed bins of an eighth of an octave, by group.
+"""How perplexities of documents are distributed: counts in fixed bins of an eighth of an octave, by group."""
 
-The bins are the same everywhere, so that histograms of parts add up exactly to that of the whole.
-"""
+# The bins are the same everywhere, so that histograms of parts add up exactly to that of the whole.
 
 from __future__ import annotations
 
@@ -36,45 +35,26 @@ _EDGES: Floats = np.array([np.ldexp(eighth, octave) for octave in range(_OCTAVES
 
 @dataclass(frozen=True)
 class PerplexityBins:
-    """A histogram to draw.
-
-    Attributes:
-        edges: of the bins, rising, one more than bins; the first bin also has what is below it, the last what is above.
-        counts: documents in each bin.
-        infinite: documents with an impossible event, which are in no bin.
-        unscored: documents without a perplexity, which are in no bin.
-    """
+    """A histogram to draw."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
-    infinite: int
-    unscored: int
+    infinite: int  # documents with an impossible event, which are in no bin
+    unscored: int  # documents without a perplexity, which are in no bin
 
 
 class PerplexityHistogram:
-    """Counts documents by group, model and perplexity: 4 kB for each group and model.
+    """Counts documents by group, model and perplexity: 4 kB for each group and model."""
 
-    Args:
-        models: names of the models, in the order of the columns.
-
-    Example:
-        >>> histogram = PerplexityHistogram(["en"])
-        >>> histogram.add(Groups.of(["a", "b", "a"]), np.array([[100.0], [100.0], [np.inf]]))
-        >>> histogram.bins("en").counts, histogram.bins("en").infinite, histogram.bins("en", "a").counts
-        ((2,), 1, (1,))
-    """
+    # models: names of the models, in the order of the columns.
 
     def __init__(self, models: Sequence[str]) -> None:
         self.models = tuple(models)
         self._counts: dict[str | None, Ints] = {}
 
     def add(self, groups: Groups, perplexity: Floats) -> None:
-        """Count the documents of a batch.
-
-        Args:
-            groups: of the documents.
-            perplexity: float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score.
-        """
+        """Count the documents of a batch."""
+        # perplexity: float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score.
         width = _BINS + 2
         places = np.searchsorted(_EDGES, perplexity, side="right")
         places[np.isposinf(perplexity)] = _BINS
@@ -87,15 +67,7 @@ class PerplexityHistogram:
                 self._add(name, own)
 
     def merge(self, other: PerplexityHistogram, names: Mapping[str, str] | None = None) -> None:
-        """Add the counts of other documents.
-
-        Args:
-            other: of the same models.
-            names: other names for its groups, by those that change.
-
-        Raises:
-            InputError: it is of other models.
-        """
+        """Add the counts of other documents."""
         if other.models != self.models:
             raise InputError(f"histograms of {self.models} and {other.models} cannot be added")
         for name, counts in other._counts.items():
@@ -103,36 +75,19 @@ class PerplexityHistogram:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Names of the groups, in order."""
+        """Return names of the groups, in order."""
         return tuple(sorted(name for name in self._counts if name is not None))
 
     def counts(self, model: str, group: str | None = None) -> Ints:
-        """Return the counts of a model: int64 [514], of 512 bins, of infinite perplexities and of documents without one.
-
-        Each bin is an eighth of a bit per token wide, which is a factor of 2^(1/8) in perplexity.
-
-        Args:
-            model: name.
-            group: name; None for all documents.
-
-        Example:
-            >>> histogram = PerplexityHistogram(["en"])
-            >>> histogram.add(Groups.none(3), np.array([[1.0], [2.0], [np.inf]]))
-            >>> np.flatnonzero(histogram.counts("en")).tolist()  # 0 bits, 1 bit, infinite
-            [0, 8, 512]
-        """
+        """Return the counts of a model: int64 [514], of 512 bins, of infinite perplexities and of documents without one."""
+        # Each bin is an eighth of a bit per token wide, which is a factor of 2^(1/8) in perplexity.
         column = self.models.index(model)
         own = list(self._counts.values()) if group is None else [self._counts[group]]
         return np.sum([counts[column] for counts in own], axis=0) if own else np.zeros(_BINS + 2, np.int64)
 
     def bins(self, model: str, group: str | None = None, extent: tuple[int, int] | None = None) -> PerplexityBins:
-        """Return a histogram of at most 60 bins, whose width is an eighth of a bit per token times a power of two.
-
-        Args:
-            model: name.
-            group: name; None for all documents.
-            extent: first and last bin that others need, from `extent`, so that several histograms have the same bins.
-        """
+        """Return a histogram of at most 60 bins, whose width is an eighth of a bit per token times a power of two."""
+        # extent: first and last bin that others need, from `extent`, so that several histograms have the same bins.
         counts = self.counts(model, group)
         first, last = extent or self.extent(model, group) or (0, 0)
         width = 1
@@ -148,29 +103,13 @@ class PerplexityHistogram:
         return PerplexityBins(edges, tuple(joined.tolist()), int(counts[_BINS]), int(counts[_BINS + 1]))
 
     def extent(self, model: str, group: str | None = None) -> tuple[int, int] | None:
-        """Return the first and the last bin that has documents, in eighths of a bit per token; None where none has.
-
-        Args:
-            model: name.
-            group: name; None for all documents.
-        """
+        """Return the first and the last bin that has documents, in eighths of a bit per token; None where none has."""
         places = np.flatnonzero(self.counts(model, group)[:_BINS])
         return (int(places[0]), int(places[-1])) if len(places) else None
 
     def median(self, model: str, group: str | None = None) -> tuple[float, float] | None:
-        """Return the ends of the bin that the median of the documents with a perplexity is in; both infinite where most
-        perplexities are, None where there is no such document.
-
-        Args:
-            model: name.
-            group: name; None for all documents.
-
-        Example:
-            >>> histogram = PerplexityHistogram(["en"])
-            >>> histogram.add(Groups.none(3), np.array([[1.0], [2.0], [2.5]]))
-            >>> histogram.median("en")
-            (2.0, 2.1810154653305154)
-        """
+        """Return the ends of the bin that the median of the documents with a perplexity is in."""
+        # Both infinite where most perplexities are, None where there is no such document.
         ranks = np.cumsum(self.counts(model, group)[: _BINS + 1])
         if not ranks[-1]:
             return None
@@ -186,14 +125,7 @@ class PerplexityHistogram:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> PerplexityHistogram:
-        """Return the histogram that `to_dict` gave.
-
-        Args:
-            record: its plain values.
-
-        Raises:
-            InputError: it is not such a record.
-        """
+        """Return the histogram that `to_dict` gave."""
         try:
             histogram = cls([str(name) for name in record["models"]])
             for name, columns in record["groups"]:

@@ -24,20 +24,9 @@ _LONGEST_NAME = 200
 def jobs_of(
     sources: Sequence[Source], output: str, *, buckets: Sequence[str] = (), columns: bool, rejects: str | None = None
 ) -> tuple[list[FileJob], bool]:
-    """Return what is to be done to each file, and True if the output is a folder.
-
-    A file that is alone goes into the file that the output names; everything else goes into a folder, a file each.
-
-    Args:
-        sources: the files to read.
-        output: a file, a folder (there, or with a slash behind it), or `-`.
-        buckets: a folder for each of them, within that of the output.
-        columns: True if the scores of a document must be in what is written: lines of text then become JSONL.
-        rejects: a file for bad records, where there is one output.
-
-    Raises:
-        UsageError: several files for one, or buckets for a file; or scores for lines of text.
-    """
+    """Return what is to be done to each file, and True if the output is a folder."""
+    # A file that is alone goes into the file that the output names; everything else goes into a folder, a file each.
+    # columns: True if the scores of a document must be in what is written: lines of text then become JSONL.
     is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output) or len(sources) > 1 or bool(buckets)
     if not is_folder:
         form: Format = form_of(output, _form(sources[0], columns))
@@ -66,7 +55,6 @@ def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns
 
 
 def _flat(name: str) -> str:
-    """Return a path as the name of one file, which no other path has."""
     flat = name.replace("%", "%25").replace("/", "%2F")
     if len(os.fsencode(flat)) <= _LONGEST_NAME:
         return flat
@@ -78,11 +66,7 @@ def _form(source: Source, columns: bool) -> Format:
 
 
 def _names(sources: Sequence[Source]) -> list[str]:
-    """Return the name of the output of each file: its path below the folder that all of them are in.
-
-    Raises:
-        UsageError: a file is named twice.
-    """
+    # Name of the output of each file: its path below the folder that all of them are in.
     paths = [_absolute(source.name) for source in sources]
     if len(set(paths)) < len(paths):
         raise UsageError(f"{sources[next(i for i, path in enumerate(paths) if paths.count(path) > 1)].name}: is named twice")
@@ -92,7 +76,6 @@ def _names(sources: Sequence[Source]) -> list[str]:
 
 
 def _absolute(path: str) -> str:
-    """Return a path from its root, without `..`, which would lead out of the folder that is written."""
     if is_remote(path):
         return posixpath.normpath("/" + path.partition("://")[2])
     return os.path.abspath(path).replace(os.sep, "/")

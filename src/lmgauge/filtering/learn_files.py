@@ -50,19 +50,7 @@ class _Candidates(NamedTuple):
 def learn_files(
     plan: FilterPlan, sources: Sequence[Source], sample: SampleSettings, engine: Engine, *, threads: int | None = None
 ) -> Percentiles:
-    """Return the percentiles of the documents of files; no figure depends on the order of files, tasks or threads.
-
-    Args:
-        plan: the models, and how records are read; its rules do not matter.
-        sources: the files.
-        sample: how documents are sampled.
-        engine: what runs the tasks, one a file.
-        threads: of each task.
-
-    Raises:
-        InputError: a file cannot be read; a record is bad, and errors are to "fail"; or no document has a perplexity.
-        UsageError: the field of groups has more values than there can be groups, or is not the one that chooses the model.
-    """
+    """Return the percentiles of the documents of files; no figure depends on the order of files, tasks or threads."""
     plan.options.check_groups()
     if isinstance(engine, MemoryEngine):  # one file after the other: what came before says which documents to score
         whole = PercentileSample(len(plan.names), sample)
@@ -76,7 +64,6 @@ def learn_files(
 
 
 def _in_parts(settings: _Settings, engine: Engine) -> PercentileSample:
-    """Return the sample of all files, each sampled by a task."""
     sources, sample = settings.sources, settings.sample
     engine.run(Stage("learn", len(sources), _work, settings, _needs, _makes, title="sampling documents"))
     return reduce(_merged, (_collected(engine, number, sample) for number in range(len(sources))))
@@ -85,20 +72,8 @@ def _in_parts(settings: _Settings, engine: Engine) -> PercentileSample:
 def sample_file(
     plan: FilterPlan, source: Source, sample: PercentileSample, *, threads: int | None = None
 ) -> PercentileSample:
-    """Add the documents of a file to a sample, and return it: only those that may be in it are scored.
-
-    A bad record is left out; where it cannot be scored although its text is fine, it has its place without a score.
-
-    Args:
-        plan: the models, and how records are read.
-        source: the file.
-        sample: that they are added to; the documents of other files may be in it.
-        threads: blocks parsed and scored at a time.
-
-    Raises:
-        InputError: the file cannot be read; or a record is bad, and errors are to "fail".
-        UsageError: the field of groups has more values than there can be groups.
-    """
+    """Add the documents of a file to a sample, and return it: only those that may be in it are scored."""
+    # A bad record is left out; where it cannot be scored although its text is fine, it has its place without a score.
     reader = reader_of(source, plan.fields())
     lock, seed = Lock(), sample.settings.seed
 

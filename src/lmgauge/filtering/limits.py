@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.rules import FilterRules
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,7 @@ class PerplexityLimits:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> PerplexityLimits:
-        """Return the limits with these plain values.
-
-        Args:
-            stored: of `asdict`, also as JSON has it.
-
-        Raises:
-            KeyError, TypeError, ValueError, OverflowError: they are others.
-        """
+        """Return the limits with these plain values."""
         low, high = (None if stored[end] is None else _perplexity(stored[end]) for end in ("low", "high"))
         group = stored["group"]
         cuts = tuple(map(_perplexity, stored["cuts"]))
@@ -53,17 +46,7 @@ def _perplexity(stored: Any) -> float:
 def limits_of(
     rules: FilterRules, models: Sequence[str], percentiles: Percentiles | None = None
 ) -> tuple[PerplexityLimits, ...]:
-    """Return the limits that rules set to perplexities: for each model that counts and group, and for all others.
-
-    Args:
-        rules: which documents stay.
-        models: names of the models that score.
-        percentiles: to judge by.
-
-    Example:
-        >>> limits_of(FilterRules(max_perplexity=1000), ["en"])
-        (PerplexityLimits(model='en', group=None, low=None, high=1000, cuts=()),)
-    """
+    """Return the limits that rules set to perplexities: for each model that counts and group, and for all others."""
     used = percentiles if rules.needs_percentiles else None
     limits = []
     for model in rules.counting(models):
@@ -78,7 +61,6 @@ def limits_of(
 def _ends(
     rules: FilterRules, percentiles: Percentiles | None, model: str, group: str | None
 ) -> tuple[float | None, float | None, tuple[float, ...]]:
-    """Return the limits of a group by percentiles and by perplexity, whichever is the narrower."""
     if percentiles is None:
         return rules.min_perplexity, rules.max_perplexity, ()
     first, last = rules.percent_range

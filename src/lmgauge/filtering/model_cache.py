@@ -17,16 +17,8 @@ _lock = OfProcess(threading.Lock)
 
 
 def model_at(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
-    """Return the model at a path, loaded before or now; another model that is saved there since is loaded anew.
-
-    Args:
-        path: as `load_model` takes it.
-        options: how it is to score.
-
-    Raises:
-        ModelFileError: nothing is there, or it cannot be trusted.
-        UsageError: the options do not fit it.
-    """
+    """Return the model at a path, loaded before or now; another model that is saved there since is loaded anew."""
+    # Raises ModelFileError: nothing is there, or it cannot be trusted.
     key = os.path.abspath(path) if os.path.exists(path) else os.fspath(path), options
     with _lock.value:
         state = _state_of(Path(path))
@@ -36,7 +28,7 @@ def model_at(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageM
 
 
 def _state_of(path: Path) -> _State:
-    """Return what tells the files of a model from others that replace them; nothing for a name of the hub."""
+    # What tells the files of a model from others that replace them; nothing for a name of the hub.
     if not path.exists():
         return ()
     files = sorted(path.iterdir()) if path.is_dir() else [path]

@@ -1,35 +1,46 @@
-"""The options for files of documents; light, as the command line imports it."""
+"""The settings for files of documents: how records are read, which documents stay, what does the work."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypedDict
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from lmgauge.choices import BadRecordPolicy, Format
+from lmgauge.cluster.shard import Shard
+from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
+from lmgauge.option_numbers import AtLeastOne, Count, Natural, Share
 
+if TYPE_CHECKING:
+    from lmgauge.filtering.percentiles import Percentiles
+
+_T = TypeVar("_T")
 BY = "by"
 """Name of the setting of scores that says which field chose the model."""
+_RANGE = re.compile(r"(?:p(\d{1,3}(?:\.\d)?))?\.\.(?:p(\d{1,3}(?:\.\d)?))?")
+_CUTS = re.compile(r"p(\d{1,3}(?:\.\d)?) ?, ?p(\d{1,3}(?:\.\d)?)")
 
 
-@dataclass(frozen=True)
+@settings
 class RecordOptions:
     """How records are read.
 
     Attributes:
-        field: the field or column with the text.
-        lines: each line of a document is a sentence of its own; else a document is one segment.
-        by: the field whose value chooses the model.
-        group: the field whose values are the groups of a report and of percentiles; None for that of `by`.
-        id: the field that names a record, in rejects and examples.
-        format: of all files; None to go by their names.
-        errors: "reject" bad records, which are counted and put aside, or "fail".
+        field: field or column with the text.
+        lines: each line of a document is a sentence of its own; else a document is one segment, as in CCNet.
+        by: field whose value chooses the model, such as the language.
+        group: field whose values are the groups of a report and of percentiles; that of `by` if not given.
+        id: field that names a record, in rejects and examples.
+        format: of all files; by their names if not given.
+        errors: a record without text, with bad JSON or invalid text: reject (count it and put it aside), or fail.
 
     Example:
         >>> RecordOptions(field="body", by="lang").group_field
         'lang'
     """
 
+    heading: ClassVar[str] = "Documents"
     field: str = "text"
     lines: bool = False
     by: str | None = None
@@ -61,15 +72,164 @@ class RecordOptions:
         return self.by if self.group is None else self.group
 
 
-@dataclass(frozen=True)
+@settings
+class FilterRules:
+    """Which documents stay. A rule set to None does not apply; several apply together.
+
+    Bounds are inclusive: a document with a perplexity of `max_perplexity` stays. Of a range of percentiles the lower end is
+    exclusive, so that `p0..p30` and `p30..p100` share no document; p0 and p100 are not bounds.
+
+    Attributes:
+        max_perplexity: drop documents above it, with any model that counts.
+        min_perplexity: drop documents below it.
+        keep: range of percentiles to stay in, of the document's group: p10..p70, ..p70 or p10..; see `percentiles`.
+        min_bytes: drop documents shorter than this, in UTF-8.
+        max_bytes: drop documents longer than this.
+        min_tokens: drop documents with fewer tokens, the end of sentence included.
+        max_unseen: drop documents with a larger share of unseen words, 0 to 1.
+        buckets: two percentiles that divide what stays into head (low perplexity), middle and tail: p33,p67.
+        judged_by: name of the model that counts where several score; if not given, a document has to pass with each.
+
+    Raises:
+        UsageError: a rule is out of range, or cannot be read.
+
+    Example:
+        >>> rules = FilterRules(keep="p10..p70", min_bytes=200)
+        >>> rules.needs_percentiles, rules.percent_range
+        (True, (10.0, 70.0))
+    """
+
+    heading: ClassVar[str] = "Rules"
+    max_perplexity: AtLeastOne | None = None
+    min_perplexity: AtLeastOne | None = None
+    keep: str | None = None
+    min_bytes: Natural | None = None
+    max_bytes: Natural | None = None
+    min_tokens: Natural | None = None
+    max_unseen: Share | None = None
+    buckets: str | None = None
+    judged_by: str | None = None
+
+    def __post_init__(self) -> None:
+        for low, high in (("min_perplexity", "max_perplexity"), ("min_bytes", "max_bytes")):
+            least, most = getattr(self, low), getattr(self, high)
+            if least is not None and most is not None and least > most:
+                raise UsageError(f"{low} {least:g} is above {high} {most:g}: no document would stay")
+        _ = self.percent_range, self.percent_cuts
+
+    @property
+    def percent_range(self) -> tuple[float | None, float | None]:
+        """Both ends of `keep`; None where it has no such end."""
+        from lmgauge.filtering.percentile_values import check_percent
+
+        if self.keep is None:
+            return None, None
+        match = _RANGE.fullmatch(self.keep.strip())
+        if match is None or match[1] is match[2] is None:
+            raise UsageError(f"keep {self.keep!r} is not a range of percentiles such as p10..p70, ..p70 or p10..")
+        low, high = (None if end is None else check_percent(float(end)) for end in match.groups())
+        if low is not None and high is not None and low >= high:
+            raise UsageError(f"keep {self.keep!r}: the first percentile has to be below the second")
+        return low, high
+
+    @property
+    def percent_cuts(self) -> tuple[float, float] | None:
+        """The two percentiles of `buckets`; None without them."""
+        from lmgauge.filtering.percentile_values import check_percent
+
+        if self.buckets is None:
+            return None
+        match = _CUTS.fullmatch(self.buckets.strip())
+        if match is None:
+            raise UsageError(f"buckets {self.buckets!r} are not two percentiles such as p33,p67")
+        low, high = (check_percent(float(cut)) for cut in match.groups())
+        if not 0 < low < high < 100:
+            raise UsageError(f"buckets {self.buckets!r}: two percentiles that rise, above p0 and below p100, are needed")
+        return low, high
+
+    @property
+    def needs_percentiles(self) -> bool:
+        """Whether percentiles are needed."""
+        return self.keep is not None or self.buckets is not None
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether a document without a score cannot stay."""
+        scored = (self.max_perplexity, self.min_perplexity, self.keep, self.min_tokens, self.max_unseen)
+        return any(rule is not None for rule in scored)
+
+    @property
+    def drops(self) -> bool:
+        """Whether any document can be dropped."""
+        return self.needs_scores or self.min_bytes is not None or self.max_bytes is not None
+
+    def check(self, models: Sequence[str], percentiles: Percentiles | None = None) -> None:
+        """Refuse rules that the models or the percentiles do not fit.
+
+        Args:
+            models: names of the models that score.
+            percentiles: to judge by.
+
+        Raises:
+            UsageError: the model that counts is not there, percentiles are needed and not there or those of another model,
+                or buckets are asked for and several models count.
+        """
+        from lmgauge.readable import first_few
+
+        if self.judged_by is not None and self.judged_by not in models:
+            raise UsageError(f"the rules name model {self.judged_by!r}; there are {first_few(models)}")
+        if self.needs_percentiles and percentiles is None:
+            raise UsageError(
+                "percentiles are needed for this rule: learn them with 'lmgauge percentiles', and name their file"
+            )
+        if self.buckets is not None and self.judged_by is None and len(models) > 1:
+            raise UsageError(f"buckets are made by one model; say which one counts: {first_few(models)}")
+        if self.needs_percentiles and percentiles is not None:
+            for name in self.counting(models):
+                percentiles.of(name, None)
+
+    def counting(self, models: Sequence[str]) -> list[str]:
+        """Return the names of the models that count.
+
+        Args:
+            models: names of those that score.
+
+        Example:
+            >>> FilterRules(judged_by="de").counting(["en", "de"])
+            ['de']
+        """
+        return [name for name in models if self.judged_by in (None, name)]
+
+    def describe(self, models: Sequence[str], percentiles: Percentiles | None = None) -> list[str]:
+        """Return what the rules are, a line for each, with the numbers that apply to each group.
+
+        Args:
+            models: names of the models that score.
+            percentiles: to judge by.
+
+        Example:
+            >>> FilterRules(max_perplexity=1000, min_bytes=200).describe(["en"])
+            ['at least 200 bytes', 'perplexity of at most 1,000']
+        """
+        from lmgauge.filtering.rule_words import percentile_lines, plain_lines
+
+        lines = [*plain_lines(self)]
+        if percentiles is not None and self.needs_percentiles:
+            lines += percentile_lines(self, self.counting(models), percentiles)
+        if self.judged_by is not None and len(models) > 1:
+            lines.append(f"model {self.judged_by!r} counts")
+        return lines
+
+
+@settings
 class FilterWork:
     """How files are processed.
 
     Attributes:
-        threads: blocks of a file parsed and scored at a time, in each process.
-        workers: processes, each with a file at a time; None for this one alone.
-        ray: address of a cluster of Ray, or `local`, whose tasks take a file each.
-        shard: number of a share of the files, from 0, and how many shares there are; None for all files.
+        threads: blocks of a file parsed and scored at a time, in each process; all cores if not given.
+        workers: processes, each with a file at a time and a share of the memory map of the models.
+        ray: address of a cluster of Ray whose tasks take a file each; local: one started on this machine.
+        shard: process only share I of N of the files, as 2/8; slurm: by SLURM's variables. All shares write into one folder.
 
     Example:
         >>> import tempfile, lmgauge
@@ -78,42 +238,23 @@ class FilterWork:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name in ("one", "two"):
         ...         _ = Path(folder, f"{name}.txt").write_text("a b\\nx y z\\n")
-        ...     inputs, half = f"{folder}/*.txt", FilterWork(threads=1, shard=(0, 2))
+        ...     inputs, half = f"{folder}/*.txt", FilterWork(threads=1, shard="1/2")
         ...     lmgauge.filter_documents({"m": model}, inputs, f"{folder}/out/", max_perplexity=3, work=half).files
         1
     """
 
-    threads: int | None = None
-    workers: int | None = None
+    heading: ClassVar[str] = "Resources"
+    threads: Count | None = None
+    workers: Count | None = None
     ray: str | None = None
-    shard: tuple[int, int] | None = None
+    shard: str | Shard | tuple[int, int] | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.shard, str):
+            object.__setattr__(self, "shard", Shard.parse(self.shard))
+        elif isinstance(self.shard, tuple):  # number from 0, and how many
+            object.__setattr__(self, "shard", Shard(self.shard[0] + 1, self.shard[1]))
 
-class RecordKeywords(TypedDict, total=False):
-    """The fields of `RecordOptions`, each of which may be left out."""
-
-    field: str
-    lines: bool
-    by: str | None
-    group: str | None
-    id: str | None
-    format: Format | None
-    errors: BadRecordPolicy
-
-
-class RuleKeywords(TypedDict, total=False):
-    """The fields of `FilterRules`, each of which may be left out."""
-
-    max_perplexity: float | None
-    min_perplexity: float | None
-    keep: str | None
-    min_bytes: int | None
-    max_bytes: int | None
-    min_tokens: int | None
-    max_unseen: float | None
-    buckets: str | None
-    judged_by: str | None
-
-
-class FilterKeywords(RecordKeywords, RuleKeywords, total=False):
-    """How records are read, and which documents stay."""
+    def share(self, jobs: list[_T]) -> list[_T]:
+        """Return those jobs that the shard has; all of them without one."""
+        return jobs[self.shard.number - 1 :: self.shard.of] if isinstance(self.shard, Shard) else jobs

@@ -32,11 +32,7 @@ _LINE_END = re.compile(r"\n\s*")
 
 
 def as_dict(percentiles: Percentiles) -> dict[str, Any]:
-    """Return percentiles as plain values, as they stand in the file.
-
-    Args:
-        percentiles: any.
-    """
+    """Return percentiles as plain values, as they stand in the file."""
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -55,15 +51,7 @@ def as_dict(percentiles: Percentiles) -> dict[str, Any]:
 
 
 def write(record: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
-    """Write percentiles to a file, whole or not at all.
-
-    Args:
-        record: the percentiles, from `as_dict`.
-        path: of the file.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
+    """Write percentiles to a file, whole or not at all."""
     text = _INNER_LIST.sub(lambda match: f"[{_LINE_END.sub(' ', match[1])}]", to_json(record))
     with writing(path) as file:
         file.write(text.encode("utf-8") + b"\n")
@@ -71,14 +59,7 @@ def write(record: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file; of one too large to have percentiles, only as many as show that it is.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Return the bytes of a file; of one too large to have percentiles, only as many as show that it is."""
     try:
         with local_path(path).open("rb") as file:
             return file.read(_LARGEST + 1)
@@ -87,15 +68,7 @@ def read(path: str | os.PathLike[str]) -> bytes:
 
 
 def parse(raw: bytes, where: str) -> dict[str, Any]:
-    """Return the attributes of `Percentiles`, by name, from the bytes of a file.
-
-    Args:
-        raw: the bytes.
-        where: name of the file, for messages.
-
-    Raises:
-        InputError: they are not such a file.
-    """
+    """Return the attributes of `Percentiles`, by name, from the bytes of a file."""
     if len(raw) > _LARGEST:
         raise InputError(f"{where!r}: larger than {_LARGEST >> 20} MiB: not a file of percentiles")
     try:

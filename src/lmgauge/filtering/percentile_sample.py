@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
+from lmgauge.choices import DEFAULT_SEED, SAMPLE_SIZE
 from lmgauge.errors import UsageError
 from lmgauge.filtering.groups import MOST_GROUPS, Groups
 from lmgauge.json_text import to_json
@@ -30,28 +30,13 @@ Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
-SAMPLE_SIZE = 20_000
 _LAST_KEY = np.uint64(2**64 - 1)
 _PENDING = 1_024  # documents that may wait until those are left out that have no place any more
 
 
 def document_keys(label: str, first: int, count: int, seed: int) -> Keys:
-    """Return the keys, 64-bit hashes, of consecutive documents of a file.
-
-    Args:
-        label: the file's name, the same wherever the file lies.
-        first: number of the first document in its file, from 0; records that cannot be read count.
-        count: documents.
-        seed: of the sample, 0 to 2**64 - 1.
-
-    Returns:
-        uint64 [count].
-
-    Example:
-        >>> keys = document_keys("a.jsonl", 0, 5, seed=1)
-        >>> (document_keys("a.jsonl", 3, 2, seed=1) == keys[3:]).all().item()
-        True
-    """
+    """Return the keys, 64-bit hashes, of consecutive documents of a file."""
+    # -> uint64 [count].
     digest = hashlib.blake2b(label.encode("utf-8", "surrogateescape"), digest_size=16, key=seed.to_bytes(8, "little"))
     start, pattern = np.frombuffer(digest.digest(), "<u8").astype(np.uint64)
     numbers = np.arange(first + 1, first + count + 1, dtype=np.uint64)
@@ -84,35 +69,16 @@ class SampleSettings:
 
 @dataclass(frozen=True)
 class GroupSample:
-    """The sampled documents of a group.
+    """The sampled documents of a group."""
 
-    Attributes:
-        documents: how many documents of the group there were.
-        values: float64 [sampled, models], their perplexities; inf where an event is impossible, NaN without a score.
-    """
-
-    documents: int
-    values: Floats
+    documents: int  # how many documents of the group there were
+    values: Floats  # float64 [sampled, models], their perplexities; inf where an event is impossible, NaN without a score
 
 
 class PercentileSample:
-    """Collects the sample, batch by batch. 24 bytes a sampled document, and 8 for each model besides the first.
+    """Collects the sample, batch by batch."""
 
-    Args:
-        models: how many models give each document a perplexity.
-        settings: size, seed, groups.
-
-    Attributes:
-        bad_records: records that are not documents, as the caller counts them.
-
-    Example:
-        >>> sample = PercentileSample(1, SampleSettings(size=2, seed=1))
-        >>> keys, groups = document_keys("a.txt", 0, 4, seed=1), Groups.none(4)
-        >>> mask = sample.wanted(keys, groups)
-        >>> sample.add(keys[mask], groups.where(mask), np.array([[9.0], [5.0], [7.0], [4.0]])[mask])
-        >>> sample.overall().documents, len(sample.overall().values)
-        (4, 2)
-    """
+    # 24 bytes a sampled document, and 8 for each model besides the first.
 
     def __init__(self, models: int = 1, settings: SampleSettings | None = None) -> None:
         self.models, self.settings = models, settings or SampleSettings()
@@ -127,35 +93,18 @@ class PercentileSample:
         self._waiting_documents = 0
 
     def wanted(self, keys: Keys, groups: Groups) -> NDArray[np.bool_]:
-        """Count the documents of a batch, and say which of them may be in the sample: only these need a score.
-
-        Args:
-            keys: uint64 [documents], from `document_keys`.
-            groups: of the documents.
-
-        Returns:
-            bool [documents].
-
-        Raises:
-            UsageError: the field has more values than there can be groups.
-        """
+        """Count the documents of a batch, and say which of them may be in the sample: only these need a score."""
+        # keys: uint64 [documents], from `document_keys`.
+        # -> bool [documents].
         codes = self._own_codes(groups)
         self._documents += np.bincount(codes, minlength=len(self._documents))
         return np.asarray(keys <= self._thresholds[codes])
 
     def add(self, keys: Keys, groups: Groups, values: Floats) -> None:
-        """Add wanted documents with their perplexities.
-
-        One without a score (NaN) has its place in the sample too, or the sample would not be one of all documents.
-
-        Args:
-            keys: uint64 [wanted].
-            groups: of these documents.
-            values: float64 [wanted, models], perplexities, 2 to the power of bits per token; NaN without a score.
-
-        Raises:
-            ValueError: `values` has another shape.
-        """
+        """Add wanted documents with their perplexities."""
+        # One without a score (NaN) has its place in the sample too, or the sample would not be one of all documents.
+        # keys: uint64 [wanted]; values: float64 [wanted, models], perplexities, 2 to the power of bits per token; NaN
+        # without a score.
         if values.shape != (len(keys), self.models):
             raise ValueError(f"perplexities of shape {values.shape}; ({len(keys)}, {self.models}) is needed")
         self._waiting.append((keys, self._own_codes(groups), np.where(np.isnan(values), np.nan, values)))
@@ -164,14 +113,7 @@ class PercentileSample:
             self._settle()
 
     def merge(self, other: PercentileSample) -> None:
-        """Add the sample of other documents.
-
-        Args:
-            other: made with the same settings.
-
-        Raises:
-            UsageError: the two do not fit together, or have more groups together than there can be.
-        """
+        """Add the sample of other documents."""
         if (self.models, self.settings) != (other.models, other.settings):
             raise UsageError("samples of different models, sizes, seeds or groups cannot be merged; make them alike")
         other._settle()
@@ -205,13 +147,9 @@ class PercentileSample:
 
     @classmethod
     def from_arrays(cls, arrays: Sequence[NDArray[Any]], settings: SampleSettings) -> PercentileSample:
-        """Return the sample of its arrays.
-
-        Args:
-            arrays: from `arrays`, in its order: keys, uint64 [sampled], codes of groups, perplexities, float64 [sampled,
-                models], and so on.
-            settings: those that it was made with.
-        """
+        """Return the sample of its arrays."""
+        # arrays: from `arrays`, in its order: keys, uint64 [sampled], codes of groups, perplexities, float64 [sampled,
+        # models], and so on.
         keys, codes, values, documents, names = arrays
         sample = cls(values.shape[1], settings)
         sample.bad_records, groups = json.loads(names.tobytes())
@@ -221,7 +159,7 @@ class PercentileSample:
         return sample
 
     def _own_codes(self, groups: Groups) -> Ints:
-        """Return the codes that a batch's groups have here, 0 for none; a new group gets the next one."""
+        # Codes that a batch's groups have here, 0 for none; a new group gets the next one.
         for name in groups.names:
             if name not in self._codes_of:
                 self._codes_of[name] = len(self._codes_of)
@@ -238,7 +176,6 @@ class PercentileSample:
         return own[groups.codes]
 
     def _settle(self) -> None:
-        """Take in what waits, and leave out what has no place in the samples any more."""
         if not self._waiting:
             return
         parts = [(self._keys, self._codes, self._values), *self._waiting]

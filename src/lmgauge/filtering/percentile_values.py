@@ -15,31 +15,12 @@ PLACES = {percent: place for place, percent in enumerate(PERCENTS)}
 
 
 def percent_name(percent: float) -> str:
-    """Return how a percentile is written.
-
-    Args:
-        percent: 0 to 100.
-
-    Example:
-        >>> percent_name(10), percent_name(99.5)
-        ('p10', 'p99.5')
-    """
+    """Return how a percentile is written."""
     return f"p{percent:g}"
 
 
 def check_percent(percent: float) -> float:
-    """Return a percentage if it is one of those that are learned.
-
-    Args:
-        percent: 0 to 100.
-
-    Raises:
-        UsageError: it is not.
-
-    Example:
-        >>> check_percent(10)
-        10.0
-    """
+    """Return a percentage if it is one of those that are learned."""
     if percent not in PLACES:
         raise UsageError(
             f"{percent_name(percent)}: percentiles are p0, p1 to p100, and p0.1, p0.5, p99.5 and p99.9; choose one of them"
@@ -49,31 +30,20 @@ def check_percent(percent: float) -> float:
 
 @dataclass(frozen=True)
 class ModelPercentiles:
-    """Percentiles of one model's perplexity in one group.
+    """Percentiles of one model's perplexity in one group."""
 
-    Attributes:
-        scored: documents of the sample that have a perplexity.
-        values: perplexity at each of `PERCENTS`, rising; empty where too few documents have one.
-        low, high: ends of the 95 % interval of each; None where the sample does not bound it. Where the sample is all
-            documents, both are the value.
-    """
-
-    scored: int
-    values: tuple[float, ...]
+    scored: int  # documents of the sample that have a perplexity
+    values: tuple[float, ...]  # perplexity at each of `PERCENTS`, rising; empty where too few documents have one
+    # low, high: ends of the 95 % interval of each; None where the sample does not bound it. Where the sample is all
+    # documents, both are the value.
     low: tuple[float | None, ...]
     high: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
 class GroupPercentiles:
-    """Percentiles of the documents of one group.
+    """Percentiles of the documents of one group."""
 
-    Attributes:
-        documents: documents of the group that there were.
-        sampled: of them in the sample.
-        models: by the models' names, in the order of the models.
-    """
-
-    documents: int
+    documents: int  # documents of the group that there were
     sampled: int
-    models: Mapping[str, ModelPercentiles]
+    models: Mapping[str, ModelPercentiles]  # by the models' names, in the order of the models

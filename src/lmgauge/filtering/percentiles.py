@@ -266,7 +266,6 @@ def _percentiles(sample: GroupSample, models: Mapping[str, str], least: int) -> 
 
 
 def _of_column(column: Floats, least: int, whole: bool) -> ModelPercentiles:
-    """Return the percentiles of one model's perplexities."""
     ordered = np.sort(column[~np.isnan(column)])
     count = len(ordered)
     if count < max(1, least):
@@ -283,7 +282,7 @@ def _of_column(column: Floats, least: int, whole: bool) -> ModelPercentiles:
 
 @lru_cache(maxsize=4096)
 def _interval_ranks(count: int, tenths: int) -> tuple[int, int]:
-    """Return the ranks, from 1, of the ends of a percentile's interval; 0 and count + 1 where there is no end."""
+    # Ranks, from 1, of the ends of a percentile's interval; 0 and count + 1 where there is no end.
     if tenths in (0, 1000):
         return (0, 1) if tenths == 0 else (count, count + 1)
     first, last = binomial_quantiles(count, tenths / 1000, (1 - LEVEL) / 2)
@@ -291,7 +290,7 @@ def _interval_ranks(count: int, tenths: int) -> tuple[int, int]:
 
 
 def _difference(learned: str, now: str) -> str:
-    """Return what differs between two models' signatures; empty if only the version of lmgauge does."""
+    # What differs between two models' signatures; empty if only the version of lmgauge does.
     parts = Signature.parse(learned).differences(Signature.parse(now))
     for key, (before, after) in parts.items():
         if key != "v":

@@ -8,11 +8,11 @@ from typing import Any
 
 from lmgauge.choices import Format
 from lmgauge.filtering.limits import PerplexityLimits, limits_of
-from lmgauge.filtering.options import RecordOptions
+from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.records.records import RecordFields, Records
-from lmgauge.filtering.rules import BUCKETS, FilterRules
+from lmgauge.filtering.rules import BUCKETS
 from lmgauge.filtering.scorer import CHOSEN, Scorer
 from lmgauge.signature import Signature
 from lmgauge.text.streams import Source
@@ -20,34 +20,18 @@ from lmgauge.text.streams import Source
 
 @dataclass(frozen=True)
 class PlanSummary:
-    """The decisions, as a result states them.
+    """The decisions, as a result states them."""
 
-    Attributes:
-        models: the names of the models, as columns begin.
-        signatures: of the models, by name.
-        rules: what stays, in words.
-        limits: of the perplexities of what stays.
-        group_field: the field of the groups; None without groups.
-        by: the field that chooses the model; None where every model scores all documents.
-    """
-
-    models: tuple[str, ...]
+    models: tuple[str, ...]  # the names of the models, as columns begin
     signatures: Mapping[str, str]
-    rules: tuple[str, ...]
-    limits: tuple[PerplexityLimits, ...] = ()
-    group_field: str | None = None
-    by: str | None = None
+    rules: tuple[str, ...]  # what stays, in words
+    limits: tuple[PerplexityLimits, ...] = ()  # of the perplexities of what stays
+    group_field: str | None = None  # the field of the groups; None without groups
+    by: str | None = None  # the field that chooses the model; None where every model scores all documents
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> PlanSummary:
-        """Return the summary with these plain values.
-
-        Args:
-            stored: of `asdict`.
-
-        Raises:
-            KeyError, TypeError, ValueError, AttributeError: they are others.
-        """
+        """Return the summary with these plain values."""
         signatures = {str(name): str(line) for name, line in stored["signatures"].items()}
         models, rules = (tuple(map(str, stored[name])) for name in ("models", "rules"))
         limits = tuple(map(PerplexityLimits.from_dict, stored["limits"]))
@@ -57,54 +41,39 @@ class PlanSummary:
 
 @dataclass(frozen=True)
 class FilterPlan:
-    """What becomes of the records of files.
-
-    Attributes:
-        scorer: what scores them.
-        options: how they are read.
-        rules: which documents stay.
-        percentiles: those that the rules refer to.
-        seed: of the choice of examples.
-    """
+    """What becomes of the records of files."""
 
     scorer: Scorer
     options: RecordOptions = field(default_factory=RecordOptions)
     rules: FilterRules = field(default_factory=FilterRules)
-    percentiles: Percentiles | None = None
+    percentiles: Percentiles | None = None  # those that the rules refer to
     seed: int = 1
 
     @property
     def names(self) -> list[str]:
-        """The names of the models, as the rules know them."""
+        """Return the names of the models, as the rules know them."""
         return self.scorer.names
 
     @property
     def buckets(self) -> tuple[str, ...]:
-        """The buckets that files are split into; none where they are not."""
+        """Return the buckets that files are split into; none where they are not."""
         return () if self.rules.buckets is None else BUCKETS
 
     @property
     def bucket_column(self) -> str | None:
-        """The name of the column that says in which bucket a document is; None without buckets."""
+        """Return the name of the column that says in which bucket a document is; None without buckets."""
         return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
 
     def fields(self, *, scores_added: bool = False) -> RecordFields:
-        """Return which fields of a record are read.
-
-        Args:
-            scores_added: True if records get the members of scores, whose names they must not have then.
-        """
+        """Return which fields of a record are read."""
+        # scores_added: True if records get the members of scores, whose names they must not have then.
         others = (self.options.by, self.options.group_field, self.options.id)
         taken = frozenset(name for name in (*self.scorer.column_names, self.bucket_column) if name is not None)
         named = tuple(dict.fromkeys(name for name in others if name is not None))
         return RecordFields(self.options.field, named, taken if scores_added else frozenset())
 
     def check(self) -> None:
-        """Refuse what does not fit together, before anything is read.
-
-        Raises:
-            UsageError: a rule without its percentiles, or percentiles of other models.
-        """
+        """Refuse what does not fit together, before anything is read."""
         self.rules.check(self.names, self.percentiles)
         if self.rules.needs_percentiles:
             self.options.check_groups()
@@ -133,31 +102,18 @@ class FilterPlan:
 
 @dataclass(frozen=True)
 class FileJob:
-    """A file to filter.
-
-    Attributes:
-        source: the file.
-        name: of its output, within the folder of all outputs; empty where there is one output.
-        outputs: path of what stays, by bucket; "" without buckets.
-        form: of the output.
-        rejects: path for bad records.
-        record: path of what is remembered of the file when it is complete; None to remember nothing.
-    """
+    """A file to filter."""
 
     source: Source
-    name: str
-    outputs: Mapping[str, str]
+    name: str  # of its output, within the folder of all outputs; empty where there is one output
+    outputs: Mapping[str, str]  # path of what stays, by bucket; "" without buckets
     form: Format
     rejects: str | None = None
-    record: str | None = None
+    record: str | None = None  # path of what is remembered of the file when it is complete; None to remember nothing
 
 
 def column_signatures(scorer: Scorer) -> dict[str, str]:
-    """Return the signatures of models by the names of their columns; where a field chooses, of all together.
-
-    Args:
-        scorer: has the models.
-    """
+    """Return the signatures of models by the names of their columns; where a field chooses, of all together."""
     if scorer.settings.by is None:
         return scorer.signatures
     parts = {"by": scorer.settings.by, **scorer.signatures}
@@ -165,13 +121,8 @@ def column_signatures(scorer: Scorer) -> dict[str, str]:
 
 
 def keys_of(records: Records, label: str, seed: int) -> Any:
-    """Return the keys by which records are sampled, uint64 [records], whatever batch they come in.
-
-    Args:
-        records: of a file, in order.
-        label: the file's name, the same wherever it lies.
-        seed: of the sample.
-    """
+    """Return the keys by which records are sampled, uint64 [records], whatever batch they come in."""
+    # records: of a file, in order.
     if not len(records):
         return document_keys(label, 0, 0, seed)
     first, last = int(records.numbers[0]), int(records.numbers[-1])

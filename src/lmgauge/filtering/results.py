@@ -23,15 +23,9 @@ _NESTED = ("limits", "groups", "examples", "scored", "stays", "totals", "stay_to
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """Documents of a group, and those of them that stay.
+    """Documents of a group, and those of them that stay."""
 
-    Attributes:
-        name: of the group; empty for documents without one.
-        documents, bytes: that were scored.
-        stay_documents, stay_bytes: of them, those that stay.
-    """
-
-    name: str
+    name: str  # of the group; empty for documents without one
     documents: int
     bytes: int
     stay_documents: int

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.percentile_values import check_percent, percent_name
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.readable import first_few
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,214 +39,31 @@ BUCKETS = ("head", "middle", "tail")
 NO_BUCKET = 255
 """Code of a document without a bucket: it has no perplexity, or no buckets were asked for."""
 
-_RANGE = re.compile(r"(?:p(\d{1,3}(?:\.\d)?))?\.\.(?:p(\d{1,3}(?:\.\d)?))?")
-_CUTS = re.compile(r"p(\d{1,3}(?:\.\d)?) ?, ?p(\d{1,3}(?:\.\d)?)")
-_MOST_LINES = 20
-
-
-@dataclass(frozen=True)
-class FilterRules:
-    """Which documents stay. A rule set to None does not apply; several apply together.
-
-    Bounds are inclusive: a document with a perplexity of `max_perplexity` stays. Of a range of percentiles the lower end is
-    exclusive, so that `p0..p30` and `p30..p100` share no document; p0 and p100 are not bounds.
-
-    Attributes:
-        max_perplexity, min_perplexity: of each model that counts.
-        keep: range of percentiles to stay in, of the document's group: "p10..p70", "..p70" or "p10..".
-        min_bytes, max_bytes: length of the document's text in UTF-8.
-        min_tokens: tokens of each model that counts, the end of sentence included.
-        max_unseen: share of the tokens that are unseen words, 0 to 1.
-        buckets: two percentiles that divide the documents that stay into head (low perplexity), middle and tail: "p33,p67".
-        judged_by: name of the model that counts where several score; None: a document has to pass with each of them.
-
-    Raises:
-        UsageError: a rule is out of range, or cannot be read.
-
-    Example:
-        >>> rules = FilterRules(keep="p10..p70", min_bytes=200)
-        >>> rules.needs_percentiles, rules.percent_range
-        (True, (10.0, 70.0))
-    """
-
-    max_perplexity: float | None = None
-    min_perplexity: float | None = None
-    keep: str | None = None
-    min_bytes: int | None = None
-    max_bytes: int | None = None
-    min_tokens: int | None = None
-    max_unseen: float | None = None
-    buckets: str | None = None
-    judged_by: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("max_perplexity", "min_perplexity"):
-            value = getattr(self, name)
-            if value is not None and not value >= 1:
-                raise UsageError(f"{name} {value:g}: a perplexity is at least 1")
-        for name in ("min_bytes", "max_bytes", "min_tokens"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise UsageError(f"{name} {value}: at least 0 is needed")
-        if self.max_unseen is not None and not 0 <= self.max_unseen <= 1:
-            raise UsageError(f"max_unseen {self.max_unseen:g} is a share: 0 to 1")
-        for low, high in (("min_perplexity", "max_perplexity"), ("min_bytes", "max_bytes")):
-            least, most = getattr(self, low), getattr(self, high)
-            if least is not None and most is not None and least > most:
-                raise UsageError(f"{low} {least:g} is above {high} {most:g}: no document would stay")
-        _ = self.percent_range, self.percent_cuts
-
-    @property
-    def percent_range(self) -> tuple[float | None, float | None]:
-        """Both ends of `keep`; None where it has no such end."""
-        if self.keep is None:
-            return None, None
-        match = _RANGE.fullmatch(self.keep.strip())
-        if match is None or match[1] is match[2] is None:
-            raise UsageError(f"keep {self.keep!r} is not a range of percentiles such as p10..p70, ..p70 or p10..")
-        low, high = (None if end is None else check_percent(float(end)) for end in match.groups())
-        if low is not None and high is not None and low >= high:
-            raise UsageError(f"keep {self.keep!r}: the first percentile has to be below the second")
-        return low, high
-
-    @property
-    def percent_cuts(self) -> tuple[float, float] | None:
-        """The two percentiles of `buckets`; None without them."""
-        if self.buckets is None:
-            return None
-        match = _CUTS.fullmatch(self.buckets.strip())
-        if match is None:
-            raise UsageError(f"buckets {self.buckets!r} are not two percentiles such as p33,p67")
-        low, high = (check_percent(float(cut)) for cut in match.groups())
-        if not 0 < low < high < 100:
-            raise UsageError(f"buckets {self.buckets!r}: two percentiles that rise, above p0 and below p100, are needed")
-        return low, high
-
-    @property
-    def needs_percentiles(self) -> bool:
-        """Whether percentiles are needed."""
-        return self.keep is not None or self.buckets is not None
-
-    @property
-    def needs_scores(self) -> bool:
-        """Whether a document without a score cannot stay."""
-        scored = (self.max_perplexity, self.min_perplexity, self.keep, self.min_tokens, self.max_unseen)
-        return any(rule is not None for rule in scored)
-
-    @property
-    def drops(self) -> bool:
-        """Whether any document can be dropped."""
-        return self.needs_scores or self.min_bytes is not None or self.max_bytes is not None
-
-    def check(self, models: Sequence[str], percentiles: Percentiles | None = None) -> None:
-        """Refuse rules that the models or the percentiles do not fit.
-
-        Args:
-            models: names of the models that score.
-            percentiles: to judge by.
-
-        Raises:
-            UsageError: the model that counts is not there, percentiles are needed and not there or those of another model,
-                or buckets are asked for and several models count.
-        """
-        if self.judged_by is not None and self.judged_by not in models:
-            raise UsageError(f"the rules name model {self.judged_by!r}; there are {first_few(models)}")
-        if self.needs_percentiles and percentiles is None:
-            raise UsageError(
-                "percentiles are needed for this rule: learn them with 'lmgauge percentiles', and name their file"
-            )
-        if self.buckets is not None and self.judged_by is None and len(models) > 1:
-            raise UsageError(f"buckets are made by one model; say which one counts: {first_few(models)}")
-        if self.needs_percentiles and percentiles is not None:
-            for name in self.counting(models):
-                percentiles.of(name, None)
-
-    def counting(self, models: Sequence[str]) -> list[str]:
-        """Return the names of the models that count.
-
-        Args:
-            models: names of those that score.
-
-        Example:
-            >>> FilterRules(judged_by="de").counting(["en", "de"])
-            ['de']
-        """
-        return [name for name in models if self.judged_by in (None, name)]
-
-    def describe(self, models: Sequence[str], percentiles: Percentiles | None = None) -> list[str]:
-        """Return what the rules are, a line for each, with the numbers that apply to each group.
-
-        Args:
-            models: names of the models that score.
-            percentiles: to judge by.
-
-        Example:
-            >>> FilterRules(max_perplexity=1000, min_bytes=200).describe(["en"])
-            ['at least 200 bytes', 'perplexity of at most 1,000']
-        """
-        lines = [*_plain_lines(self)]
-        if percentiles is not None and self.needs_percentiles:
-            lines += _percentile_lines(self, self.counting(models), percentiles)
-        if self.judged_by is not None and len(models) > 1:
-            lines.append(f"model {self.judged_by!r} counts")
-        return lines
-
 
 @dataclass(frozen=True)
 class DocumentFigures:
-    """What the rules look at, with a row for each document of a batch and a column for each model.
-
-    Attributes:
-        models: their names.
-        bytes: int64 [documents], of the text in UTF-8.
-        perplexity: float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score.
-        tokens: int64 [documents, models].
-        unseen: float64 [documents, models], share of the tokens that are unseen words; NaN where there are no tokens.
-    """
+    """What the rules look at, with a row for each document of a batch and a column for each model."""
 
     models: tuple[str, ...]
-    bytes: Ints
-    perplexity: Floats
-    tokens: Ints
-    unseen: Floats
+    bytes: Ints  # int64 [documents], of the text in UTF-8
+    perplexity: Floats  # float64 [documents, models]; inf where an event is impossible, NaN where there is nothing to score
+    tokens: Ints  # int64 [documents, models]
+    unseen: Floats  # float64 [documents, models], share of the tokens that are unseen words; NaN where there are no tokens
 
 
 class Judgement(NamedTuple):
-    """What becomes of the documents of a batch.
+    """What becomes of the documents of a batch."""
 
-    Attributes:
-        reasons: uint8 [documents], indices in `REASONS`: 0 for a document that stays.
-        buckets: uint8 [documents], indices in `BUCKETS`, or `NO_BUCKET`.
-        stand_in: bool [documents], True where the percentiles of all documents were used, as the document's group has none.
-    """
-
-    reasons: Codes
-    buckets: Codes
+    reasons: Codes  # uint8 [documents], indices in `REASONS`: 0 for a document that stays
+    buckets: Codes  # uint8 [documents], indices in `BUCKETS`, or `NO_BUCKET`
+    # bool [documents], True where the percentiles of all documents were used, as the document's group has none
     stand_in: NDArray[np.bool_]
 
 
 def judge(
     rules: FilterRules, figures: DocumentFigures, groups: Groups | None = None, percentiles: Percentiles | None = None
 ) -> Judgement:
-    """Return the verdict on each document: it stays, or the first reason why not, and its bucket.
-
-    Args:
-        rules: which documents stay.
-        figures: of the documents: bytes, perplexity, tokens, share of unseen words.
-        groups: of the documents, where the percentiles are by group; without them those of all documents count.
-        percentiles: where the rules need them.
-
-    Raises:
-        UsageError: the rules do not fit the models or percentiles.
-
-    Example:
-        >>> column = lambda *values: np.array(values)[:, None]
-        >>> figures = DocumentFigures(
-        ...     ("en",), np.array([9, 900, 900]), column(50.0, 50.0, np.inf), column(2, 150, 150), column(0.0, 0.0, 0.1)
-        ... )
-        >>> [REASONS[code] for code in judge(FilterRules(max_perplexity=1000, min_bytes=200), figures).reasons]
-        ['too short', 'stays', 'perplexity above']
-    """
+    """Return the verdict on each document: it stays, or the first reason why not, and its bucket."""
     rules.check(figures.models, percentiles)
     documents = len(figures.bytes)
     groups = Groups.none(documents) if groups is None else groups
@@ -301,7 +115,7 @@ class _Bounds(NamedTuple):
 def _tests(
     rules: FilterRules, figures: DocumentFigures, columns: list[int], bounds: _Bounds
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield the reasons in their order, each with the documents that it fits: a NaN is neither above nor below."""
+    # Reasons in their order, each with the documents that it fits: a NaN is neither above nor below.
     perplexity, tokens, unseen = (array[:, columns] for array in (figures.perplexity, figures.tokens, figures.unseen))
     if rules.min_bytes is not None:
         yield "too short", figures.bytes < rules.min_bytes
@@ -325,54 +139,4 @@ def _tests(
 
 
 def _any(failed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return True for each document that fails with one of the models that count."""
     return np.asarray(failed.any(axis=1))
-
-
-def _plain_lines(rules: FilterRules) -> Iterator[str]:
-    if rules.min_bytes is not None:
-        yield f"at least {rules.min_bytes:,} bytes"
-    if rules.max_bytes is not None:
-        yield f"at most {rules.max_bytes:,} bytes"
-    if rules.min_tokens is not None:
-        yield f"at least {rules.min_tokens:,} tokens"
-    if rules.max_unseen is not None:
-        yield f"at most {100 * rules.max_unseen:g} % unseen words"
-    if rules.min_perplexity is not None:
-        yield f"perplexity of at least {rules.min_perplexity:,.6g}"
-    if rules.max_perplexity is not None:
-        yield f"perplexity of at most {rules.max_perplexity:,.6g}"
-
-
-def _percentile_lines(rules: FilterRules, models: list[str], percentiles: Percentiles) -> Iterator[str]:
-    groups = [name for name in percentiles.groups if any(percentiles.has_own(model, name) for model in models)]
-    rest = "all other documents" if groups else "all documents"
-    lines = [
-        _of_group(
-            rules,
-            model,
-            name,
-            percentiles,
-            rest if name is None else f"{percentiles.sample.group} {name!r}",
-            len(models) > 1,
-        )
-        for name in [*groups, *([None] if percentiles.has_stand_in else [])]
-        for model in models
-    ]
-    yield from lines[:_MOST_LINES]
-    if len(lines) > _MOST_LINES:
-        yield f"and {len(lines) - _MOST_LINES:,} more"
-
-
-def _of_group(rules: FilterRules, model: str, group: str | None, percentiles: Percentiles, name: str, named: bool) -> str:
-    parts = []
-    low, high = rules.percent_range
-    if low:
-        parts.append(f"above {percentiles.value(model, group, low):,.6g} ({percent_name(low)})")
-    if high is not None and high < 100:
-        parts.append(f"at most {percentiles.value(model, group, high):,.6g} ({percent_name(high)})")
-    if rules.percent_cuts is not None:
-        cuts = " and ".join(f"{percentiles.value(model, group, cut):,.6g}" for cut in rules.percent_cuts)
-        parts.append(f"buckets cut at {cuts} ({rules.buckets})")
-    by = f" by {model!r}" if named else ""
-    return f"{name}: perplexity{by} {', '.join(parts) or 'of any height'}"

@@ -235,7 +235,7 @@ class Scorer:
     def _add(
         self, sums: DocumentSums, model: LanguageModel, documents: Documents, problems: dict[int, tuple[str, str]]
     ) -> None:
-        """Add the sums of documents under a model; one that it refuses is noted."""
+        # Add the sums of documents under a model; one that it refuses is noted.
         segments, owner = split_lines(documents.segments) if self.settings.lines else (documents.segments, None)
         rows = documents.rows if owner is None else documents.rows[owner]
         begin = 0
@@ -378,10 +378,8 @@ def _of_name(scoring: ScoringOptions, name: str) -> ScoringOptions:
 
 
 def _apart(documents: Documents) -> list[Documents]:
-    """Return documents, of which a model has refused some, in parts: each with a reserved word alone, and the others.
-
-    Where that is all the same, two halves.
-    """
+    # Documents, of which a model has refused some, in parts: each with a reserved word alone, and the others.
+    # Where that is all the same, two halves.
     suspect = documents.with_words(SPECIAL_TOKENS)
     if not suspect.any() or len(suspect) == 2:
         halves = np.arange(len(suspect)) < len(suspect) // 2

@@ -17,30 +17,15 @@ Order = NDArray[np.integer[Any]]
 
 
 def most_alike_first(differences: Floats) -> Order:
-    """Return the documents that have a score, lowest difference first, equal ones as they stand in the pool.
-
-    Args:
-        differences: float64 [documents], bits per token; NaN where there is no score.
-
-    Example:
-        >>> most_alike_first(np.array([0.5, np.nan, -0.5, 0.5])).tolist()
-        [2, 0, 3]
-    """
+    """Return the documents that have a score, lowest difference first, equal ones as they stand in the pool."""
+    # differences: float64 [documents], bits per token; NaN where there is no score.
     order = np.argsort(differences, kind="stable")  # NaN last
     return _small(order[: len(order) - np.count_nonzero(np.isnan(differences))])
 
 
 def random_order(differences: Floats, seed: int) -> Order:
-    """Return the documents that have a score in a random order.
-
-    Args:
-        differences: float64 [documents], bits per token; NaN where there is no score.
-        seed: decides the order.
-
-    Example:
-        >>> sorted(random_order(np.array([0.5, np.nan, -0.5]), seed=1).tolist())
-        [0, 2]
-    """
+    """Return the documents that have a score in a random order."""
+    # differences: float64 [documents], bits per token; NaN where there is no score.
     order = _small(np.argsort(random_keys(len(differences), seed), kind="stable"))
     return order[~np.isnan(differences)[order]]
 
@@ -50,20 +35,10 @@ def _small(order: Order) -> Order:
 
 
 def first_share(order: Order, sizes: Sizes, share: float) -> Chosen:
-    """Return which documents are selected: the first in an order, as many as fit into a share of the bytes; one at least.
-
-    Args:
-        order: [documents in it], their numbers, one at least.
-        sizes: uint32 [documents], bytes of each.
-        share: of the bytes of the documents in the order, above 0 and at most 1.
-
-    Returns:
-        bool [documents].
-
-    Example:
-        >>> first_share(np.array([2, 0, 1]), np.array([4, 4, 2], np.uint32), share=0.6).tolist()
-        [True, False, True]
-    """
+    """Return which documents are selected: the first in an order, as many as fit into a share of the bytes; one at least."""
+    # order: [documents in it], their numbers, one at least; sizes: uint32 [documents], bytes of each; share: of the bytes
+    # of the documents in the order, above 0 and at most 1.
+    # -> bool [documents].
     ends = np.cumsum(sizes[order], dtype=np.int64)
     number = max(1, int(np.searchsorted(ends, share * float(ends[-1]), "right")))
     chosen = np.zeros(len(sizes), bool)
@@ -72,16 +47,8 @@ def first_share(order: Order, sizes: Sizes, share: float) -> Chosen:
 
 
 def below(differences: Floats, most: float) -> Chosen:
-    """Return which documents differ by at most so much, bool [documents].
-
-    Args:
-        differences: float64 [documents], bits per token; NaN where there is no score.
-        most: the highest difference that is selected.
-
-    Example:
-        >>> below(np.array([-1.0, np.nan, 0.0, 0.1]), 0.0).tolist()
-        [True, False, True, False]
-    """
+    """Return which documents differ by at most so much, bool [documents]."""
+    # differences: float64 [documents], bits per token; NaN where there is no score.
     with np.errstate(invalid="ignore"):
         chosen: Chosen = differences <= most
     return chosen

@@ -17,33 +17,17 @@ _EACH = 3
 
 @dataclass(frozen=True)
 class SelectionExample:
-    """A document of the pool.
+    """A document of the pool."""
 
-    Attributes:
-        place: its file and line or record.
-        difference: of its cross-entropies, bits per token.
-        text: how it begins.
-    """
-
-    place: str
-    difference: float
+    place: str  # its file and line or record
+    difference: float  # of its cross-entropies, bits per token
     text: str
 
 
 def draw_examples(pool: Corpus, differences: Floats, chosen: Chosen) -> dict[str, tuple[SelectionExample, ...]]:
-    """Return documents by where they stand in the order, lowest difference first; none twice.
-
-    Args:
-        pool: the documents; read once.
-        differences: float64 [documents], bits per token; NaN where there is no score.
-        chosen: bool [documents], those selected: the first in the order.
-
-    Example:
-        >>> pool = Corpus.from_strings(["a b", "c d"])
-        >>> drawn = draw_examples(pool, np.array([0.5, -0.5]), np.array([False, True]))
-        >>> [(where, example.text) for where, examples in drawn.items() for example in examples]
-        [('most alike', 'c d'), ('the first that are left out', 'a b')]
-    """
+    """Return documents by where they stand in the order, lowest difference first; none twice."""
+    # pool: the documents; read once; differences: float64 [documents], bits per token; NaN where there is no score; chosen:
+    # bool [documents], those selected: the first in the order.
     order, number = most_alike_first(differences), int(np.count_nonzero(chosen))
     ranges = {
         MOST: range(min(_EACH, number)),
@@ -57,7 +41,6 @@ def draw_examples(pool: Corpus, differences: Floats, chosen: Chosen) -> dict[str
 
 
 def _examples(pool: Corpus, differences: Floats, documents: list[int]) -> Mapping[int, SelectionExample]:
-    """Return some documents by their numbers."""
     wanted = np.array(documents, np.int64)
     examples = {}
     for block in pool:

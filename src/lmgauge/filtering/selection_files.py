@@ -43,26 +43,14 @@ class EntropyColumns(DocumentColumns):
     problems: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     def columns(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        """Return the figures by the names of their columns; see `COLUMNS`."""
         return dict(zip(COLUMNS, (self.in_domain, self.pool, self.in_domain - self.pool), strict=True))
 
     def missing(self) -> NDArray[np.bool_]:
-        """Return which records are not selected, bool [records]."""
         return np.isnan(self.in_domain)
 
 
 def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[FileJob]:
-    """Return the file that is written for each file of a pool, once it is known that it can be.
-
-    Args:
-        pool: the documents.
-        output: a folder, or a file where one is read.
-        read: further files that are read.
-
-    Raises:
-        InputError: a form of files cannot be written.
-        UsageError: the pool is not of files, its documents are whole files, or an output would replace what is read.
-    """
+    """Return the file that is written for each file of a pool, once it is known that it can be."""
     if not pool.sources:
         raise UsageError("the selected documents can be written where the pool is files; this one is strings")
     if output == STDIN:
@@ -82,16 +70,12 @@ def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[Fi
 
 
 def _fields(pool: Corpus, job: FileJob) -> RecordFields:
-    """Return which fields of the records of a file are read, and which they must not have: lines have no fields."""
+    # Which fields of the records of a file are read, and which they must not have: lines have no fields.
     return RecordFields(str(pool.settings["field"]), taken=frozenset(() if job.form == "text" else COLUMNS))
 
 
 def _refuse_taken(reader: RecordReader) -> None:
-    """Refuse a file whose first records have a field of the name of one of the columns, before much work is done for it.
-
-    Raises:
-        InputError: there is such a record, or the file is not what its form says.
-    """
+    # Refuse a file whose first records have a field of the name of one of the columns, before much work is done for it.
     with closing(iter(reader.blocks())) as blocks:  # type: ignore[type-var]  # they are generators
         for block in islice(blocks, 1):
             taken = sorted(set(COLUMNS).intersection(getattr(block.content, "column_names", ())))
@@ -102,14 +86,7 @@ def _refuse_taken(reader: RecordReader) -> None:
 
 @contextmanager
 def making_folders(jobs: Sequence[FileJob]) -> Iterator[None]:
-    """Make the folders of outputs; those made are removed again if the block fails and nothing is in them.
-
-    Args:
-        jobs: what is written.
-
-    Raises:
-        OutputError: a folder cannot be made.
-    """
+    """Make the folders of outputs; those made are removed again if the block fails and nothing is in them."""
     with ExitStack() as stack:
         for path in (job.outputs[""] for job in jobs):
             if not is_remote(path):
@@ -119,18 +96,13 @@ def making_folders(jobs: Sequence[FileJob]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _ChosenRecords:
-    """The selected records of one file.
+    """The selected records of one file."""
 
-    Attributes:
-        lines: int64 [records], rising: the line or row of each.
-        numbers: int64 [records], the number of each in the pool.
-    """
-
-    lines: Ints
-    numbers: Ints
+    lines: Ints  # int64 [records], rising: the line or row of each
+    numbers: Ints  # int64 [records], the number of each in the pool
 
     def rows(self, lines: Ints) -> tuple[NDArray[np.intp], Ints]:
-        """Return which of some lines are selected, intp [selected], and their numbers in the pool, int64 [selected]."""
+        # Which of some lines are selected, intp [selected], and their numbers in the pool, int64 [selected].
         places = np.searchsorted(self.lines, lines)
         rows = (
             np.flatnonzero(self.lines[np.minimum(places, len(self.lines) - 1)] == lines) if len(self.lines) else places[:0]
@@ -146,21 +118,9 @@ def write_selected(
     *,
     threads: int | None = None,
 ) -> list[str]:
-    """Write the selected documents of each file, in their order; return the files.
-
-    Records keep every field, and get `COLUMNS`; lines of text stay lines, as long as a file of lines is written.
-
-    Args:
-        jobs: what is written.
-        pool: the documents.
-        chosen: bool [documents], those to write.
-        models: that score.
-        threads: how many; no byte depends on it.
-
-    Raises:
-        InputError: a file changed meanwhile, or a record has a field of the name of one of the columns.
-        OutputError: a file cannot be written.
-    """
+    """Write the selected documents of each file, in their order; return the files."""
+    # Records keep every field, and get `COLUMNS`; lines of text stay lines, as long as a file of lines is written.
+    # chosen: bool [documents], those to write.
     first, written = 0, []
     for job in jobs:
         own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]}))
@@ -175,7 +135,6 @@ def write_selected(
 
 
 def _chosen_records(corpus: Corpus, chosen: NDArray[np.bool_], first: int) -> tuple[_ChosenRecords, int]:
-    """Return the selected records of a file, and the number of the first document of the next one."""
     lines, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for block in corpus:
         rows = np.flatnonzero(chosen[first : first + len(block)])
@@ -186,11 +145,6 @@ def _chosen_records(corpus: Corpus, chosen: NDArray[np.bool_], first: int) -> tu
 
 
 def _refuse_bad(records: Records, rows: NDArray[np.intp]) -> None:
-    """Refuse selected records that cannot be written as they are.
-
-    Raises:
-        InputError: there is one.
-    """
     for row in sorted(set(rows.tolist()).intersection(records.documents.problems)):
         raise InputError(f"{records.identifier(row)}: {records.documents.problems[row][1]}")
 
@@ -198,8 +152,6 @@ def _refuse_bad(records: Records, rows: NDArray[np.intp]) -> None:
 def _write_file(
     reader: RecordReader, path: str, form: Format, chosen: _ChosenRecords, models: SelectionModels, threads: int | None
 ) -> int:
-    """Write the selected records of a file, and return how many these are."""
-
     def scored(block: RawBlock) -> tuple[ScoredRecords, NDArray[np.intp]]:
         records = reader.parse(block)
         rows, numbers = chosen.rows(records.numbers)

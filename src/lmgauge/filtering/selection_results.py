@@ -20,49 +20,34 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class MeasuredModel:
-    """A model trained on a part of the pool, measured on the held-out text.
-
-    Attributes:
-        perplexity: on the held-out text.
-        interval: 95 %, of it.
-        ratio: its perplexity over that of another model; 1 is as good.
-        ratio_interval: 95 %, of the ratio, paired: both models scored the same text.
-        p_value: of no difference between the two.
-    """
+    """A model trained on a part of the pool, measured on the held-out text."""
 
     perplexity: float
     interval: Interval | None = None
-    ratio: float | None = None
-    ratio_interval: Interval | None = None
-    p_value: float | None = None
+    ratio: float | None = None  # its perplexity over that of another model; 1 is as good
+    ratio_interval: Interval | None = None  # 95 %, of the ratio, paired: both models scored the same text
+    p_value: float | None = None  # of no difference between the two
 
 
 @dataclass(frozen=True)
 class SelectionCut:
-    """What would be selected at one share of the pool.
+    """What would be selected at one share of the pool."""
 
-    Attributes:
-        share: of the bytes of the pool that was asked for, 0 to 1.
-        documents: how many these are.
-        bytes: of their texts.
-        threshold: the highest difference among them, bits per token.
-        selected: a model trained on them; its ratio is to the best share. None where no share was tried.
-        random: a model trained on as many bytes of random documents; its ratio is the perplexity of the selected one over
-            its own. None also for the whole pool.
-        p_value_holm: the p-value of the ratio to the best share, adjusted for the number of shares (Holm 1979).
-    """
-
-    share: float
+    share: float  # of the bytes of the pool that was asked for, 0 to 1
     documents: int
     bytes: int
-    threshold: float
+    threshold: float  # the highest difference among them, bits per token
+    # a model trained on them; its ratio is to the best share. None where no share was tried.
     selected: MeasuredModel | None = None
+    # a model trained on as many bytes of random documents; its ratio is the perplexity of the selected one over its own.
+    # None also for the whole pool.
     random: MeasuredModel | None = None
+    # the p-value of the ratio to the best share, adjusted for the number of shares (Holm 1979)
     p_value_holm: float | None = None
 
     @property
     def worse(self) -> bool:
-        """True if the share is significantly worse than the best one."""
+        """Return True if the share is significantly worse than the best one."""
         return self.p_value_holm is not None and self.p_value_holm < LEVEL
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,13 +79,9 @@ def _ends(interval: Interval | None) -> list[float] | None:
 
 @dataclass(frozen=True)
 class DifferenceHistogram:
-    """How the documents of the pool differ from the in-domain text.
+    """How the documents of the pool differ from the in-domain text."""
 
-    Attributes:
-        edges: of the bins, bits per token, rising, one more than bins; the outermost bins also have what lies outside.
-        documents: in each bin.
-    """
-
+    # of the bins, bits per token, rising, one more than bins; the outermost bins also have what lies outside
     edges: tuple[float, ...]
     documents: tuple[int, ...]
 
@@ -208,34 +189,13 @@ class Selection(Shown):
 
 
 def perplexity_of(cut: SelectionCut) -> float:
-    """Return the perplexity per event, on the held-out text, of a share that was tried.
-
-    Args:
-        cut: the share.
-
-    Example:
-        >>> perplexity_of(SelectionCut(0.25, 5, 50, -0.5, MeasuredModel(101.0)))
-        101.0
-    """
+    """Return the perplexity per event, on the held-out text, of a share that was tried."""
     assert cut.selected is not None
     return cut.selected.perplexity
 
 
 def choose_cut(cuts: Sequence[SelectionCut], tolerance: float) -> SelectionCut:
-    """Return the share to select.
-
-    Args:
-        cuts: shares that were tried, rising.
-        tolerance: 0 takes the one with the lowest perplexity; more, as 0.01 for 1 %, the smallest whose ratio to it has an
-            interval that ends at 1 + tolerance or below.
-
-    Example:
-        >>> ends = Interval(0.99, 1.02, 0.95, "jackknife")
-        >>> small = SelectionCut(0.25, 5, 50, -0.5, MeasuredModel(101.0, None, 1.01, ends))
-        >>> best = SelectionCut(0.5, 9, 100, 0.1, MeasuredModel(100.0, None, 1.0))
-        >>> choose_cut([small, best], 0.0).share, choose_cut([small, best], 0.03).share
-        (0.5, 0.25)
-    """
+    """Return the share to select."""
     best = min(cuts, key=perplexity_of)
     for cut in cuts if tolerance else ():
         assert cut.selected is not None

@@ -41,59 +41,38 @@ _HIGHEST = float(2**64 - 2**11)  # of keys, as float64 has it below 2^64
 
 @dataclass(frozen=True)
 class DocumentEntropies:
-    """The cross-entropies of the documents of a block.
-
-    Attributes:
-        block: the documents.
-        in_domain: float64 [documents], bits per token under I; NaN for a document without tokens.
-        pool: float64 [documents], bits per token under N.
-    """
+    """The cross-entropies of the documents of a block."""
 
     block: Segments
-    in_domain: Floats
-    pool: Floats
+    in_domain: Floats  # float64 [documents], bits per token under I; NaN for a document without tokens
+    pool: Floats  # float64 [documents], bits per token under N
 
     @property
     def difference(self) -> Floats:
-        """float64 [documents], bits per token; below 0 is more like the in-domain text."""
+        """Return float64 [documents], bits per token; below 0 is more like the in-domain text."""
         return self.in_domain - self.pool
 
 
 @dataclass(frozen=True)
 class SelectionModels:
-    """The models that score documents.
-
-    Attributes:
-        in_domain: I.
-        pool: N of the first and of the second sample.
-        samples: uint8 [documents of the pool], 1 and 2 for those in the samples, 0 for all others.
-    """
+    """The models that score documents."""
 
     in_domain: NgramModel
-    pool: tuple[NgramModel, NgramModel]
-    samples: NDArray[np.uint8]
+    pool: tuple[NgramModel, NgramModel]  # N of the first and of the second sample
+    samples: NDArray[np.uint8]  # uint8 [documents of the pool], 1 and 2 for those in the samples, 0 for all others
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The vocabulary of all models, without special tokens."""
+        """Return the vocabulary of all models, without special tokens."""
         return vocabulary_words(self.in_domain)
 
     def score(self, pool: Corpus, *, threads: int | None = None) -> Iterator[DocumentEntropies]:
-        """Yield the cross-entropies of the documents of each block, in bits per token, block by block in order.
-
-        Args:
-            pool: the documents, or some of them, numbered as in `samples`.
-            threads: how many; no figure depends on it.
-        """
+        """Yield the cross-entropies of the documents of each block, in bits per token, block by block in order."""
         return map_in_order(self.score_block, pool, thread_count(threads))
 
     def score_block(self, block: Segments, numbers: Ints | None = None) -> DocumentEntropies:
-        """Return the cross-entropies of documents, in bits per token.
-
-        Args:
-            block: the documents.
-            numbers: int64 [documents], of each in the pool; None where they are consecutive from `block.first`.
-        """
+        """Return the cross-entropies of documents, in bits per token."""
+        # numbers: int64 [documents], of each in the pool; None where they are consecutive from `block.first`.
         samples = self.samples[block.first : block.first + len(block)] if numbers is None else self.samples[numbers]
         in_domain, first = _per_token(self.in_domain, block), _per_token(self.pool[0], block)
         own = samples == 1
@@ -105,26 +84,15 @@ class SelectionModels:
 def vocabulary_words(model: NgramModel) -> tuple[str, ...]:
     """Return the words of a model without special tokens.
 
-    Args:
-        model: of any kind.
-
-    Example:
-        >>> import lmgauge
-        >>> vocabulary_words(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]), order=1))
-        ('a', 'b')
+    >>> import lmgauge
+    >>> vocabulary_words(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]), order=1))
+    ('a', 'b')
     """
     return tuple(model.vocabulary.tokens[len(SPECIAL_TOKENS) :])
 
 
 def document_bytes(pool: Corpus) -> Sizes:
-    """Return the bytes of each document without its terminator, uint32 [documents]; the pool is read once.
-
-    Args:
-        pool: the documents.
-
-    Raises:
-        InputError: there are fewer than two, of which no sample can be drawn.
-    """
+    """Return the bytes of each document without its terminator, uint32 [documents]; the pool is read once."""
     sizes = [np.zeros(0, np.uint32)]
     for block in pool:
         sizes.append((block.ends - block.starts).astype(np.uint32))  # a line or record has at most 1 GB
@@ -136,19 +104,9 @@ def document_bytes(pool: Corpus) -> Sizes:
 
 
 def draw_samples(sizes: Sizes, seed: int, wanted: int) -> NDArray[np.uint8]:
-    """Return which documents are in the two samples of the pool, uint8 [documents]: 1 and 2, and 0 for the others.
-
-    Each sample has about `wanted` bytes, or half of a pool with less.
-
-    Args:
-        sizes: uint32 [documents], bytes of each.
-        seed: decides which.
-        wanted: bytes of each sample.
-
-    Example:
-        >>> draw_samples(np.array([5, 5, 5, 5], np.uint32), seed=1, wanted=5).tolist()
-        [2, 0, 0, 1]
-    """
+    """Return which documents are in the two samples of the pool, uint8 [documents]: 1 and 2, and 0 for the others."""
+    # Each sample has about `wanted` bytes, or half of a pool with less.
+    # sizes: uint32 [documents], bytes of each.
     whole = int(sizes.sum(dtype=np.int64))
     wanted = min(wanted, whole // 2)
     keys = random_keys(len(sizes), seed)
@@ -173,18 +131,8 @@ def train_models(
     *,
     threads: int | None = None,
 ) -> SelectionModels:
-    """Return the models that score documents.
-
-    Args:
-        settings: all decisions about them.
-        in_domain: text to be like.
-        pool: the documents; read twice.
-        sizes: uint32 [documents], bytes of each.
-        threads: how many; no figure depends on it.
-
-    Raises:
-        InputError: the in-domain text is empty, or no word of it occurs often enough.
-    """
+    """Return the models that score documents."""
+    # sizes: uint32 [documents], bytes of each.
     say_progress("training on the in-domain text")
     inside = train_ngram(settings.in_domain_training(), in_domain, threads=threads)
     words = vocabulary_words(inside)
@@ -201,13 +149,7 @@ def train_models(
 
 
 def measure_differences(models: SelectionModels, pool: Corpus, *, threads: int | None = None) -> Floats:
-    """Return the cross-entropy difference of each document, float64 [documents], bits per token; NaN without tokens.
-
-    Args:
-        models: that score.
-        pool: the documents.
-        threads: how many; no figure depends on it.
-    """
+    """Return the cross-entropy difference of each document, float64 [documents], bits per token; NaN without tokens."""
     parts = [np.zeros(0)]
     for scored in models.score(pool, threads=threads):
         parts.append(scored.difference)
@@ -216,7 +158,7 @@ def measure_differences(models: SelectionModels, pool: Corpus, *, threads: int |
 
 
 def _per_token(model: NgramModel, block: Segments) -> Floats:
-    """Return bits per token of each segment, `</s>` included; NaN for one that has no other token."""
+    # Bits per token of each segment, `</s>` included; NaN for one that has no other token.
     totals = _totals(model, block)
     bits: Floats = nats_to_bits(-totals.nats) / totals.events
     bits[totals.events == totals.ends] = np.nan

@@ -19,37 +19,16 @@ _SHORTEST_COPY = 40
 
 @dataclass(frozen=True)
 class Target:
-    """What a selection is to be like.
+    """What a selection is to be like."""
 
-    Attributes:
-        in_domain: the text that the in-domain model is trained on.
-        held_out: the text that shares of the pool are measured on; None where none is.
-        how: how one was split from the other, as a note; empty where both were named.
-    """
-
-    in_domain: Corpus
-    held_out: Corpus | None = None
-    how: str = ""
+    in_domain: Corpus  # the text that the in-domain model is trained on
+    held_out: Corpus | None = None  # the text that shares of the pool are measured on; None where none is
+    how: str = ""  # how one was split from the other, as a note; empty where both were named
 
 
 def split_target(target: Corpus, share: float, seed: int) -> Target:
-    """Return a text in two parts: whole documents are held out, or, where they are not known, contiguous blocks.
-
-    Lines of one document are alike: held out line by line, a text would seem easier than it is.
-
-    Args:
-        target: the text; it can be read again.
-        share: of its bytes that is held out, above 0 and below 1.
-        seed: of the documents or blocks that are.
-
-    Raises:
-        InputError: there are fewer than two segments.
-
-    Example:
-        >>> parts = split_target(Corpus.from_strings([f"line {i}" for i in range(100)]), share=0.25, seed=1)
-        >>> [sum(map(len, part)) for part in (parts.in_domain, parts.held_out)], parts.how
-        ([75, 25], '5 of 20 contiguous blocks of the target are held out')
-    """
+    """Return a text in two parts: whole documents are held out, or, where they are not known, contiguous blocks."""
+    # Lines of one document are alike: held out line by line, a text would seem easier than it is.
     lengths, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for block in target:
         lengths.append(block.ends - block.starts + 1)
@@ -77,7 +56,7 @@ def split_target(target: Corpus, share: float, seed: int) -> Target:
 
 
 def _blocks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the block of each segment: blocks are contiguous and of about the same number of bytes."""
+    # Block of each segment: blocks are contiguous and of about the same number of bytes.
     middles = np.cumsum(sizes) - sizes / 2
     blocks = (middles * min(_BLOCKS, len(sizes)) / sizes.sum()).astype(np.int64)
     codes: NDArray[np.int64] = np.unique(blocks, return_inverse=True)[1].astype(np.int64)
@@ -85,27 +64,16 @@ def _blocks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def long_texts(held_out: Corpus) -> set[bytes]:
-    """Return the held-out texts of 40 bytes or more, which do not stand in the pool by chance.
-
-    Args:
-        held_out: read once.
-
-    Example:
-        >>> len(long_texts(Corpus.from_strings(["the cat sat", "the cat sat on the mat, and the dog on the rug"])))
-        1
-    """
+    """Return the held-out texts of 40 bytes or more, which do not stand in the pool by chance."""
+    # held_out: read once.
     return {
         block.text(i) for block in held_out for i in np.flatnonzero(block.ends - block.starts >= _SHORTEST_COPY).tolist()
     }
 
 
 def copies_of(texts: set[bytes], pool: Corpus) -> NDArray[np.bool_]:
-    """Return which documents of the pool are one of these texts, byte for byte: bool [documents].
-
-    Args:
-        texts: from `long_texts`.
-        pool: read once.
-    """
+    """Return which documents of the pool are one of these texts, byte for byte: bool [documents]."""
+    # pool: read once.
     lengths = np.array(sorted({len(text) for text in texts}), np.int64)
     parts = [np.zeros(0, bool)]
     for block in pool:

@@ -27,42 +27,16 @@ _TOTALS = ("totals", "stay_totals")
 
 @dataclass(frozen=True)
 class Example:
-    """A document to look at.
+    """A document to look at."""
 
-    Attributes:
-        key: by which it was drawn: examples are those with the lowest keys.
-        place: file and line, or its id.
-        text: how it begins.
-        perplexity: by the name of the model; None where there is none.
-    """
-
-    key: int
-    place: str
+    key: int  # by which it was drawn: examples are those with the lowest keys
+    place: str  # file and line, or its id
     text: str
-    perplexity: Mapping[str, float | None]
+    perplexity: Mapping[str, float | None]  # by the name of the model; None where there is none
 
 
 class Tally:
-    """Counts documents by what became of them.
-
-    Args:
-        models: names of the models.
-
-    Attributes:
-        records: that were read, those that could not be used included.
-        bytes: of the texts of usable documents.
-        written_bytes: of the records that stay, as they are written, before they are packed.
-        reasons: documents by what became of them, one of `REASONS`.
-        problems: records that could not be used, by what is wrong.
-        first_problems: the first of each, with its place.
-        groups: by name ("" for documents without one, `OTHERS` for those beyond `MOST_GROUPS`), the numbers of documents and
-            bytes, and of those that stay.
-        buckets: documents that stay, by bucket.
-        stand_in: documents judged by the percentiles of all, as their group has none of its own.
-        scored, stays: perplexities of all documents, and of those that stay.
-        totals, stay_totals: by the name of the model, sums over all documents, and over those that stay.
-        examples: by what became of them.
-    """
+    """Counts documents by what became of them."""
 
     def __init__(self, models: list[str]) -> None:
         self.records = self.bytes = self.written_bytes = self.stand_in = 0
@@ -76,30 +50,13 @@ class Tally:
         self.examples: dict[str, list[Example]] = {}
 
     def count_problem(self, reason: str, place: str) -> None:
-        """Count a record that cannot be used.
-
-        Args:
-            reason: what is wrong with it, in short.
-            place: where it is, and what it is in particular.
-
-        Example:
-            >>> tally = Tally(["en"])
-            >>> tally.count_problem("no text", "a.jsonl:7: null")
-            >>> dict(tally.problems), dict(tally.first_problems)
-            ({'no text': 1}, {'no text': 'a.jsonl:7: null'})
-        """
+        """Count a record that cannot be used."""
         self.problems[reason] += 1
         self.first_problems.setdefault(reason, place)
 
     def count(self, figures: DocumentFigures, judgement: Judgement, groups: Groups, usable: NDArray[np.bool_]) -> None:
-        """Count the documents of a batch.
-
-        Args:
-            figures: of all its records: bytes, perplexity, tokens, share of unseen words.
-            judgement: what becomes of them.
-            groups: of them.
-            usable: bool [records], those that could be scored.
-        """
+        """Count the documents of a batch."""
+        # usable: bool [records], those that could be scored.
         reasons = judgement.reasons[usable]
         stay = reasons == 0
         sizes, perplexity, own = figures.bytes[usable], figures.perplexity[usable], groups.where(usable).limited(self.groups)
@@ -120,24 +77,14 @@ class Tally:
                 self._add_group(name, dict(zip(_COUNTS, map(int, sums), strict=True)))
 
     def add_totals(self, scores: DocumentScores, usable: NDArray[np.bool_], stay: NDArray[np.bool_]) -> None:
-        """Add the bytes, events and nats of the documents of a batch.
-
-        Args:
-            scores: of all its records.
-            usable: bool [records], those that could be scored.
-            stay: bool [records], of them those that stay.
-        """
+        """Add the bytes, events and nats of the documents of a batch."""
+        # usable: bool [records], those that could be scored; stay: bool [records], of them those that stay.
         for sums, chosen in ((self.totals, usable), (self.stay_totals, stay)):
             for name in sums:
                 sums[name] += CorpusTotals.of(scores.sums[name].totals, scores.bytes, chosen)
 
     def draw(self, reason: str, examples: list[Example]) -> None:
-        """Take examples of what becomes of documents; those with the lowest keys stay.
-
-        Args:
-            reason: what became of them.
-            examples: candidates.
-        """
+        """Take examples of what becomes of documents; those with the lowest keys stay."""
         all_of_them = sorted([*self.examples.get(reason, []), *examples], key=lambda example: (example.key, example.place))
         self.examples[reason] = all_of_them[:EXAMPLES]
 
@@ -147,11 +94,7 @@ class Tally:
             own[what] += number
 
     def merge(self, other: Tally) -> None:
-        """Add the counts, bytes, totals and examples of another file.
-
-        Args:
-            other: of the same models.
-        """
+        """Add the counts, bytes, totals and examples of another file."""
         self.records += other.records
         self.bytes += other.bytes
         self.written_bytes += other.written_bytes
@@ -185,14 +128,7 @@ class Tally:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Tally:
-        """Return the tally that `to_dict` gave.
-
-        Args:
-            stored: its plain values.
-
-        Raises:
-            InputError: they are not those of a tally.
-        """
+        """Return the tally that `to_dict` gave."""
         try:
             scored = PerplexityHistogram.from_dict(stored["scored"])
             tally = cls(list(scored.models))
@@ -215,15 +151,7 @@ class Tally:
 
 
 def example_text(text: bytes) -> str:
-    """Return the first 400 characters of a text, with `…` at the end where it goes on.
-
-    Args:
-        text: UTF-8.
-
-    Example:
-        >>> example_text(b"the cat"), len(example_text(b"a" * 500))
-        ('the cat', 401)
-    """
+    """Return the first 400 characters of a text, with `…` at the end where it goes on."""
     begin = text[: 4 * _EXAMPLE_CHARACTERS + 4].decode("utf-8", "ignore")
     return begin if len(begin) <= _EXAMPLE_CHARACTERS else f"{begin[:_EXAMPLE_CHARACTERS]}…"
 

@@ -26,65 +26,38 @@ from lmgauge.shown import Shown
 
 @dataclass(frozen=True, slots=True)
 class TokenFigures:
-    """A token and what the model gave it.
+    """A token and what the model gave it."""
 
-    Attributes:
-        token: as it was written.
-        probability: 0 to 1.
-        log_probability: nats.
-        bits: the surprisal, -log2 of the probability.
-    """
-
-    token: str
-    probability: float
-    log_probability: float
-    bits: float
+    token: str  # as it was written
+    probability: float  # 0 to 1
+    log_probability: float  # nats
+    bits: float  # the surprisal, -log2 of the probability
 
 
 @dataclass(frozen=True, slots=True)
 class DistributionFigures:
-    """The figures of one or two distributions over the same outcomes, in bits.
+    """The figures of one or two distributions over the same outcomes, in bits."""
 
-    Attributes:
-        p: probabilities of the outcomes, [outcomes]: what is true.
-        q: what a model says; None if there is one distribution only.
-        entropy_p: H(p).
-        entropy_q: H(q); this and the following are None without q.
-        cross_entropy: H(p, q) = H(p) + KL(p || q).
-        kl_divergence: KL(p || q), what predicting with q costs on top of the entropy.
-        jensen_shannon_divergence: of p and q.
-        branching_factor: 2^H(p), the perplexity of who knows p.
-    """
-
-    p: tuple[float, ...]
-    q: tuple[float, ...] | None
+    p: tuple[float, ...]  # probabilities of the outcomes, [outcomes]: what is true
+    q: tuple[float, ...] | None  # what a model says; None if there is one distribution only
     entropy_p: float
-    entropy_q: float | None
-    cross_entropy: float | None
-    kl_divergence: float | None
+    entropy_q: float | None  # H(q); this and the following are None without q
+    cross_entropy: float | None  # H(p, q) = H(p) + KL(p || q)
+    kl_divergence: float | None  # KL(p || q), what predicting with q costs on top of the entropy
     jensen_shannon_divergence: float | None
-    branching_factor: float
+    branching_factor: float  # 2^H(p), the perplexity of who knows p
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CalcResult(Shown):
-    """What `calc` computed.
-
-    Attributes:
-        perplexity: 1 or more.
-        cross_entropy: nats per event.
-        bits_per_event: the same in bits.
-        steps: the working, line by line, as a textbook writes it; figures in it are rounded to six digits, the others not.
-        score: of events: their number, joint probability, events of probability zero.
-        tokens: of events with tokens.
-        distributions: of distributions; perplexity and cross-entropy are then those of q under p (of p without q).
-    """
+    """What `calc` computed."""
 
     perplexity: float
-    cross_entropy: float
-    bits_per_event: float
+    cross_entropy: float  # nats per event
+    bits_per_event: float  # the same in bits
+    # the working, line by line, as a textbook writes it; figures in it are rounded to six digits, the others not
     steps: tuple[str, ...]
-    score: SequenceScore | None = None
+    score: SequenceScore | None = None  # of events: their number, joint probability, events of probability zero
     tokens: tuple[TokenFigures, ...] = ()
     distributions: DistributionFigures | None = None
 
@@ -132,21 +105,9 @@ class CalcResult(Shown):
 
 
 def of_events(values: Sequence[float], unit: ProbabilityUnit, tokens: Sequence[str] | None = None) -> CalcResult:
-    """Return the figures of events.
-
-    Args:
-        values: [events], probabilities or log-probabilities.
-        unit: of the values, see `as_nats`.
-        tokens: [events], what the events were.
-
-    Raises:
-        InputError: a value is not possible, or there are more or fewer tokens than values.
-        UsageError: the unit is unknown.
-
-    Example:
-        >>> of_events([0.5, 0.25], "probability", ["the", "cat"]).tokens[1].bits
-        2.0
-    """
+    """Return the figures of events."""
+    # values: [events], probabilities or log-probabilities; tokens: [events], what the events were.
+    # of_events([0.5, 0.25], "probability", ["the", "cat"]).tokens[1].bits -> 2.0
     score = score_sequence(values, unit=unit)
     nats = as_nats(values, unit).tolist()
     words = list(tokens or ())
@@ -167,19 +128,8 @@ def of_events(values: Sequence[float], unit: ProbabilityUnit, tokens: Sequence[s
 
 
 def convert(name: str, value: float) -> CalcResult:
-    """Return all three figures from one of them.
-
-    Args:
-        name: "perplexity", "cross_entropy" (nats per event) or "bits_per_event".
-        value: the figure.
-
-    Raises:
-        InputError: the figure is NaN or impossible.
-
-    Example:
-        >>> convert("bits_per_event", 6.0).perplexity
-        64.0
-    """
+    """Return all three figures from one of them."""
+    # name: "perplexity", "cross_entropy" (nats per event) or "bits_per_event".
     if name == "perplexity":
         nats, bits, figure = nats_from_perplexity(value), bits_from_perplexity(value), value
     elif name == "cross_entropy":
@@ -192,17 +142,10 @@ def convert(name: str, value: float) -> CalcResult:
 def of_distributions(p: Sequence[float], q: Sequence[float] | None = None) -> CalcResult:
     """Return the figures of one distribution, or of two.
 
-    Args:
-        p: [outcomes], what is true, sums to one.
-        q: [outcomes], what a model says of the same outcomes.
-
-    Raises:
-        InputError: either is not a distribution, or the lengths differ.
-
-    Example:
-        >>> of_distributions([0.5, 0.5], [1.0, 0.0]).perplexity
-        inf
+    >>> of_distributions([0.5, 0.5], [1.0, 0.0]).perplexity
+    inf
     """
+    # p: [outcomes], what is true, sums to one; q: [outcomes], what a model says of the same outcomes.
     true = as_distribution(p, "p").tolist()
     h = entropy(true)
     if q is None:

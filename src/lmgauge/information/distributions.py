@@ -213,20 +213,12 @@ def _log(values: Floats) -> Floats:
 
 
 def check_unit(unit: str) -> None:
-    """Refuse an unknown unit of information.
-
-    Raises:
-        UsageError: it is neither "bits" nor "nats".
-    """
+    """Refuse an unknown unit of information."""
     if unit not in get_args(InformationUnit):
         raise UsageError(f"unit {unit!r} is unknown: it is bits or nats")
 
 
 def in_unit(nats: float, unit: InformationUnit) -> float:
-    """Return nats in a unit of information.
-
-    Raises:
-        UsageError: the unit is neither "bits" nor "nats".
-    """
+    """Return nats in a unit of information."""
     check_unit(unit)
     return nats_to_bits(nats) if unit == "bits" else nats

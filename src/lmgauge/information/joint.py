@@ -41,7 +41,7 @@ class _Cells:
     counts: Floats  # [cells], > 0
 
     def totals(self) -> tuple[Floats, Floats]:
-        """Return row totals [rows] and column totals [columns]."""
+        # Row totals [rows] and column totals [columns].
         return sums_by(self.x, self.counts), sums_by(self.y, self.counts)
 
 
@@ -193,7 +193,7 @@ def _cells_of_mapping(joint: Mapping[Any, float]) -> _Cells:
 
 
 def _cells_of_pairs(x: Iterable[Any], y: Iterable[Any], counts: ArrayLike | None) -> tuple[_Cells, Ints]:
-    """Return the cells of equal pairs merged, and the cell of each row (without meaning for rows of count zero)."""
+    # Cells of equal pairs merged, and the cell of each row (without meaning for rows of count zero).
     x_codes, y_codes = _codes(x), _codes(y)
     weights = _as_counts(np.ones(x_codes.size) if counts is None else counts)
     if not x_codes.size == y_codes.size == weights.size:
@@ -210,7 +210,7 @@ def _cells_of_pairs(x: Iterable[Any], y: Iterable[Any], counts: ArrayLike | None
 
 
 def _codes(labels: Iterable[Any]) -> Ints:
-    """Return labels as codes from 0, int64 [n]: equal codes for equal labels."""
+    # Labels as codes from 0, int64 [n]: equal codes for equal labels.
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iuUS":
         if labels.ndim != 1:
             raise InputError(f"labels must be a list, not of shape {labels.shape}: flatten them first")
@@ -274,7 +274,7 @@ def mutual_information_by_distance(
 
 
 def _cells_of_codes(x: Ints, y: Ints) -> _Cells:
-    """Return the counts of pairs of codes [n], each from 0, by one 64-bit key for each pair."""
+    # Counts of pairs of codes [n], each from 0, by one 64-bit key for each pair.
     columns = int(y.max()) + 1
     keys = x * columns + y
     if (int(x.max()) + 1) * columns <= max(DENSE_CELLS, keys.size):

@@ -21,13 +21,8 @@ _SHOWN_TERMS = 4
 
 
 def of_events(score: SequenceScore, nats: Sequence[float], probabilities: Sequence[float] | None) -> tuple[str, ...]:
-    """Return the steps from the events to their perplexity.
-
-    Args:
-        score: of the events.
-        nats: [events], log-probabilities.
-        probabilities: [events]; None where logarithms are what was given.
-    """
+    """Return the steps from the events to their perplexity."""
+    # nats: [events], log-probabilities; probabilities: [events]; None where logarithms are what was given.
     total = _short(score.log_probability)
     surprisals = f"-({_joined(nats, lambda x: _short(0.0 - x))}) = {total} nats"
     lines = [f"log-probability = {surprisals}"]
@@ -45,18 +40,7 @@ def of_events(score: SequenceScore, nats: Sequence[float], probabilities: Sequen
 
 
 def of_conversion(name: str, perplexity: float, nats: float, bits: float) -> tuple[str, ...]:
-    """Return the steps from one of the three figures to the other two.
-
-    Args:
-        name: of the figure that was given.
-        perplexity: 1 or more.
-        nats: per event.
-        bits: per event.
-
-    Example:
-        >>> of_conversion("perplexity", 64.0, 4.1588830833596715, 6.0)
-        ('cross-entropy = ln 64 = 4.15888 nats per event', 'bits per event = log2 64 = 6 bits', 'check: 2^6 = 64')
-    """
+    """Return the steps from one of the three figures to the other two."""
     if name == "perplexity":
         return (
             f"cross-entropy = ln {_short(perplexity)} = {_short(nats)} nats per event",
@@ -72,12 +56,8 @@ def of_conversion(name: str, perplexity: float, nats: float, bits: float) -> tup
 
 
 def of_distributions(figures: DistributionFigures, perplexity: float) -> tuple[str, ...]:
-    """Return the steps from distributions to entropies, and the identity H(p, q) = H(p) + KL(p || q).
-
-    Args:
-        figures: of the distributions, bits.
-        perplexity: 2^H(p, q), or 2^H(p) without q.
-    """
+    """Return the steps from distributions to entropies, and the identity H(p, q) = H(p) + KL(p || q)."""
+    # figures: of the distributions, bits.
     p, q = figures.p, figures.q
     h = _short(figures.entropy_p)
     entropy_of_p = f"H(p) = -sum p log2 p = {_weighted(p, p)} = {h} bits"
@@ -105,13 +85,13 @@ def _from_nats(nats: float, bits: float, perplexity: float) -> tuple[str, ...]:
 
 
 def _weighted(weights: Sequence[float], of: Sequence[float]) -> str:
-    """Return the sum of weights times bits of probabilities; an outcome of weight 0 costs nothing."""
+    # Sum of weights times bits of probabilities; an outcome of weight 0 costs nothing.
     pairs = [pair for pair in zip(weights, of, strict=True) if pair[0]]
     return _joined(pairs, lambda pair: f"{_short(pair[0])} * {_short(-math.log2(pair[1]) + 0.0 if pair[1] else math.inf)}")
 
 
 def _joined(terms: Sequence[Term], write: Callable[[Term], str], sign: str = " + ") -> str:
-    """Return terms with a sign between them; of many the first ones and the last."""
+    # Terms with a sign between them; of many the first ones and the last.
     if len(terms) <= _MOST_TERMS:
         return sign.join(map(write, terms))
     return sign.join([*map(write, terms[:_SHOWN_TERMS]), "...", write(terms[-1])])

@@ -39,19 +39,12 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Place:
-    """A folder that is written to.
-
-    Attributes:
-        name: what it is for.
-        path: of the folder, `~` for the home of the user.
-        error: why it cannot be written to; empty where it can.
-        free_bytes: left on its disk; None where the system does not say.
-    """
+    """A folder that is written to."""
 
     name: str
-    path: str
-    error: str
-    free_bytes: int | None
+    path: str  # of the folder, `~` for the home of the user
+    error: str  # why it cannot be written to; empty where it can
+    free_bytes: int | None  # left on its disk; None where the system does not say
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -59,12 +52,7 @@ class Place:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of lmgauge, of its numbers and of Python, and the platform.
-
-    Example:
-        >>> list(versions())
-        ['lmgauge', 'numbers', 'python', 'platform']
-    """
+    """Return the versions of lmgauge, of its numbers and of Python, and the platform."""
     bits = "64 bits" if sys.maxsize > 2**32 else "32 bits"
     python = f"{platform.python_implementation()} {platform.python_version()}, {bits}, {sys.byteorder}-endian"
     return {"lmgauge": __version__, "numbers": NUMBERS_VERSION, "python": python, "platform": platform.platform()}
@@ -76,40 +64,19 @@ def is_supported() -> bool:
 
 
 def processor(root: Path = Path("/")) -> str:
-    """Return the name of the processor, as far as the system tells.
-
-    Args:
-        root: of the file system that has `proc`.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as root:
-        ...     file = Path(root, "proc/cpuinfo")
-        ...     file.parent.mkdir()
-        ...     written = file.write_text("model name : Example 3000\\nflags : avx2 sse4_2\\n")
-        ...     processor(Path(root)), vector_instructions(Path(root))
-        ('Example 3000', ['SSE4.2', 'AVX2'])
-    """
+    """Return the name of the processor, as far as the system tells."""
     return cpu_fields(root).get("model name") or platform.processor() or platform.machine() or "unknown"
 
 
 def vector_instructions(root: Path = Path("/")) -> list[str]:
-    """Return the vector instructions of the processor; empty where the system does not tell.
-
-    Args:
-        root: of the file system that has `proc`.
-    """
+    """Return the vector instructions of the processor; empty where the system does not tell."""
     fields = cpu_fields(root)
     flags = set(f"{fields.get('flags', '')} {fields.get('Features', '')}".split())
     return [name for flag, name in VECTOR_INSTRUCTIONS.items() if flag in flags]
 
 
 def cpu_fields(root: Path = Path("/")) -> dict[str, str]:
-    """Return what Linux says of the first core, by its own names; nothing elsewhere.
-
-    Args:
-        root: of the file system that has `proc`.
-    """
+    """Return what Linux says of the first core, by its own names; nothing elsewhere."""
     with suppress(OSError), open(root / "proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         fields = dict(line.split(":", 1) for line in lines.read().split("\n\n")[0].splitlines() if ":" in line)
         return {key.strip(): value.strip() for key, value in fields.items()}
@@ -117,12 +84,7 @@ def cpu_fields(root: Path = Path("/")) -> dict[str, str]:
 
 
 def hardware() -> dict[str, Any]:
-    """Return the processor, its instructions, cores that this process may use, and memory in bytes.
-
-    Example:
-        >>> hardware()["cores"] >= 1
-        True
-    """
+    """Return the processor, its instructions, cores that this process may use, and memory in bytes."""
     memory = None
     with suppress(OSError, ValueError, AttributeError):
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -137,10 +99,8 @@ def hardware() -> dict[str, Any]:
 
 
 def compilers() -> dict[str, str]:
-    """Return the C++ compilers on the path, with the first line that each says of its version.
-
-    Compilers that are one and the same program under several names are named once. That of `CXX` comes first.
-    """
+    """Return the C++ compilers on the path, with the first line that each says of its version."""
+    # Compilers that are one and the same program under several names are named once. That of `CXX` comes first.
     chosen = os.environ.get("CXX", "")
     places = {name: shutil.which(name) for name in ([chosen] if chosen else []) + list(COMPILERS)}
     lines: dict[str, str] = {}
@@ -163,11 +123,7 @@ def graphics_cards() -> list[str]:
 
 
 def places(cache: Path) -> tuple[Place, ...]:
-    """Return the folders that lmgauge writes to besides its outputs: temporary files, and its cache.
-
-    Args:
-        cache: the cache folder; it need not be there yet.
-    """
+    """Return the folders that lmgauge writes to besides its outputs: temporary files, and its cache."""
     try:
         temporary = Path(tempfile.gettempdir())
     except OSError as error:
@@ -176,7 +132,6 @@ def places(cache: Path) -> tuple[Place, ...]:
 
 
 def _place(name: str, folder: Path) -> Place:
-    """Try a folder, or the nearest one above it that is there."""
     there = next((parent for parent in (folder, *folder.parents) if parent.exists()), folder)
     error, free = "", None
     try:
@@ -190,23 +145,13 @@ def _place(name: str, folder: Path) -> Place:
 
 
 def without_home(text: str) -> str:
-    """Return a text with `~` for the home folder of the user, whose name nobody else needs to know.
-
-    Example:
-        >>> without_home(os.path.expanduser("~") + os.sep + "models") == "~" + os.sep + "models"
-        True
-    """
+    """Return a text with `~` for the home folder of the user, whose name nobody else needs to know."""
     home = os.path.expanduser("~")
     return text if len(home) < 2 else re.sub(re.escape(home) + r"(?![\w.-])", "~", text)
 
 
 def terminal() -> dict[str, Any]:
-    """Return how text leaves this process: encodings, width, and whether signs such as ≥ can be shown.
-
-    Example:
-        >>> sorted(terminal())
-        ['columns', 'encoding', 'file_names', 'locale', 'shows_signs', 'terminal']
-    """
+    """Return how text leaves this process: encodings, width, and whether signs such as ≥ can be shown."""
     stream = sys.__stdout__  # what stands in its place while progress is shown says nothing of itself
     encoding = getattr(stream, "encoding", None) or "unknown"
     try:
@@ -232,7 +177,7 @@ def _first_line(command: list[str]) -> str:
 
 
 def _said(command: list[str]) -> str:
-    """Return what a program prints, on either stream; nothing if it cannot be run or takes too long."""
+    # What a program prints, on either stream; nothing if it cannot be run or takes too long.
     with suppress(OSError, ValueError, subprocess.SubprocessError):
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
         return (done.stdout or done.stderr).decode("utf-8", "replace")

@@ -27,23 +27,14 @@ _BEFORE_RELEASE = re.compile(r"[._-]?(a|b|c|rc|alpha|beta|pre|dev)", re.IGNORECA
 
 @dataclass(frozen=True)
 class Library:
-    """A library that is asked for.
-
-    Attributes:
-        name: on the package index.
-        asked: versions that will do, such as `>=0.4`; empty if any.
-        installed: its version; empty if it is not installed.
-        state: of it.
-        error: why it is broken, in a line.
-        modules: what to import to see whether it works.
-    """
+    """A library that is asked for."""
 
     name: str
-    asked: str
-    installed: str = ""
+    asked: str  # versions that will do, such as `>=0.4`; empty if any
+    installed: str = ""  # its version; empty if it is not installed
     state: State = "missing"
-    error: str = ""
-    modules: tuple[str, ...] = ()
+    error: str = ""  # why it is broken, in a line
+    modules: tuple[str, ...] = ()  # what to import to see whether it works
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields but `modules` as plain values."""
@@ -51,28 +42,22 @@ class Library:
 
     @property
     def remedy(self) -> str:
-        """The command that puts the library right."""
+        """Return the command that puts the library right."""
         again = "--force-reinstall --no-deps " if self.state == "broken" else "--upgrade "
         return f"pip install {again}'{self.name}{self.asked}'"
 
 
 @dataclass(frozen=True)
 class Extra:
-    """An extra of the package.
+    """An extra of the package."""
 
-    Attributes:
-        name: in `pip install 'lmgauge[NAME]'`.
-        purpose: what it is for.
-        libraries: what it installs.
-    """
-
-    name: str
+    name: str  # in `pip install 'lmgauge[NAME]'`
     purpose: str
     libraries: tuple[Library, ...]
 
     @property
     def state(self) -> State:
-        """The worst state of its libraries."""
+        """Return the worst state of its libraries."""
         return worst(self.libraries)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,10 +77,8 @@ def worst(libraries: Iterable[Library]) -> State:
 
 
 def core_and_extras() -> tuple[tuple[Library, ...], tuple[Extra, ...]]:
-    """Return the libraries that lmgauge always needs, and its extras but the one of all others.
-
-    Both are empty where the package has no metadata, as in a source tree that was not installed.
-    """
+    """Return the libraries that lmgauge always needs, and its extras but the one of all others."""
+    # Both are empty where the package has no metadata, as in a source tree that was not installed.
     try:
         package = metadata.distribution(PACKAGE)
     except metadata.PackageNotFoundError:
@@ -114,16 +97,7 @@ def installed_version() -> str:
 
 
 def compared(installed: str, asked: str) -> Literal["ok", "too old", "too new"]:
-    """Return whether a version is one that is asked for.
-
-    Args:
-        installed: a version.
-        asked: conditions such as `>=8.1,<9`.
-
-    Example:
-        >>> compared("2.13.0+cpu", ">=2.9"), compared("2.9rc1", ">=2.9"), compared("9.0", ">=8.1,<9")
-        ('ok', 'too old', 'too new')
-    """
+    """Return whether a version is one that is asked for."""
     own = _key(installed)
     for condition in asked.split(","):
         sign, version = re.match(r"\s*([<>=!~]*)\s*(.*)", condition).groups()  # type: ignore[union-attr]
@@ -151,13 +125,7 @@ def _is_module(parts: tuple[str, ...]) -> bool:
 
 
 def _libraries(lines: Iterable[str], extra: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Iterator[Library]:
-    """Yield the libraries that an extra of a package asks for; extras of extras are followed, behind its own.
-
-    Args:
-        lines: requirements of the package.
-        extra: its name; empty for what is always needed.
-        seen: packages and extras that are being followed.
-    """
+    # Libraries that an extra of a package asks for; extras of extras are followed, behind its own.
     others = []
     for match in filter(None, map(_REQUIREMENT.fullmatch, lines)):
         name, extras, asked, condition = match[1], match[2] or "", match[3].strip(), match[4] or ""
@@ -177,7 +145,6 @@ def _with_versions(libraries: Iterable[Library]) -> tuple[Library, ...]:
 
 
 def _looked_up(library: Library) -> Library:
-    """Return a library with what is installed of it."""
     try:
         package = metadata.distribution(library.name)
         installed = str(package.version)
@@ -193,7 +160,6 @@ def _looked_up(library: Library) -> Library:
 
 
 def _applies(condition: str) -> bool:
-    """Return False if a condition is about another system or another Python."""
     facts: Mapping[str, str] = {
         "sys_platform": sys.platform,
         "platform_system": {"win32": "Windows", "darwin": "Darwin"}.get(sys.platform, "Linux"),
@@ -213,7 +179,7 @@ def _plain_name(name: str) -> str:
 
 
 def _key(version: str) -> tuple[tuple[int, ...], bool] | None:
-    """Return what versions are ordered by: the numbers of the release, and whether it was released."""
+    # What versions are ordered by: the numbers of the release, and whether it was released.
     match = _RELEASE.match(version.strip())
     if match is None:
         return None

@@ -1,9 +1,8 @@
-"""Libraries tried in a process of their own: one that raises, prints, hangs or ends Python does it there.
+"""Libraries tried in a process of their own: one that raises, prints, hangs or ends Python does it there."""
 
-The process is this file, run by the same Python with the same `sys.path`. It reads what to try as JSON, and writes a line of
-JSON for each: `{"module": "torch", "error": ""}`; `torch` also says which devices it can use. What libraries print is lost.
-Where a library ends the process, the next one begins after it.
-"""
+# The process is this file, run by the same Python with the same `sys.path`. It reads what to try as JSON, and writes a line
+# of JSON for each: `{"module": "torch", "error": ""}`; `torch` also says which devices it can use. What libraries print is
+# lost. Where a library ends the process, the next one begins after it.
 
 from __future__ import annotations
 
@@ -26,34 +25,15 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of a module that was tried.
-
-    Attributes:
-        module: its name.
-        error: why it does not work, in a line; empty if it does.
-        facts: what it says of itself.
-    """
+    """What became of a module that was tried."""
 
     module: str
-    error: str
+    error: str  # why it does not work, in a line; empty if it does
     facts: dict[str, Any]
 
 
 def try_modules(modules: Sequence[str], seconds: float = _SECONDS) -> dict[str, Trial]:
-    """Import modules in another process, and say of each whether it works.
-
-    Args:
-        modules: their names; `lmgauge` itself is asked for a perplexity that is known.
-        seconds: that each may take.
-
-    Returns:
-        A trial for each, by name; empty where this Python cannot start another.
-
-    Example:
-        >>> trials = try_modules(["json", "no_such_module"])
-        >>> trials["json"].error, trials["no_such_module"].error
-        ('', "ModuleNotFoundError: No module named 'no_such_module'")
-    """
+    """Import modules in another process, and say of each whether it works."""
     trials: dict[str, Trial] = {}
     left = list(dict.fromkeys(modules))
     while left:
@@ -80,12 +60,7 @@ def try_modules(modules: Sequence[str], seconds: float = _SECONDS) -> dict[str, 
 
 
 def error_in_a_line(error: BaseException) -> str:
-    """Return the kind of an error and the first line of what it says, whatever it does when it is asked.
-
-    Example:
-        >>> error_in_a_line(OSError("libcudart.so.12: cannot open\\nsecond line"))
-        'OSError: libcudart.so.12: cannot open'
-    """
+    """Return the kind of an error and the first line of what it says, whatever it does when it is asked."""
     try:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     except BaseException:
@@ -110,7 +85,7 @@ def _end_in_words(code: int, seconds: float) -> str:
 
 
 def _try_all(request: dict[str, Any], out: IO[str]) -> None:
-    """Try modules one after the other, and say before each which it is."""
+    # Try modules one after the other, and say before each which it is.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for module in request["modules"]:
         out.write(json.dumps({"begun": module}) + "\n")
@@ -136,11 +111,6 @@ def _facts(name: str, module: Any) -> dict[str, Any]:
 
 
 def _check_known_answer(lmgauge: Any) -> None:
-    """Let the kernels train and score two lines whose perplexity is known.
-
-    Raises:
-        ArithmeticError: another perplexity comes out.
-    """
     model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
     perplexity = lmgauge.perplexity(model, ["the cat sat", "the dog ran"])
     if abs(perplexity - _KNOWN_ANSWER) > 1e-12:
@@ -148,7 +118,6 @@ def _check_known_answer(lmgauge: Any) -> None:
 
 
 def _devices(torch: Any) -> dict[str, Any]:
-    """Return which build of torch this is, and the devices it can use beside the processor."""
     build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
     build = f"ROCm {torch.version.hip}" if getattr(torch.version, "hip", None) else build
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0

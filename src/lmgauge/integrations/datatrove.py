@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Unpack
+from typing import Any
 
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.filtering.document_scores import FIGURES, DocumentScores
 from lmgauge.filtering.documents import Documents, label_of
-from lmgauge.filtering.options import RuleKeywords
-from lmgauge.filtering.rules import FilterRules
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
 from lmgauge.option_numbers import check_whole
@@ -64,24 +63,9 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         *,
         exclusion_writer: DiskWriter | None = None,
         batch_size: int = BATCH,
-        **rules: Unpack[RuleKeywords],
+        **rules: Any,
     ) -> None:
-        """Take the decisions; the workers load the models.
-
-        Args:
-            model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer` with its options. Each worker loads
-                it on first use and maps its tables into memory, which the workers of a machine share.
-            percentiles: what `lmgauge percentiles` wrote, or its path, where rules refer to it. Documents are judged by the
-                percentiles of their group, which is looked for in the metadata.
-            exclusion_writer: what saves the documents that are dropped.
-            batch_size: documents scored at a time; no figure depends on it.
-            rules: which documents stay, see `FilterRules`; all that can be scored without any.
-
-        Raises:
-            InputError: the file of percentiles cannot be read.
-            ModelFileError: a model cannot be loaded; raised by a worker.
-            UsageError: a model is in memory; or models, rules and percentiles do not fit together, raised by a worker.
-        """
+        # Take the decisions; the workers load the models.
         super().__init__(exclusion_writer, _at_least_one(batch_size))
         self.documents = DocumentFilter(model, FilterRules(**rules), percentiles)
 
@@ -163,21 +147,8 @@ class PerplexityStats(BaseStats):  # type: ignore[misc]
         histogram_round_digits: int = 3,
         batch_size: int = BATCH,
     ) -> None:
-        """Take the decisions; the workers load the models.
-
-        Args:
-            output_folder: where the statistics are written.
-            model: as for `PerplexityFilter`.
-            figures: `bits`, `bits_per_byte`, `perplexity`, `tokens`, `unseen`.
-            groups_to_compute: `summary`, `histogram`, `fqdn`, `suffix`; all if None. The last two need a `url` in the
-                metadata.
-            histogram_round_digits: of the values in histograms.
-            batch_size: documents scored at a time; no figure depends on it.
-
-        Raises:
-            ModelFileError: a model cannot be loaded; raised by a worker.
-            UsageError: a model is in memory, or a figure is unknown.
-        """
+        # Take the decisions; the workers load the models.
+        # figures: `bits`, `bits_per_byte`, `perplexity`, `tokens`, `unseen`.
         super().__init__(output_folder, groups_to_compute, histogram_round_digits)
         for figure in figures:
             if figure not in FIGURES:
@@ -199,7 +170,6 @@ class PerplexityStats(BaseStats):  # type: ignore[misc]
         yield from super().run(self._scored_ahead(data), rank, world_size)
 
     def _scored_ahead(self, data: DocumentsPipeline) -> Iterator[Document]:
-        """Yield documents that are scored in batches; `extract_stats` is then asked for the figures of each."""
         for batch in batched(data, self.batch_size):
             with self.track_time():
                 statistics = self._statistics(batch)
@@ -241,7 +211,7 @@ def _scored(scorer: Scorer, batch: list[Document]) -> DocumentScores:
 
 
 def _figures(scores: DocumentScores) -> Iterator[dict[str, Any]]:
-    """Yield the figures of each document by name; None where there is none."""
+    # Figures of each document by name; None where there is none.
     columns = scores.columns()
     for row, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
         scored = row not in scores.problems

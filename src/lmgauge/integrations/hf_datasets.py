@@ -1,21 +1,19 @@
-"""Functions for `map` and `filter` of the datasets library, which know the model well enough for its cache.
+"""Functions for `map` and `filter` of the datasets library, which know the model well enough for its cache."""
 
-Nothing here imports the library. It calls a function once for each batch, with a dictionary of lists, or with an Arrow table
-where the dataset has that format; and it takes a result out of its cache where what the function pickles to is the same. So
-the state of these functions has the fingerprints of the models, besides their paths.
-"""
+# Nothing here imports the library. It calls a function once for each batch, with a dictionary of lists, or with an Arrow
+# table where the dataset has that format; and it takes a result out of its cache where what the function pickles to is the
+# same. So the state of these functions has the fingerprints of the models, besides their paths.
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Documents, label_of
-from lmgauge.filtering.options import RuleKeywords
-from lmgauge.filtering.rules import FilterRules
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.scorer import PROBLEM_COLUMN, Scorer
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
 
@@ -51,9 +49,7 @@ def scorer(model: ModelOrScorer) -> DatasetScorer:
     return DatasetScorer(sendable_scorer(model))
 
 
-def filter(
-    model: ModelOrScorer, percentiles: PercentilesOrPath | None = None, **rules: Unpack[RuleKeywords]
-) -> DatasetFilter:
+def filter(model: ModelOrScorer, percentiles: PercentilesOrPath | None = None, **rules: Any) -> DatasetFilter:
     """Return a function for `dataset.filter(..., batched=True)` that drops documents as `lmgauge filter` does.
 
     Args:
@@ -82,11 +78,7 @@ def filter(
 
 
 class _OfKnownModels:
-    """A function whose pickled state changes when a model at its path does.
-
-    Attributes:
-        identity: signature and fingerprint of each model, by name.
-    """
+    """A function whose pickled state changes when a model at its path does."""
 
     def __init__(self, scorer: Scorer) -> None:
         self.identity = _identity(scorer)
@@ -96,11 +88,6 @@ class _OfKnownModels:
         return {name: value for name, value in vars(self).items() if name != "_is_checked"}
 
     def _check(self, scorer: Scorer) -> None:
-        """Refuse a model that is not the one whose fingerprint the cache was asked for.
-
-        Raises:
-            ModelFileError: as above.
-        """
         if "_is_checked" not in vars(self):
             for name, identity in _identity(scorer).items():
                 if self.identity.get(name) != identity:
@@ -116,20 +103,8 @@ class DatasetScorer(_OfKnownModels):
         super().__init__(scorer)
 
     def __call__(self, batch: Batch | pa.Table) -> dict[str, list[Any]] | pa.Table:
-        """Return the columns of scores of a batch.
-
-        Args:
-            batch: columns by name, or a table.
-
-        Returns:
-            The new columns, as lists without None, as the library types a column by its first values: where there is no
-            figure NaN, 0 tokens, and "" where there is no problem. For a table: the table of `lmgauge.Scorer.score_batch`.
-
-        Raises:
-            InputError: the column of the text is missing, or a name of the new ones is taken.
-            ModelFileError: the model is not the one that the step was made with.
-            UsageError: it is called with something else.
-        """
+        # -> the new columns, as lists without None, as the library types a column by its first values: where there is no
+        # figure NaN, 0 tokens, and "" where there is no problem. For a table: the table of `lmgauge.Scorer.score_batch`.
         self._check(self._scorer)
         if not isinstance(batch, Mapping):
             return self._scorer.score_batch(_checked(batch))
@@ -145,16 +120,6 @@ class DatasetFilter(_OfKnownModels):
         super().__init__(documents.scorer)
 
     def __call__(self, batch: Batch | pa.Table) -> list[bool]:
-        """Return True for each document of a batch that stays, False for the others.
-
-        Args:
-            batch: columns by name, or a table.
-
-        Raises:
-            InputError: a column is missing.
-            ModelFileError: the model is not the one that the step was made with.
-            UsageError: it is called with something else.
-        """
         self._check(self._filter.scorer)
         if isinstance(batch, Mapping):
             group = self._filter.group_field

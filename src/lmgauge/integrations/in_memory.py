@@ -37,11 +37,7 @@ _WARNINGS = ("zero_probability_events", "oov_rate", "lossy_segments")
 
 
 class NamedTexts:
-    """Texts with names, and what a network that is being trained makes of them.
-
-    Attributes:
-        evaluations: the latest evaluation of each text, by name.
-    """
+    """Texts with names, and what a network that is being trained makes of them."""
 
     def __init__(
         self,
@@ -50,18 +46,7 @@ class NamedTexts:
         options: ScoringOptions | None = None,
         folder: PathLike | None = None,
     ) -> None:
-        """Find the texts.
-
-        Args:
-            texts: name -> a path, several, or a `Corpus`.
-            tokenizer: the network's own; or its `TokenMap`.
-            options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
-            folder: gets a run folder for each text, its latest evaluation.
-
-        Raises:
-            InputError: a file is missing.
-            UsageError: no texts, or one that can be read only once.
-        """
+        # tokenizer: the network's own; or its `TokenMap`.
         if not isinstance(texts, Mapping) or not texts:
             raise UsageError("texts is a dictionary of names and texts, at least one: {'valid': 'valid.txt'}")
         self.evaluations: dict[str, Evaluation] = {}
@@ -79,19 +64,7 @@ class NamedTexts:
                 raise UsageError(f"text {name!r} can be read only once, but is read at each evaluation: save it in a file")
 
     def evaluate(self, network: PreTrainedModel) -> bool:
-        """Evaluate a network, as `checked_network` gives it, on all texts; training continues unchanged.
-
-        Args:
-            network: scores all tokens of all texts.
-
-        Returns:
-            Whether the weights are other than those evaluated last; if not, nothing is computed again.
-
-        Raises:
-            InputError: a text cannot be used.
-            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
-            UsageError: the options do not fit the network.
-        """
+        """Evaluate a network, as `checked_network` gives it, on all texts; training continues unchanged."""
         from lmgauge.models.network.torch.model import NeuralModel
 
         with undisturbed(network):
@@ -109,7 +82,7 @@ class NamedTexts:
         return True
 
     def _output(self, name: str) -> Path | None:
-        """Return the run folder of a text: no name leads out of the folder."""
+        # Run folder of a text: no name leads out of the folder.
         return None if self._folder is None else self._folder / folder_named(name)
 
     def _tell_notes(self) -> None:
@@ -122,17 +95,8 @@ class NamedTexts:
 
 
 def checked_network(module: Any) -> PreTrainedModel:
-    """Return the network to evaluate, without what frameworks put around it: compilation, adapters that sit in its layers.
-
-    Args:
-        module: what a framework calls the model; its tokens are predicted one after another.
-
-    Returns:
-        The causal network inside.
-
-    Raises:
-        UsageError: it is not a causal network of the transformers library, or is steered from outside its layers.
-    """
+    """Return the network to evaluate, without what frameworks put around it."""
+    # Compilation, adapters that sit in its layers.
     network = getattr(module, "_orig_mod", module)
     if hasattr(network, "get_base_model"):
         if getattr(network.active_peft_config, "is_prompt_learning", False):
@@ -145,21 +109,9 @@ def checked_network(module: Any) -> PreTrainedModel:
 
 
 def figures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, float]:
-    """Return the figures of evaluations for a log: `{prefix}{name}_perplexity` and so on.
-
-    Where an event has probability zero, a word is unknown or text is lost, how many or how much of it comes as well.
-
-    Args:
-        evaluations: by the name of their text.
-        prefix: set before each name.
-
-    Returns:
-        Perplexity, bits per byte and so on by key.
-
-    Example:
-        >>> figures_of({})
-        {}
-    """
+    """Return the figures of evaluations for a log: `{prefix}{name}_perplexity` and so on."""
+    # Where an event has probability zero, a word is unknown or text is lost, how many or how much of it comes as well.
+    # -> Perplexity, bits per byte and so on by key.
     figures: dict[str, float] = {}
     for name, evaluation in evaluations.items():
         for figure in (*_FIGURES, *_WARNINGS, "perplexity_without_zeros"):
@@ -171,36 +123,15 @@ def figures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[
 
 
 def signatures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, str]:
-    """Return the signature of each evaluation: `{prefix}{name}_signature`.
-
-    Args:
-        prefix: set before each name.
-        evaluations: by the name of their text, over all its segments.
-
-    Example:
-        >>> signatures_of({})
-        {}
-    """
+    """Return the signature of each evaluation: `{prefix}{name}_signature`."""
     return {f"{prefix}{name}_signature": evaluation.signature for name, evaluation in evaluations.items()}
 
 
 def on_one_process(
     compute: Callable[[], dict[str, Any]], *, is_first: bool, from_first: Callable[[Any], Any]
 ) -> dict[str, Any]:
-    """Return what the first process computed, in all processes: as they take the same decisions, they need the same numbers.
-
-    Args:
-        compute: called in the first process only.
-        is_first: whether this is it.
-        from_first: broadcasts an object from the first process; called by all.
-
-    Raises:
-        LmgaugeError: `compute` raised one; in the other processes with its message, so that none waits for ever.
-
-    Example:
-        >>> on_one_process(lambda: {"perplexity": 8.0}, is_first=True, from_first=lambda value: value)
-        {'perplexity': 8.0}
-    """
+    """Return what the first process computed, in all processes."""
+    # As they take the same decisions, they need the same numbers.
     computed: dict[str, Any] | None = None
     message = ""
     if is_first:
@@ -217,11 +148,7 @@ def on_one_process(
 
 @contextmanager
 def undisturbed(network: PreTrainedModel) -> Iterator[None]:
-    """Put a network into evaluation mode and full precision; afterwards modes, random numbers and threads are as before.
-
-    Args:
-        network: causal network of the transformers library.
-    """
+    """Put a network into evaluation mode and full precision; afterwards modes, random numbers and threads are as before."""
     modes = [(module, module.training) for module in network.modules()]
     threads, drawn, drawn_by_numpy = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = sorted({weight.device for weight in network.parameters() if weight.device.type == "cuda"}, key=str)
@@ -239,7 +166,7 @@ def undisturbed(network: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def _own_forward(network: PreTrainedModel) -> Iterator[None]:
-    """Without the mixed precision that Accelerate puts around `forward`: the weights as they are saved are measured."""
+    # Without the mixed precision that Accelerate puts around `forward`: the weights as they are saved are measured.
     own = vars(network).get("_original_forward")
     if own is None:
         yield

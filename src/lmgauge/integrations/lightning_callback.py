@@ -77,21 +77,6 @@ class LightningPerplexityCallback(Callback):
         at_end: bool = True,
         prefix: str = "",
     ) -> None:
-        """Find the texts.
-
-        Args:
-            texts: name -> a path, several, or a `Corpus`.
-            tokenizer: the network's.
-            network: the attribute of the module that is a causal network of the `transformers` library, dots allowed.
-            options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
-            every_n_steps: evaluate also after each N optimizer steps.
-            at_end: evaluate also the weights that training ends with, if they were not.
-            prefix: of all keys.
-
-        Raises:
-            InputError: a file is missing.
-            UsageError: no texts, or options out of range.
-        """
         if every_n_steps is not None and every_n_steps < 1:
             raise UsageError(f"every_n_steps is {every_n_steps}: give a number of steps from 1, or None")
         self.evaluations: dict[str, Evaluation] = {}
@@ -172,15 +157,13 @@ class LightningPerplexityCallback(Callback):
             self._log_now(trainer, pl_module)
 
     def _log_now(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Log at once: what a module logs in a training step comes to the loggers only now and then."""
+        # Log at once: what a module logs in a training step comes to the loggers only now and then.
         figures, is_new = self._evaluate(trainer, pl_module)
         trainer.callback_metrics.update({key: _tensor(value, pl_module.device) for key, value in figures.items()})
         for logger in trainer.loggers if is_new else ():
             logger.log_metrics(figures, step=trainer.global_step)
 
     def _evaluate(self, trainer: Trainer, pl_module: LightningModule) -> tuple[dict[str, float], bool]:
-        """Return the figures, and whether the weights are other than last time."""
-
         def compute() -> dict[str, Any]:
             return {"is_new": self._texts.evaluate(self._find(pl_module)), "evaluations": self._texts.evaluations}
 
@@ -200,5 +183,5 @@ class LightningPerplexityCallback(Callback):
 
 
 def _tensor(value: float, device: torch.device) -> torch.Tensor:
-    """Return float64 where the device has it, so that no digit is lost on the way to the log."""
+    # float64 where the device has it, so that no digit is lost on the way to the log.
     return torch.tensor(value, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)

@@ -78,19 +78,6 @@ class PerplexityMetric(Metric):
         shift: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Keep the choices and begin at zero.
-
-        Args:
-            figure: the figure that `compute` and calling the metric return; None for a dictionary of all that are known.
-            ignore_index: targets of this value are not scored; None if all are.
-            predictions: "logits", or "log-probabilities" (natural, each row summing to one).
-            shift: True for labels as `transformers` has them, where labels equal input ids: the last prediction and the
-                first target are left out. False where predictions and targets are aligned.
-            **kwargs: what every torchmetrics metric takes, such as `process_group`.
-
-        Raises:
-            UsageError: an unknown figure or kind of predictions.
-        """
         super().__init__(**kwargs)
         if figure is not None and figure not in get_args(Figure):
             raise UsageError(f"figure {figure!r} is unknown: it is one of {', '.join(get_args(Figure))}, or None for all")
@@ -201,7 +188,7 @@ class PerplexityMetric(Metric):
         return self
 
     def _nats(self) -> float:
-        """Minus the sum of the finite log-probabilities, correctly rounded."""
+        # Minus the sum of the finite log-probabilities, correctly rounded.
         whole = (self._count_of("nats_high") << _LOW_BITS) + self._count_of("nats_low")
         return whole / (1 << (_HIGH_BITS + _LOW_BITS))
 
@@ -220,7 +207,7 @@ class PerplexityMetric(Metric):
 
 
 def _widest(device: torch.device) -> torch.dtype:
-    """Return float64 where the device has it."""
+    # float64 where the device has it.
     return torch.float32 if device.type == "mps" else torch.float64
 
 
@@ -247,10 +234,8 @@ def _count(value: int | Tensor, name: str) -> int:
 
 
 def _event_nats(predictions: Tensor, targets: Tensor, scored: Tensor, kind: Predictions) -> Iterator[Tensor]:
-    """Minus the log-probability of each scored target, float64 [n] on the CPU, tile by tile.
-
-    Rows are picked by index and not by reshaping first: a shifted view of logits would be copied as a whole.
-    """
+    # Minus the log-probability of each scored target, float64 [n] on the CPU, tile by tile.
+    # Rows are picked by index and not by reshaping first: a shifted view of logits would be copied as a whole.
     vocabulary = predictions.shape[-1]
     where = scored.nonzero(as_tuple=True)
     wanted = targets[where].long()
@@ -298,11 +283,7 @@ def _refuse(kind: Predictions, place: str, row: Tensor) -> None:
 
 
 def _limbs(nats: Tensor, before: float) -> tuple[int, int]:
-    """Return the sum of values >= 0, float64 [n], in the two units; `before` is what has been added up already.
-
-    Raises:
-        InputError: the sum is more than any text comes to.
-    """
+    # Sum of values >= 0, float64 [n], in the two units; `before` is what has been added up already.
     if float(nats.sum()) + before >= _LARGEST_SUM:
         raise InputError("the log-probabilities sum to less than -3e10 nats: a mask value such as -1e9 must be -inf")
     scaled = nats * 2.0**_HIGH_BITS
@@ -312,7 +293,7 @@ def _limbs(nats: Tensor, before: float) -> tuple[int, int]:
 
 
 def _figures(nats: float, events: int, counts: dict[str, int]) -> dict[str, float]:
-    """Figures of `nats` over `events`, NaN if there are none, and over what the source text counts."""
+    # Figures of `nats` over `events`, NaN if there are none, and over what the source text counts.
     counts = counts | {"events": events}
     return {
         figure.name: nats_to_scale(nats / counts[figure.per], figure.scale) if counts[figure.per] else math.nan

@@ -1,17 +1,15 @@
-"""Steps for Ray Data: classes for `Dataset.map_batches`, one object of which each actor makes.
+"""Steps for Ray Data: classes for `Dataset.map_batches`, one object of which each actor makes."""
 
-Nothing here imports Ray. The actors of a machine map the same files, so that they share the memory of the model's tables.
-"""
+# Nothing here imports Ray. The actors of a machine map the same files, so that they share the memory of the model's tables.
 
 from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import ModelFileError, UsageError
-from lmgauge.filtering.options import RuleKeywords
-from lmgauge.filtering.rules import FilterRules
+from lmgauge.filtering.options import FilterRules
 from lmgauge.integrations.steps import DocumentFilter, ModelOrScorer, PercentilesOrPath, sendable_scorer
 
 if TYPE_CHECKING:
@@ -52,15 +50,6 @@ class Scorer:
             raise _on_this_machine(error) from error
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        """Return a batch with the columns of its scores.
-
-        Args:
-            batch: with the text in a column of strings.
-
-        Raises:
-            InputError: the column is missing, or a name of the new ones is taken.
-            UsageError: it is not an Arrow table.
-        """
         return self._scorer.score_batch(_checked(batch))
 
 
@@ -95,7 +84,7 @@ class Filter:
         self,
         model: ModelOrScorer,
         percentiles: PercentilesOrPath | None = None,
-        **rules: Unpack[RuleKeywords],
+        **rules: Any,
     ) -> None:
         self._filter = DocumentFilter(model, FilterRules(**rules), percentiles)
         try:
@@ -104,15 +93,6 @@ class Filter:
             raise _on_this_machine(error) from error
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        """Return the rows of a batch that stay, with the columns of their scores.
-
-        Args:
-            batch: with the text in a column of strings, and the column of the groups.
-
-        Raises:
-            InputError: a column is missing, or a name of the new ones is taken.
-            UsageError: it is not an Arrow table.
-        """
         import pyarrow as pa
 
         scored, reasons = self._filter.judge_table(_checked(batch))
@@ -129,6 +109,5 @@ def _checked(batch: object) -> pa.Table:
 
 
 def _on_this_machine(error: ModelFileError) -> ModelFileError:
-    """Return an error on a model with where it was looked for."""
     where = f"on the machine {socket.gethostname()}, in the folder {os.getcwd()}"
     return ModelFileError(f"{error} This is {where}: give a path that all machines of the cluster have")

@@ -13,10 +13,10 @@ from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import labels_of
 from lmgauge.filtering.filter_file import figures_of
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.options import RecordOptions
+from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.plan import FilterPlan
-from lmgauge.filtering.rules import BUCKETS, REASONS, FilterRules, judge
+from lmgauge.filtering.rules import BUCKETS, REASONS, judge
 from lmgauge.filtering.scorer import Model, Scorer
 
 if TYPE_CHECKING:
@@ -27,18 +27,8 @@ PercentilesOrPath = Percentiles | str | os.PathLike[str]
 
 
 def sendable_scorer(model: ModelOrScorer) -> Scorer:
-    """Return a scorer that can be sent to the processes of a pipeline, with one thread in each.
-
-    Args:
-        model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer`, whose number of threads stays.
-
-    Raises:
-        UsageError: a model is in memory.
-
-    Example:
-        >>> sendable_scorer("kn5/").threads
-        1
-    """
+    """Return a scorer that can be sent to the processes of a pipeline, with one thread in each."""
+    # model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer`, whose number of threads stays.
     scorer = copy.copy(model) if isinstance(model, Scorer) else Scorer(model)
     if not scorer.loads_by_path:
         raise UsageError("a step of a pipeline is sent to other processes, each of which loads the model: give its path")
@@ -47,38 +37,16 @@ def sendable_scorer(model: ModelOrScorer) -> Scorer:
 
 
 class Verdicts(NamedTuple):
-    """What became of the documents of a batch.
+    """What became of the documents of a batch."""
 
-    Attributes:
-        scores: what the models make of them.
-        reasons: why a document is dropped, by document; None for one that stays.
-        buckets: "head", "middle" or "tail", by document; None without buckets.
-        stand_in: how many were judged by the percentiles of all documents, as their group has none of its own.
-    """
-
-    scores: DocumentScores
-    reasons: list[str | None]
-    buckets: list[str | None] | None
-    stand_in: int
+    scores: DocumentScores  # what the models make of them
+    reasons: list[str | None]  # why a document is dropped, by document; None for one that stays
+    buckets: list[str | None] | None  # "head", "middle" or "tail", by document; None without buckets
+    stand_in: int  # how many were judged by the percentiles of all documents, as their group has none of its own
 
 
 class DocumentFilter:
-    """Scores documents and says which ones stay; it can be sent to other processes.
-
-    Args:
-        model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer` with its options.
-        rules: which documents stay.
-        percentiles: what `lmgauge percentiles` wrote, or its path. The field of their groups is that of the documents.
-
-    Attributes:
-        scorer: what scores.
-        rules: which documents stay.
-        percentiles: what rules refer to.
-
-    Raises:
-        InputError: the file of percentiles cannot be read.
-        UsageError: a model is in memory.
-    """
+    """Scores documents and says which ones stay; it can be sent to other processes."""
 
     def __init__(self, model: ModelOrScorer, rules: FilterRules, percentiles: PercentilesOrPath | None) -> None:
         self.scorer = sendable_scorer(model)
@@ -90,17 +58,12 @@ class DocumentFilter:
 
     @property
     def group_field(self) -> str | None:
-        """The field that the percentiles are grouped by."""
+        """Return the field that the percentiles are grouped by."""
         return None if self.percentiles is None else self.percentiles.sample.group
 
     @property
     def plan(self) -> FilterPlan:
-        """All decisions, checked when the models are loaded on first use.
-
-        Raises:
-            ModelFileError: a model cannot be loaded.
-            UsageError: models, rules and percentiles do not fit together.
-        """
+        """Return all decisions, checked when the models are loaded on first use."""
         if "_plan" not in vars(self):
             settings = self.scorer.settings
             # A pipeline names the field of the text as it likes; what is in it counts.
@@ -112,15 +75,8 @@ class DocumentFilter:
         return self._plan
 
     def judge(self, scores: DocumentScores, labels: Sequence[str | None] | None = None) -> Verdicts:
-        """Return which documents stay.
-
-        Args:
-            scores: of the documents: bytes and, under each model, nats and tokens.
-            labels: what `label_of` makes of the value of `group_field` of each; None where there is no such field.
-
-        Raises:
-            UsageError: models, rules and percentiles do not fit together.
-        """
+        """Return which documents stay."""
+        # scores: of the documents: bytes and, under each model, nats and tokens.
         plan = self.plan
         groups = None if labels is None else Groups.of(labels)
         judgement = judge(plan.rules, figures_of(plan.names, scores), groups, plan.percentiles)
@@ -134,15 +90,7 @@ class DocumentFilter:
         return Verdicts(scores, reasons, buckets, stand_in)
 
     def judge_table(self, table: pa.Table) -> tuple[pa.Table, list[str | None]]:
-        """Return a table with columns of bits, bits per byte and so on, and why each row is dropped (None if it stays).
-
-        Args:
-            table: with the text in a column of strings, and the column of the groups.
-
-        Raises:
-            InputError: a column is missing, or its name taken.
-            UsageError: models, rules and percentiles do not fit together.
-        """
+        """Return a table with columns of bits, bits per byte and so on, and why each row is dropped (None if it stays)."""
         import pyarrow as pa
 
         bucket_column, group = self.plan.bucket_column, self.group_field

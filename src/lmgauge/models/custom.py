@@ -43,24 +43,9 @@ def score_segments(
     reserved: ReservedPolicy = "refuse",
     spans: bool = True,
 ) -> Iterator[ScoreBatch]:
-    """Yield the score table of a model that is a function over token ids: spans, kinds and strings come from here.
-
-    Args:
-        segments: blocks of text.
-        tokenizer: how text becomes tokens.
-        vocabulary: what their ids are; other tokens are `<unk>`.
-        score_ids: from the ids of a segment, uint32 [n], `<s>` first, then those of the text that is given before it, and
-            `</s>` last, to the natural log-probabilities of all but the first, each given those before it: float64 [n - 1].
-        reserved: what a `<unk>`, `<s>` or `</s>` in the text means (see `lmgauge.train`).
-        spans: whether to fill the column `ends`.
-
-    Yields:
-        A batch for each block.
-
-    Raises:
-        UsageError: `score_ids` returns an array of another length.
-        InputError: the text has a reserved token and `reserved` is "refuse".
-    """
+    """Yield the score table of a model that is a function over token ids: spans, kinds and strings come from here."""
+    # score_ids: from the ids of a segment, uint32 [n], `<s>` first, then those of the text that is given before it, and
+    # `</s>` last, to the natural log-probabilities of all but the first, each given those before it: float64 [n - 1].
     for block in segments:
         encoded = encode(block, tokenizer, vocabulary, bos=True, reserved=reserved, spans=spans)
         firsts = np.flatnonzero(encoded.ids == BOS)
@@ -69,17 +54,8 @@ def score_segments(
 
 
 def rows_of_block(block: Segments, encoded: Encoded, vocabulary: Vocabulary, logprob: NDArray[np.float64]) -> ScoreBatch:
-    """Return the batch of a block, from the log-probabilities of its ids.
-
-    Args:
-        block: the segments.
-        encoded: their ids, each segment after `<s>`.
-        vocabulary: what the ids are.
-        logprob: float64 [events], nats, of all ids but `<s>`.
-
-    Raises:
-        InputError: text is given before a segment, and no token of its own follows.
-    """
+    """Return the batch of a block, from the log-probabilities of its ids."""
+    # logprob: float64 [events], nats, of all ids but `<s>`.
     scored = encoded.ids != BOS
     ids = encoded.ids[scored]
     kind = np.full(len(ids), TOKEN, np.uint8)

@@ -17,21 +17,12 @@ from lmgauge.text.vocabulary import BOS, EOS
 def targets_only(batch: ScoreBatch, encoded: Encoded, block: Segments) -> ScoreBatch:
     """Return the rows of the segments, without those of the text given before them, which the batch then remembers.
 
-    Args:
-        batch: a row for each id but `<s>`, and but `</s>` where the model does not predict it.
-        encoded: the ids.
-        block: the segments.
-
-    Raises:
-        InputError: a segment has no row of its own.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings([" sat"], given=["the cat"])
-        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["the cat sat"]), order=2)
-        >>> batch = next(model.score(text))
-        >>> batch.token_ids.tolist(), batch.before.ids.tolist()
-        ([5, 2], [3, 4])
+    >>> import lmgauge
+    >>> text = lmgauge.Corpus.from_strings([" sat"], given=["the cat"])
+    >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["the cat sat"]), order=2)
+    >>> batch = next(model.score(text))
+    >>> batch.token_ids.tolist(), batch.before.ids.tolist()
+    ([5, 2], [3, 4])
     """
     if block.given_starts is None:
         return batch
@@ -48,16 +39,7 @@ def targets_only(batch: ScoreBatch, encoded: Encoded, block: Segments) -> ScoreB
 
 
 def with_given(batch: ScoreBatch, before: GivenTokens, block: Segments) -> ScoreBatch:
-    """Return the rows of segments, with what was given before them.
-
-    Args:
-        batch: the rows of the segments alone.
-        before: the tokens given before each.
-        block: the segments.
-
-    Raises:
-        InputError: a segment has no row, as the given text has all of its tokens.
-    """
+    """Return the rows of segments, with what was given before them."""
     empty = np.flatnonzero((batch.segment_events == 0) & (before.lengths > 0))
     if len(empty):
         raise InputError(f"{block.place(int(empty[0]))}: no token of the text ends behind the given text: nothing to score")
@@ -65,15 +47,7 @@ def with_given(batch: ScoreBatch, before: GivenTokens, block: Segments) -> Score
 
 
 def alone(segments: Iterable[Segments], label: str) -> Iterator[Segments]:
-    """Hand on blocks of text to a model whose context runs on, which no text can be given.
-
-    Args:
-        segments: blocks of text.
-        label: of the model, for the message.
-
-    Raises:
-        UsageError: text is given before the segments.
-    """
+    """Hand on blocks of text to a model whose context runs on, which no text can be given."""
     for block in segments:
         if block.given_starts is not None:
             raise UsageError(

@@ -60,15 +60,15 @@ class LanguageModel(Protocol):
     """
 
     @property
-    def label(self) -> str: ...  # noqa: D102
+    def label(self) -> str: ...
     @property
-    def vocabulary(self) -> Vocabulary: ...  # noqa: D102
+    def vocabulary(self) -> Vocabulary: ...
     @property
-    def tokenizer(self) -> Tokenizer: ...  # noqa: D102
+    def tokenizer(self) -> Tokenizer: ...
     @property
-    def fingerprint(self) -> str: ...  # noqa: D102
+    def fingerprint(self) -> str: ...
     @property
-    def context_policy(self) -> ContextPolicy: ...  # noqa: D102
+    def context_policy(self) -> ContextPolicy: ...
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch for each block of segments, in order.
@@ -118,20 +118,11 @@ class LanguageModel(Protocol):
 def check_context(context_ids: NDArray[np.integer] | Sequence[int], size: int) -> NDArray[np.uint32]:
     """Return context ids as an array, once they are known to be in the vocabulary.
 
-    Args:
-        context_ids: integers [n].
-        size: tokens in the vocabulary.
-
-    Returns:
-        uint32 [n].
-
-    Raises:
-        UsageError: an id is not a whole number, or outside a vocabulary of `size` tokens.
-
-    Example:
-        >>> check_context([1, 5], 6)
-        array([1, 5], dtype=uint32)
+    >>> check_context([1, 5], 6)
+    array([1, 5], dtype=uint32)
     """
+    # context_ids: integers [n].
+    # -> uint32 [n].
     try:
         context = np.asarray(context_ids, np.int64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -142,14 +133,7 @@ def check_context(context_ids: NDArray[np.integer] | Sequence[int], size: int) -
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """Return the config.json of a model folder in which all is a file or a folder, whichever library is to read it.
-
-    Args:
-        path: the folder.
-
-    Raises:
-        ModelFileError: missing, too large or not a JSON object; a pipe or a device is in the folder.
-    """
+    """Return the config.json of a model folder in which all is a file or a folder, whichever library is to read it."""
     file = path / "config.json"
     try:
         config = from_json(read_regular(file, _LARGEST_CONFIG))
@@ -166,15 +150,7 @@ def read_config(path: Path) -> dict[str, object]:
 
 
 def inside(path: Path, name: object) -> Path:
-    """Return the folder or file of a part of a model, which must lie in the folder of the model.
-
-    Args:
-        path: the folder of the model.
-        name: of the part.
-
-    Raises:
-        ModelFileError: it leads elsewhere, or is not there.
-    """
+    """Return the folder or file of a part of a model, which must lie in the folder of the model."""
     part = path / str(name)
     # A plain name, and no link that leads elsewhere.
     if not isinstance(name, str) or Path(name).parts != (name,) or path.resolve() != part.resolve().parent:
@@ -185,44 +161,18 @@ def inside(path: Path, name: object) -> Path:
 
 
 def write_config(path: Path, config: Mapping[str, object]) -> None:
-    """Write the config.json of a model folder.
-
-    Args:
-        path: the folder, not yet under its name.
-        config: the content, of plain values.
-
-    Raises:
-        ValueError: a number is NaN or infinite.
-    """
+    """Write the config.json of a model folder."""
     (path / "config.json").write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
 
 
 def digest_of(config: Mapping[str, object]) -> str:
-    """Return the SHA-256 of a config.json without it, as config.json has it.
-
-    Args:
-        config: the content.
-
-    Example:
-        >>> digest_of({"known_mass": None}) == digest_of({"known_mass": None, "sha256": "00"})
-        True
-    """
+    """Return the SHA-256 of a config.json without it, as config.json has it."""
     content = {key: value for key, value in config.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def check_format(path: Path, config: Mapping[str, object], version: int, what_to_do: str = "") -> None:
-    """Refuse a model folder of another version of the format.
-
-    Args:
-        path: the folder.
-        config: its config.json.
-        version: the one that is read.
-        what_to_do: where there is something to do about it.
-
-    Raises:
-        ModelFileError: the versions differ.
-    """
+    """Refuse a model folder of another version of the format."""
     written = config.get("format_version")
     if written != version:
         end = f": {what_to_do}" if what_to_do else ""
@@ -230,18 +180,12 @@ def check_format(path: Path, config: Mapping[str, object], version: int, what_to
 
 
 def is_folder_of(model_type: str, *names: str) -> Callable[[Path], bool]:
-    """Return the question whether a folder is a model of this type and holds nothing but its files: it may be replaced.
-
-    A speller may be among them: it belongs to the model.
-
-    Args:
-        model_type: as config.json has it.
-        names: of its files, or patterns of them (`component-*`).
-    """
-
-    known = (*names, SPELLING_FOLDER, f".{SPELLING_FOLDER}.*")  # the last is what a run that was killed left behind
+    """Return the question whether a folder is a model of this type and holds nothing but its files: it may be replaced."""
+    # A speller may be among them, as it belongs to the model; the last name is what a run that was killed left behind.
+    known = (*names, SPELLING_FOLDER, f".{SPELLING_FOLDER}.*")
 
     def is_ours(path: Path) -> bool:
+        """Return True if a folder holds such a model and nothing else, so that another may take its place."""
         if not all(any(fnmatchcase(file.name, name) for name in known) for file in path.iterdir()):
             return False
         try:

@@ -121,15 +121,7 @@ def load_model(
 
 
 def takers(option: str) -> str:
-    """Return which models take an option of scoring, in words.
-
-    Args:
-        option: a field of `ScoringOptions`.
-
-    Example:
-        >>> takers("stride")
-        'neural models'
-    """
+    """Return which models take an option of scoring, in words."""
     if option in _OF_PROCESSES:
         return "networks that compute here (n-gram models use all --threads in one process, servers have their own)"
     if option in _OF_TEXT:
@@ -138,16 +130,7 @@ def takers(option: str) -> str:
 
 
 def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | None:
-    """Return the name of the first option that was chosen and that none of the models takes; None if there is none.
-
-    Args:
-        options: how models were asked to score.
-        models: what was loaded with them.
-
-    Example:
-        >>> unused_option(ScoringOptions(context=512), [object()])
-        'context'
-    """
+    """Return the name of the first option that was chosen and that none of the models takes; None if there is none."""
     for field in fields(options):
         name = "context" if field.name == "stream" else field.name
         chosen = getattr(options, field.name) != field.default
@@ -170,12 +153,8 @@ def _takes(model: object, name: str) -> bool:
 def not_a_model(value: object) -> UsageError:
     """Return the error for something that is neither a model nor the path of one; it shows the right call.
 
-    Args:
-        value: what was given.
-
-    Example:
-        >>> print(not_a_model(3))
-        a model is an object with score and log_distribution, or a path, not int
+    >>> print(not_a_model(3))
+    a model is an object with score and log_distribution, or a path, not int
     """
     seen = f"not {type(value).__name__}"
     if hasattr(value, "forward") and hasattr(value, "parameters"):
@@ -184,17 +163,7 @@ def not_a_model(value: object) -> UsageError:
 
 
 def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
-    """Load a model with options that need not be for it, as where several models are named and they are for some.
-
-    Args:
-        path: as `load_model` takes it.
-        options: how networks are to score; others have it in their folders.
-
-    Raises:
-        ModelFileError: nothing there, or it cannot be trusted.
-        MissingExtraError: the libraries it needs are not installed.
-        UsageError: the options do not fit a network, or `path` is not a path.
-    """
+    """Load a model with options that need not be for it, as where several models are named and they are for some."""
     if not isinstance(path, (str, os.PathLike)):
         if hasattr(path, "score"):
             raise UsageError(f"load_model takes the path of a model; this {type(path).__name__} is a model already")
@@ -210,15 +179,7 @@ def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> Languag
 
 
 def open_unspelled(path: str | os.PathLike[str]) -> LanguageModel:
-    """Load the model of a folder without the speller in it, which is not looked at.
-
-    Args:
-        path: the folder.
-
-    Raises:
-        ModelFileError: the model itself cannot be trusted.
-        MissingExtraError: the libraries it needs are not installed.
-    """
+    """Load the model of a folder without the speller in it, which is not looked at."""
     return _load_folder(Path(path), os.fspath(path), ScoringOptions())
 
 
@@ -307,7 +268,6 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
 
 
 def _cutting(model: NgramModel, options: ScoringOptions) -> NgramModel:
-    """Return a model with the tokenizer that was chosen, where it is of another program, whose files do not say it."""
     if not model.is_of_another_program or (options.tokenizer is None and options.normalizer is None):
         return model
     from lmgauge.text.tokenizers import make_tokenizer
@@ -330,12 +290,7 @@ def _load_network(source: str, options: ScoringOptions) -> LanguageModel:
 
 
 def model_names(named: Sequence[LanguageModel | str | os.PathLike[str]], models: Sequence[LanguageModel]) -> list[str]:
-    """Return short distinct names: the last part of a path (the whole where that is not enough), the label of a model.
-
-    Args:
-        named: models or the paths of them.
-        models: the models.
-    """
+    """Return short distinct names: the last part of a path (the whole where that is not enough), the label of a model."""
     paths = [str(m).rstrip("/") if isinstance(m, (str, os.PathLike)) else "" for m in named]
     # The end of a server's address says nothing; its model has a name.
     paths = ["" if path.startswith(_ADDRESSES) else path for path in paths]

@@ -39,25 +39,9 @@ def sample(
     prompt: str = "",
     allow_unk: bool = False,
 ) -> Iterator[str]:
-    """Draw segments from a model, each until `</s>` or `max_tokens`.
-
-    A model that spells what it does not know also draws the letters of new words and the white space before each word, so
-    that what comes is a text as the training text has it. Words of other models are joined by single spaces.
-
-    Args:
-        model: any language model.
-        count: how many segments.
-        seed: same seed, same text.
-        temperature: log-probabilities are divided by it, those of letters and white space, too; 0 takes the most probable
-            token each time.
-        top_k: draw only from this number of most probable tokens (ties by id); letters are not limited.
-        max_tokens: a segment ends here at the latest.
-        prompt: text each segment begins with.
-        allow_unk: whether `<unk>` may be drawn; otherwise its mass is shared among the others. Where it is spelled, it may.
-
-    Raises:
-        UsageError: a number is out of range, the prompt is the name of a file, or nothing can follow a context.
-    """
+    """Draw segments from a model, each until `</s>` or `max_tokens`."""
+    # A model that spells what it does not know also draws the letters of new words and the white space before each word, so
+    # that what comes is a text as the training text has it. Words of other models are joined by single spaces.
     if (
         count < 0
         or max_tokens < 1
@@ -132,26 +116,8 @@ class _Spelled:
 def sample_ids(
     model: LanguageModel, lengths: Sequence[int], *, seed: int = DEFAULT_SEED, threads: int | None = None
 ) -> list[NDArray[np.uint32]]:
-    """Draw token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`.
-
-    Args:
-        model: any language model.
-        lengths: how many ids each piece shall have; the pieces do not depend on each other.
-        seed: same seed, same ids.
-        threads: pieces drawn at a time, where the model is made for that; no id depends on it.
-
-    Returns:
-        For each length uint32 [length]. Where nothing can follow a context, a new segment begins.
-
-    Raises:
-        UsageError: nothing can begin a segment.
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("mle", lmgauge.Corpus.from_strings(["a b"]), order=2)
-        >>> sample_ids(model, [4])[0].tolist()
-        [3, 4, 2, 3]
-    """
+    """Draw token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`."""
+    # -> for each length uint32 [length]. Where nothing can follow a context, a new segment begins.
 
     def draw(piece: int) -> NDArray[np.uint32]:
         generator = np.random.default_rng([seed, piece])
@@ -176,7 +142,7 @@ def sample_ids(
 
 
 def _prompt_ids(model: LanguageModel, prompt: str) -> tuple[list[int], int | None]:
-    """Return the ids of a prompt, and where the span of the last one begins, bytes; None if there is none."""
+    # Ids of a prompt, and where the span of the last one begins, bytes; None if there is none.
     ids: list[int] = []
     begins = [0]
     for block in Corpus.from_strings([prompt]) if prompt else ():

@@ -60,7 +60,7 @@ class ScoredText(Shown):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return what was left for the first who asks: tokens, kinds and spans; of many strings the logarithms, too."""
+            # What was left for the first who asks: tokens, kinds and spans; of many strings the logarithms, too.
             here = self.__dict__
             if name == "logprobs" and "_rows" in here:
                 here["logprobs"] = tuple(here["_rows"][here["_begin"] : here["_end"]].tolist())
@@ -147,7 +147,6 @@ class ScoredTexts(ResultList[ScoredText]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return the items, which strings that were scored together have from now on."""
             if name != "items" or "_many" not in self.__dict__:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             self.__dict__[name] = items = tuple(_of_many(*self.__dict__["_many"]))
@@ -232,11 +231,7 @@ _score_text = score_text
 
 
 class ScoresStrings:
-    """Gives a model the method `score_text`, and pickles one that was loaded as the place to load it from.
-
-    Attributes:
-        loaded_by: the function and the arguments that load it again; None of a model that was made in this process.
-    """
+    """Gives a model the method `score_text`, and pickles one that was loaded as the place to load it from."""
 
     loaded_by: tuple[Callable[..., LanguageModel], tuple[Any, ...]] | None = None
 
@@ -275,11 +270,7 @@ class ScoresStrings:
 
 
 def _load_again(load: Callable[..., LanguageModel], arguments: tuple[Any, ...], fingerprint: str) -> LanguageModel:
-    """Return the model that was pickled, once what is in its place now is seen to be the same.
-
-    Raises:
-        ModelFileError: it is another one, or cannot be loaded.
-    """
+    # Model that was pickled, once what is in its place now is seen to be the same.
     model = load(*arguments)
     if model.fingerprint != fingerprint:
         raise ModelFileError(
@@ -293,10 +284,8 @@ _LATER = ("tokens", "kinds", "spans")
 
 
 def _at_once(model: LanguageModel, text: str) -> ScoredText | None:
-    """Return a string scored in one call, without what can be found out later; None where that takes more.
-
-    It does for long texts, those with characters that need care, and other models than n-gram models.
-    """
+    # String scored in one call, without what can be found out later; None where that takes more.
+    # It does for long texts, those with characters that need care, and other models than n-gram models.
     logprobs = model.score_short(text) if isinstance(model, StepsWords) else None
     if logprobs is None:
         return None
@@ -306,7 +295,7 @@ def _at_once(model: LanguageModel, text: str) -> ScoredText | None:
 
 
 def _of_many(model: LanguageModel, texts: list[str], many: ScoredMany) -> Iterator[ScoredText]:
-    """Yield strings that were scored together; what few ask for is left where it is."""
+    # Strings that were scored together; what few ask for is left where it is.
     new, put = object.__new__, object.__setattr__  # not by __dict__: an object without one costs half
     rows, begin = many.logprobs, 0
     for text, end, total in zip(texts, many.ends.tolist(), many.totals.tolist(), strict=True):
@@ -322,14 +311,12 @@ def _of_many(model: LanguageModel, texts: list[str], many: ScoredMany) -> Iterat
 
 
 def _the_long_way(model: LanguageModel, texts: Iterable[str]) -> list[ScoredText]:
-    """Return strings with their rows of the score table."""
     blocks, scored = tee(Corpus.from_strings(texts))
     batches = model.score(scored, spans=True)
     return [item for block, batch in zip(blocks, batches, strict=True) for item in _items(block, batch)]
 
 
 def _items(block: Segments, batch: ScoreBatch) -> Iterator[ScoredText]:
-    """Yield each segment of a block with its rows of the score table."""
     events = np.zeros(len(block), np.int64)
     events[batch.segments - block.first] = batch.segment_events
     names, starts = batch.strings.tokens, batch.starts()

@@ -13,22 +13,9 @@ SUM_TOLERANCE = 1e-6
 
 
 def as_real_array(values: ArrayLike, name: str) -> Floats:
-    """Return `values` as float64 if they are real numbers.
-
-    Args:
-        values: numbers, of any shape.
-        name: what one of them is called in messages.
-
-    Returns:
-        float64, same shape; may share memory with `values`.
-
-    Raises:
-        InputError: they are text, objects, complex numbers, truth values or rows of unequal length.
-
-    Example:
-        >>> as_real_array([[1, 2], [3, 4]], "count").shape
-        (2, 2)
-    """
+    """Return `values` as float64 if they are real numbers."""
+    # as_real_array([[1, 2], [3, 4]], "count").shape -> (2, 2)
+    # -> float64, same shape; may share memory with `values`.
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of unequal length
@@ -40,22 +27,10 @@ def as_real_array(values: ArrayLike, name: str) -> Floats:
 
 
 def as_vector(values: ArrayLike, name: str) -> Floats:
-    """Return `values` as float64 [n] if they are a list of real numbers, none of them NaN.
-
-    Args:
-        values: numbers, shape [n], at least one.
-        name: what one of them is called in messages.
-
-    Returns:
-        float64 [n]; may share memory with `values`.
-
-    Raises:
-        InputError: another shape or type, no values, or a NaN.
-
-    Example:
-        >>> as_vector([1, 2], "count").tolist()
-        [1.0, 2.0]
-    """
+    """Return `values` as float64 [n] if they are a list of real numbers, none of them NaN."""
+    # as_vector([1, 2], "count") -> [1.0, 2.0]
+    # values: numbers, shape [n], at least one.
+    # -> float64 [n]; may share memory with `values`.
     array = as_real_array(values, name)
     if array.ndim != 1:
         shape = array.shape
@@ -67,24 +42,11 @@ def as_vector(values: ArrayLike, name: str) -> Floats:
 
 
 def as_distribution(probabilities: ArrayLike, name: str) -> Floats:
-    """Return `probabilities` as float64 [n] if they are a probability distribution.
-
-    A sum within 1e-6 of one is taken as rounding (float32 models do no better) and divided out.
-
-    Args:
-        probabilities: shape [n], each between 0 and 1.
-        name: what the distribution is called in messages.
-
-    Returns:
-        float64 [n], its sum 1 to the last digits.
-
-    Raises:
-        InputError: there are none, one is NaN or negative, or the sum is not one.
-
-    Example:
-        >>> as_distribution([0.25, 0.75], "p").tolist()
-        [0.25, 0.75]
-    """
+    """Return `probabilities` as float64 [n] if they are a probability distribution."""
+    # as_distribution([0.25, 0.75], "p") -> [0.25, 0.75]
+    # A sum within 1e-6 of one is taken as rounding (float32 models do no better) and divided out.
+    # probabilities: shape [n], each between 0 and 1.
+    # -> float64 [n], its sum 1 to the last digits.
     values = as_vector(probabilities, f"{name} value")
     refuse(values < 0.0, values, f"{name} value", "negative: a probability lies between 0 and 1")
     above = values > 1.0 + SUM_TOLERANCE
@@ -96,17 +58,8 @@ def as_distribution(probabilities: ArrayLike, name: str) -> Floats:
 
 
 def refuse(bad: NDArray[np.bool_], values: Floats, name: str, reason: str) -> None:
-    """Raise an error for the first value that is marked as bad.
-
-    Args:
-        bad: bool [n].
-        values: float64 [n].
-        name: what one value is called.
-        reason: what is wrong with it and what to do; follows "... is <value>, ".
-
-    Raises:
-        InputError: a value is marked.
-    """
+    """Raise an error for the first value that is marked as bad."""
+    # bad: bool [n]; values: float64 [n].
     if bad.any():
         at = int(np.argmax(bad))
         raise InputError(f"{name} {at + 1} of {values.size} is {float(values[at])!r}, {reason}")

@@ -23,37 +23,20 @@ _BLOCK = 1 << 20
 
 
 def average_ranks(values: Floats) -> Floats:
-    """Return ranks from 1, the smallest first; equal values share the average of their ranks.
-
-    Args:
-        values: float64 [n], no NaN.
-
-    Returns:
-        float64 [n].
-
-    Example:
-        >>> average_ranks(np.array([3.0, 1.0, 3.0])).tolist()
-        [2.5, 1.0, 2.5]
-    """
+    """Return ranks from 1, the smallest first; equal values share the average of their ranks."""
+    # values: float64 [n], no NaN.
+    # -> float64 [n].
+    # average_ranks([3.0, 1.0, 3.0]) -> [2.5, 1.0, 2.5]
+    # values [3, 1, 3]: distinct 1, 3 with counts [1, 2] -> last ranks [1, 3] -> averages [1, 2.5]
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[place]
 
 
 def pearson_r(x: Floats, y: Floats) -> float | None:
-    """Return Pearson's r.
-
-    Args:
-        x: float64 [n].
-        y: float64 [n].
-
-    Returns:
-        Between -1 and 1; None where one of them is constant or there are fewer than two.
-
-    Example:
-        >>> pearson_r(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
-        1.0
-    """
+    """Return Pearson's r."""
+    # x: float64 [n]; y: float64 [n].
+    # pearson_r([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]) -> 1.0
     if _constant(x) or _constant(y):
         return None
     left, right = _centered(x), _centered(y)
@@ -62,36 +45,16 @@ def pearson_r(x: Floats, y: Floats) -> float | None:
 
 
 def spearman_rho(x: Floats, y: Floats) -> float | None:
-    """Return Spearman's rho (1904): Pearson's r of the ranks.
-
-    Args:
-        x: float64 [n].
-        y: float64 [n].
-
-    Returns:
-        Between -1 and 1; None where one of them is constant or there are fewer than two.
-
-    Example:
-        >>> spearman_rho(np.array([1.0, 2.0, 30.0]), np.array([2.0, 40.0, 60.0]))
-        1.0
-    """
+    """Return Spearman's rho (1904): Pearson's r of the ranks."""
+    # x: float64 [n]; y: float64 [n].
+    # spearman_rho([1.0, 2.0, 30.0], [2.0, 40.0, 60.0]) -> 1.0
     return pearson_r(average_ranks(x), average_ranks(y))
 
 
 def kendall_tau_b(x: Floats, y: Floats) -> float | None:
-    """Return Kendall's tau-b (1945): concordant less discordant pairs, over the geometric mean of untied pairs.
-
-    Args:
-        x: float64 [n].
-        y: float64 [n].
-
-    Returns:
-        Between -1 and 1; None where one of them is constant or there are fewer than two.
-
-    Example:
-        >>> kendall_tau_b(np.array([1.0, 2.0, 3.0]), np.array([2.0, 9.0, 4.0])) == 1 / 3
-        True
-    """
+    """Return Kendall's tau-b (1945): concordant less discordant pairs, over the geometric mean of untied pairs."""
+    # x: float64 [n]; y: float64 [n].
+    # kendall_tau_b([1.0, 2.0, 3.0], [2.0, 9.0, 4.0]) == 1 / 3 -> True
     if _constant(x) or _constant(y):
         return None
     agreement = untied_x = untied_y = 0
@@ -106,58 +69,24 @@ def kendall_tau_b(x: Floats, y: Floats) -> float | None:
 
 
 def spearman_interval(rho: float, n: int) -> tuple[float, float] | None:
-    """Return the 95 % interval of rho by Fisher's z, with the standard error sqrt((1 + rho^2 / 2) / (n - 3)).
-
-    Source: Bonett & Wright (2000).
-
-    Args:
-        rho: between -1 and 1.
-        n: how many pairs of numbers it is of.
-
-    Returns:
-        Its ends; None for n < 4, and for rho of 1 or -1, whose z is infinite.
-
-    Example:
-        >>> spearman_interval(0.0, 3) is None
-        True
-    """
+    """Return the 95 % interval of rho by Fisher's z, with the standard error sqrt((1 + rho^2 / 2) / (n - 3))."""
+    # Source: Bonett & Wright (2000).
+    # -> its ends; None for n < 4, and for rho of 1 or -1, whose z is infinite.
     return _fisher(rho, (1 + rho * rho / 2) / (n - 3)) if n > 3 else None
 
 
 def kendall_interval(tau: float, n: int) -> tuple[float, float] | None:
-    """Return the 95 % interval of tau by Fisher's z, with the standard error sqrt(0.437 / (n - 4)).
-
-    Source: Fieller, Hartley & Pearson (1957).
-
-    Args:
-        tau: between -1 and 1.
-        n: how many pairs of numbers it is of.
-
-    Returns:
-        Its ends; None for n < 5, and for tau of 1 or -1.
-
-    Example:
-        >>> kendall_interval(0.0, 4) is None
-        True
-    """
+    """Return the 95 % interval of tau by Fisher's z, with the standard error sqrt(0.437 / (n - 4))."""
+    # Source: Fieller, Hartley & Pearson (1957).
     return _fisher(tau, 0.437 / (n - 4)) if n > 4 else None
 
 
 def rank_permutation_p_value(x: Floats, y: Floats, permutations: int, seed: int) -> tuple[float, bool] | None:
-    """Return the two-sided p-value of Spearman's rho: how often a permutation of y gives one at least as far from zero.
-
-    Up to 9 numbers all permutations are counted, so the p-value is exact; above, random ones, and the order of the data is
-    one more: (count + 1) / (permutations + 1) (Good 2005).
-
-    Args:
-        x: float64 [n].
-        y: float64 [n].
-        permutations: how many random ones.
-        seed: of numpy's default generator.
-
-    Returns:
-        The p-value and whether it is exact; None where one of them is constant or there are fewer than two.
-    """
+    """Return the two-sided p-value of Spearman's rho: how often a permutation of y gives one at least as far from zero."""
+    # Up to 9 numbers all permutations are counted, so the p-value is exact; above, random ones, and the order of the data
+    # is one more: (count + 1) / (permutations + 1) (Good 2005).
+    # x: float64 [n]; y: float64 [n].
+    # -> the p-value and whether it is exact; None where one of them is constant or there are fewer than two.
     if _constant(x) or _constant(y):
         return None
     # Twice the ranks are whole numbers, so that equally far is equal: n * sum(a b) - sum(a) sum(b) is rho but for a factor.
@@ -177,7 +106,8 @@ def rank_permutation_p_value(x: Floats, y: Floats, permutations: int, seed: int)
 
 
 def _all_orders(values: Ints) -> Ints:
-    """Return all orders of values [n], int64 [n!, n]: each value at each place of all orders of those before it."""
+    # All orders of values [n], int64 [n!, n]: each value at each place of all orders of those before it.
+    # values [a, b]: [[]] -> [[a]] -> b before and behind: [[b, a], [a, b]]
     orders = np.zeros((1, 0), dtype=np.int64)
     for value in values:
         orders = np.concatenate([np.insert(orders, place, value, axis=1) for place in range(orders.shape[1] + 1)])

@@ -32,19 +32,12 @@ ORDER_STATISTICS = "order statistics"
 
 @dataclass(frozen=True)
 class Group:
-    """The scores of one group.
+    """The scores of one group."""
 
-    Attributes:
-        scores: float64 [n], at least one, infinite values allowed, no NaN.
-        documents: int64 [n], the document of each; None where they are not known.
+    # round(Group([1.0, 2.0, 5.0]).effective, 9) -> 3.0
 
-    Example:
-        >>> round(Group(np.array([1.0, 2.0, 5.0])).effective, 9)
-        3.0
-    """
-
-    scores: Floats
-    documents: Ints | None = None
+    scores: Floats  # float64 [n], at least one, infinite values allowed, no NaN
+    documents: Ints | None = None  # int64 [n], the document of each; None where they are not known
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -67,47 +60,31 @@ class Group:
         return len(self) / max(1.0, alike)
 
     def share_interval(self, hits: float, level: float) -> tuple[float, float]:
-        """Return Wilson's interval of a share of the texts, these counted as their effective number.
-
-        Args:
-            hits: the share, between 0 and 1.
-            level: share of such intervals that hold the true share.
-        """
+        """Return Wilson's interval of a share of the texts, these counted as their effective number."""
         freedom = len(self) - 1 if self._halves is None else self._halves.freedom
         return wilson_ends(hits, self.effective, student_t_quantile(level, max(1, freedom)))
 
 
 @dataclass(frozen=True)
 class Separation:
-    """Two groups and how well their scores tell them apart; members are expected to score higher.
-
-    Attributes:
-        members, others: the scores of both.
-
-    Example:
-        >>> both = Separation(Group(np.array([3.0, 4.0, 9.0])), Group(np.array([1.0, 2.0, 3.0])))
-        >>> round(both.auroc, 4), both.hits(0.0)
-        (0.9444, 0.6666666666666666)
-    """
+    """Two groups and how well their scores tell them apart; members are expected to score higher."""
 
     members: Group
     others: Group
 
     @cached_property
     def auroc(self) -> float:
-        """The probability that a member scores above one of the others, ties counted half."""
+        """Return the probability that a member scores above one of the others, ties counted half."""
         n, m = len(self.members), len(self.others)
         ranks = average_ranks(np.concatenate((self.members.scores, self.others.scores)))
         # Twice a rank is a whole number.
         doubled = int(np.rint(2 * ranks[:n]).astype(np.int64).sum())
+        # U = R - n (n + 1) / 2 with R the sum of the members' ranks. Members [3, 4, 9], others [1, 2, 3]: ranks 3.5, 5, 6,
+        # U = 14.5 - 6 = 8.5 of 9 pairs.
         return (doubled - n * (n + 1)) / (2 * n * m)
 
     def auroc_interval(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval of the AUROC; None where a group has fewer than six texts.
-
-        Args:
-            level: share of such intervals that hold the true AUROC, between 0 and 1.
-        """
+        """Return the interval of the AUROC; None where a group has fewer than six texts."""
         parts = self._parts
         if parts is None:
             return None
@@ -123,21 +100,13 @@ class Separation:
         return self._interval(_logistic(middle - reach), _logistic(middle + reach), level, DELONG)
 
     def hits(self, false_alarms: float) -> float:
-        """Return the highest share of members above a threshold that at most this share of the others passes.
-
-        Args:
-            false_alarms: the share, from 0 and below 1.
-        """
+        """Return the highest share of members above a threshold that at most this share of the others passes."""
+        # A share of a count that is meant to be whole may come out just below it in float64.
         allowed = math.floor(false_alarms * len(self.others) + 1e-9)
         return self._above(self._descending[allowed]) if allowed < len(self.others) else 1.0
 
     def hits_interval(self, false_alarms: float, level: float = LEVEL) -> Interval | None:
-        """Return the interval of `hits`; from 0 where the others are too few to say where the threshold is, None below six.
-
-        Args:
-            false_alarms: the share, above 0 and below 1.
-            level: share of such intervals that hold the true share, at least.
-        """
+        # From 0 where the others are too few to say where the threshold is, None below six.
         if self._parts is None:
             return None
         each = (1 + level) / 2
@@ -171,13 +140,11 @@ class Separation:
 
     @cached_property
     def _parts(self) -> tuple[Spread, Spread] | None:
-        """Return the placements of both groups with their standard errors."""
         first = self.members.varied(_placements(self.members.scores, self.others.scores))
         second = self.others.varied(1.0 - _placements(self.others.scores, self.members.scores))
         return None if first is None or second is None else (first, second)
 
     def _apart(self, reach: float) -> tuple[float, float]:
-        """Return where the AUROC is `reach` standard errors from what was seen, by the errors that it would have itself."""
         n, m = self.members.effective, self.others.effective
         half = (n + m) / 2 - 1
 
@@ -185,6 +152,7 @@ class Separation:
             variance = true * (1 - true) * (1 + half * (1 - true) / (2 - true) + half * true / (1 + true)) / (n * m)
             return (self.auroc - true) ** 2 > reach**2 * variance
 
+        # Bisection between the figure, which is not far from itself, and 0 or 1: 60 halvings leave less than 2^-60.
         ends = []
         for outside in (0.0, 1.0):
             inside = self.auroc
@@ -195,7 +163,6 @@ class Separation:
         return ends[0], ends[1]
 
     def _interval(self, low: float, high: float, level: float, method: str) -> Interval:
-        """Return the interval, named after the group whose independent texts are known less well, or are fewer."""
         assert self._parts is not None
         weaker = min(self._parts, key=lambda part: (part.unit != UNKNOWN, part.units))
         return replace(weaker.interval(level), low=low, high=high, method=method)
@@ -206,23 +173,17 @@ class Separation:
 
 
 def fewest_for_threshold(false_alarms: float, level: float = LEVEL) -> int:
-    """Return how many independent texts the others must be before `hits_interval` can begin above 0.
-
-    Args:
-        false_alarms: the share, above 0 and below 1.
-        level: of the interval.
-
-    Example:
-        >>> fewest_for_threshold(0.01)
-        437
-    """
+    """Return how many independent texts the others must be before `hits_interval` can begin above 0."""
+    # The largest of n others is above the threshold of 1 % but for a chance of 0.99^n, which has to be (1 - level) / 4 at
+    # most: half of the error is the threshold's, and half of that this side's. ln 0.0125 / ln 0.99 = 436.01 -> 437.
     return math.ceil(math.log((1 - level) / 4) / math.log1p(-false_alarms))
 
 
 def _placements(scores: Floats, others: Floats) -> Floats:
-    """Return for each score the share of the others below it, ties counted half."""
+    # For each score the share of the others below it, ties counted half.
     ordered = np.sort(others)
     below, upto = (np.searchsorted(ordered, scores, side=side) for side in ("left", "right"))
+    # score 3 among [1, 2, 3]: 2 below, 3 up to it -> 5 / 6, that is 2 and a half of 3
     placed: Floats = (below + upto) / (2.0 * len(others))
     return placed
 

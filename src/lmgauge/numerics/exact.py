@@ -29,18 +29,10 @@ _EXACT_ROWS = 1 << 20
 
 
 def exact_sum(values: Floats) -> float:
-    """Return the sum in float64, rounded once.
-
-    Args:
-        values: float64 [n], no NaN, not both `inf` and `-inf`.
-
-    Returns:
-        The correctly rounded sum; never `-0.0`.
-
-    Example:
-        >>> exact_sum(np.array([1e16, 1.0, -1e16]))
-        1.0
-    """
+    """Return the sum in float64, rounded once."""
+    # values: float64 [n], no NaN, not both `inf` and `-inf`.
+    # -> the correctly rounded sum; never `-0.0`.
+    # exact_sum([1e16, 1.0, -1e16]) -> 1.0
     # tolist() of a block is several times faster than iterating over NumPy scalars and bounds the memory.
     blocks = (values[start : start + _BLOCK].tolist() for start in range(0, values.size, _BLOCK))
     return math.fsum(chain.from_iterable(blocks)) + 0.0
@@ -48,30 +40,15 @@ def exact_sum(values: Floats) -> float:
 
 @dataclass
 class PlainSum:
-    """A sum of log-probabilities, the plain way: a correctly rounded sum of each part, and of those the sum.
+    """A sum of log-probabilities, the plain way: a correctly rounded sum of each part, and of those the sum."""
 
-    Attributes:
-        zeros: values of `-inf`, events of probability zero.
-        broken: True if a value was NaN or `inf`, which no log-probability is.
-
-    Example:
-        >>> plain = PlainSum()
-        >>> plain.add(np.array([-0.5, -1.0]))
-        >>> plain.add(np.array([-0.25]))
-        >>> plain.nats
-        -1.75
-    """
-
-    zeros: int = 0
-    broken: bool = False
+    zeros: int = 0  # values of `-inf`, events of probability zero
+    broken: bool = False  # True if a value was NaN or `inf`, which no log-probability is
     _parts: list[float] = field(default_factory=list)
 
     def add(self, values: Floats) -> None:
-        """Add values.
-
-        Args:
-            values: float64 [n], nats.
-        """
+        """Add values."""
+        # values: float64 [n], nats.
         finite = [value for value in values.tolist() if math.isfinite(value)]
         zeros = int(np.count_nonzero(values == -np.inf))
         self.zeros += zeros
@@ -82,23 +59,17 @@ class PlainSum:
 
     @property
     def nats(self) -> float:
-        """The sum: NaN if a value was NaN or `inf`, else `-inf` if one was `-inf`."""
+        """Return the sum: NaN if a value was NaN or `inf`, else `-inf` if one was `-inf`."""
         return math.nan if self.broken else -math.inf if self.zeros else math.fsum(self._parts)
 
 
 @dataclass(frozen=True, slots=True)
 class ExactSums:
-    """Sums of log-probabilities, exact: `high` multiples of 2^-16 nats plus `low` multiples of 2^-80.
+    """Sums of log-probabilities, exact: `high` multiples of 2^-16 nats plus `low` multiples of 2^-80."""
 
-    Attributes:
-        high: int64 [n].
-        low: uint64 [n].
-        zeros: int64 [n], events of probability zero, which the sums leave out.
-    """
-
-    high: Ints
-    low: NDArray[np.uint64]
-    zeros: Ints
+    high: Ints  # int64 [n]
+    low: NDArray[np.uint64]  # uint64 [n]
+    zeros: Ints  # int64 [n], events of probability zero, which the sums leave out
 
     @classmethod
     def room(cls, count: int) -> ExactSums:
@@ -117,17 +88,8 @@ class ExactSums:
         return values
 
     def totals(self, codes: Ints, size: int) -> list[int]:
-        """Return for each code the exact sum of its rows, in multiples of 2^-80 nats.
-
-        Args:
-            codes: int64 [n], from 0, below `size`.
-            size: how many codes there are.
-
-        Example:
-            >>> sums = ExactSums(np.array([-1, -2, -4]), np.array([0, 1, 0], np.uint64), np.zeros(3, np.int64))
-            >>> [total / SCALE * 2**16 for total in sums.totals(np.array([0, 1, 0]), 2)]
-            [-5.0, -2.0]
-        """
+        """Return for each code the exact sum of its rows, in multiples of 2^-80 nats."""
+        # codes: int64 [n], from 0, below `size`.
         totals = [0] * size
         for begin in range(0, len(codes), _EXACT_ROWS):
             rows = slice(begin, begin + _EXACT_ROWS)
@@ -140,17 +102,10 @@ class ExactSums:
 
 
 def exact_costs(values: Floats) -> int:
-    """Return the exact sum of values that are not negative, in multiples of 2^-80; of each, what is finer is left out.
-
-    Sums of parts add up to that of the whole, in whatever order.
-
-    Args:
-        values: float64 [n], of 0 to 2^46, such as the nats of documents.
-
-    Example:
-        >>> exact_costs(np.array([0.5, 1.0])) == 3 << 79
-        True
-    """
+    """Return the exact sum of values that are not negative, in multiples of 2^-80; of each, what is finer is left out."""
+    # Sums of parts add up to that of the whole, in whatever order.
+    # values: float64 [n], of 0 to 2^46, such as the nats of documents.
+    # exact_costs([0.5, 1.0]) == 3 << 79 -> True
     scaled = values * 2.0**16
     high = np.floor(scaled)
     low = ((scaled - high) * 2.0**64).astype(np.uint64)
@@ -159,13 +114,6 @@ def exact_costs(values: Floats) -> int:
 
 
 def exact_to_nats(exact: int) -> float:
-    """Return an exact sum in nats, correctly rounded.
-
-    Args:
-        exact: multiples of 2^-80 nats.
-
-    Example:
-        >>> exact_to_nats(-3 << 79)
-        -1.5
-    """
+    """Return an exact sum in nats, correctly rounded."""
+    # exact: multiples of 2^-80 nats.
     return exact / SCALE

@@ -1,7 +1,6 @@
-"""Sums of statistics by unit and by code, of segments that come in parts: what is resampled, swapped or left out.
+"""Sums of statistics by unit and by code, of segments that come in parts: what is resampled, swapped or left out."""
 
-Statistics are whole numbers, int64 [segments, columns], so that every sum is exact and no order or division changes it.
-"""
+# Statistics are whole numbers, int64 [segments, columns], so that every sum is exact and no order or division changes it.
 
 from __future__ import annotations
 
@@ -21,31 +20,11 @@ MOST_UNITS = 1 << 20
 
 
 class UnitSums:
-    """Statistics of ever more segments in bounded memory: where they become too many, neighbors are added up in pairs.
+    """Statistics of ever more segments in bounded memory: where they become too many, neighbors are added up in pairs."""
 
-    A unit is then 2^j segments in a row (the last one may have fewer), whatever the sizes of the parts were that came in.
-
-    Attributes:
-        segments: how many were added.
-        segments_per_unit: 2^j.
-
-    Example:
-        >>> units = UnitSums(1, limit=2)
-        >>> units.add(np.array([[1], [2], [4], [8], [16]]))
-        >>> units.segments_per_unit, units.rows().tolist()
-        (4, [[15], [16]])
-    """
+    # A unit is then 2^j segments in a row (the last one may have fewer), whatever the sizes of the parts were that came in.
 
     def __init__(self, columns: int, limit: int = MOST_UNITS) -> None:
-        """Begin with nothing.
-
-        Args:
-            columns: statistics per segment.
-            limit: most units kept, even and at least 2.
-
-        Raises:
-            UsageError: the limit is odd or below 2.
-        """
         if limit < 2 or limit % 2:
             raise UsageError(f"limit: {limit} units cannot be added up in pairs; give an even number, 2 or more")
         self._limit, self._columns = limit, columns
@@ -54,11 +33,8 @@ class UnitSums:
         self.segments = 0
 
     def add(self, rows: Statistics) -> None:
-        """Add the statistics of further segments.
-
-        Args:
-            rows: int64 [segments, columns].
-        """
+        """Add the statistics of further segments."""
+        # rows: int64 [segments, columns].
         while len(rows):
             if self.segments == self._limit * self.segments_per_unit:
                 self._halve()
@@ -73,11 +49,14 @@ class UnitSums:
         if per == 1:
             self._units[first : last + 1] = rows
         else:
+            # 3 segments are there, 2 to a unit, 3 come: units 1 to 2, which begin at [2, 4] - 3 -> starts [0, 1]; the first
+            # of them fills the unit that is half full.
             starts = np.maximum(np.arange(first, last + 1) * per - self.segments, 0)
             self._units[first : last + 1] += np.add.reduceat(rows, starts, axis=0)
         self.segments += len(rows)
 
     def _halve(self) -> None:
+        # units [1, 2, 4, 8] -> [3, 12, 0, 0], twice as many segments in each
         pairs = self._units[0::2] + self._units[1::2]
         self._units[: len(pairs)] = pairs
         self._units[len(pairs) :] = 0
@@ -89,49 +68,34 @@ class UnitSums:
 
     @property
     def total(self) -> NDArray[np.int64]:
-        """The sum over all segments, int64 [columns]."""
+        """Return the sum over all segments, int64 [columns]."""
         return np.asarray(self.rows().sum(axis=0, dtype=np.int64))
 
 
 class CodedSums:
-    """Sums of statistics by a code of each segment, its document or its group, of segments that come in parts.
-
-    Example:
-        >>> sums = CodedSums(1)
-        >>> sums.add(np.array([1, 0, 1]), np.array([[1], [2], [4]]))
-        >>> sums.sums.tolist()
-        [[2], [5]]
-    """
+    """Sums of statistics by a code of each segment, its document or its group, of segments that come in parts."""
 
     def __init__(self, columns: int) -> None:
-        """Begin with nothing.
-
-        Args:
-            columns: statistics per segment.
-        """
         self._sums = np.zeros((0, columns), dtype=np.int64)
 
     def add(self, codes: NDArray[np.integer[Any]], rows: Statistics) -> None:
-        """Add the statistics of further segments.
-
-        Args:
-            codes: [segments], of each, from 0.
-            rows: int64 [segments, columns].
-        """
+        """Add the statistics of further segments."""
+        # codes: [segments], of each, from 0; rows: int64 [segments, columns].
         present, inverse = np.unique(codes, return_inverse=True)
         self._sums = _with_room(self._sums, int(present[-1]) + 1)
         sums = np.zeros((len(present), self._sums.shape[1]), dtype=np.int64)
+        # codes [1, 0, 1], rows [[1], [2], [4]] -> sums [[2], [5]]; `+=` would count a code that comes twice once.
         np.add.at(sums, inverse, rows)
         self._sums[present] += sums
 
     @property
     def sums(self) -> Statistics:
-        """The sums of each code, int64 [codes or more, columns]; those behind the last are 0."""
+        """Return the sums of each code, int64 [codes or more, columns]; those behind the last are 0."""
         return self._sums
 
 
 def _with_room(rows: Statistics, wanted: int, most: int | None = None) -> Statistics:
-    """Return rows with zeros behind them, so that there are `wanted` or, to grow seldom, twice as many as there were."""
+    # Rows with zeros behind them, so that there are `wanted` or, to grow seldom, twice as many as there were.
     if wanted <= len(rows):
         return rows
     size = max(wanted, 2 * len(rows))
@@ -141,19 +105,10 @@ def _with_room(rows: Statistics, wanted: int, most: int | None = None) -> Statis
 
 
 def document_sums(segments: Sequence[Statistics], documents: NDArray[np.int64]) -> list[Statistics]:
-    """Return the sums of each document, in an order that does not depend on how documents are numbered.
-
-    Args:
-        segments: of each system, int64 [segments, columns].
-        documents: int64 [segments], the number of the document of each.
-
-    Returns:
-        Of each system int64 [documents, columns], without documents that have nothing.
-
-    Example:
-        >>> document_sums([np.array([[5], [2], [3]])], np.array([1, 0, 0]))[0].tolist()
-        [[5], [5]]
-    """
+    """Return the sums of each document, in an order that does not depend on how documents are numbered."""
+    # segments: of each system, int64 [segments, columns]; documents: int64 [segments], the number of the document of each.
+    # -> of each system int64 [documents, columns], without documents that have nothing.
+    # document_sums([[[5], [2], [3]]], [1, 0, 0])[0] -> [[5], [5]]
     sums = [CodedSums(rows.shape[1]) for rows in segments]
     for coded, rows in zip(sums, segments, strict=True):
         coded.add(documents, rows)
@@ -161,18 +116,12 @@ def document_sums(segments: Sequence[Statistics], documents: NDArray[np.int64]) 
 
 
 def in_one_order(sums: Sequence[Statistics]) -> list[Statistics]:
-    """Return documents in an order that does not depend on their numbers, without those that have nothing.
-
-    Names and order of documents then change no digit, also not of what is drawn.
-
-    Args:
-        sums: of each system, int64 [documents, columns].
-
-    Example:
-        >>> [rows.tolist() for rows in in_one_order([np.array([[3], [0], [1]]), np.array([[4], [0], [2]])])]
-        [[[1], [3]], [[2], [4]]]
-    """
+    """Return documents in an order that does not depend on their numbers, without those that have nothing."""
+    # Names and order of documents then change no digit, also not of what is drawn.
+    # sums: of each system, int64 [documents, columns].
+    # [rows.tolist() for rows in in_one_order([[[3], [0], [1]], [[4], [0], [2]]])] -> [[[1], [3]], [[2], [4]]]
     all_columns = np.concatenate(sums, axis=1)
     something = np.flatnonzero(all_columns.any(axis=1))
+    # rows [3, 4], [0, 0], [1, 2] -> [1, 2], [3, 4]: the last key of lexsort is the first that counts, hence the reversal.
     order = something[np.lexsort(all_columns[something].T[::-1])]
     return [part[order] for part in sums]

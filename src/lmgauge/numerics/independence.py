@@ -15,17 +15,7 @@ Units = Interval | Spread
 
 
 def in_words(units: Units, documents_by: str) -> str:
-    """Return what is taken as independent, and why, as a sentence without its full stop.
-
-    Args:
-        units: of an interval or a spread.
-        documents_by: what tells the documents apart, e.g. "files"; see `TextReport.documents_by`.
-
-    Example:
-        >>> from lmgauge.numerics.intervals import Interval
-        >>> in_words(Interval(1.0, 2.0, 0.95, "jackknife", "documents", 40), "files")
-        '40 documents (files) are taken as independent'
-    """
+    """Return what is taken as independent, and why, as a sentence without its full stop."""
     if units.unit == DOCUMENTS:
         return f"{units.units:,} documents ({documents_by}) are taken as independent"
     if units.unit == SEGMENTS:
@@ -48,32 +38,14 @@ def in_words(units: Units, documents_by: str) -> str:
 
 
 def in_signature(units: Units | None) -> str:
-    """Return what is taken as independent as the value of a key of a signature: "25-documents", "segments", "unknown".
-
-    Args:
-        units: of an interval or a spread; None gives "none".
-
-    Example:
-        >>> from lmgauge.numerics.intervals import Interval
-        >>> in_signature(Interval(1.0, 2.0, 0.95, "jackknife", "documents", 25))
-        '25-documents'
-    """
+    """Return what is taken as independent as the value of a key of a signature: "25-documents", "segments", "unknown"."""
     if units is None:
         return "none"
     return f"{units.units}-documents" if units.unit == DOCUMENTS else units.unit
 
 
 def caveats(units: Units | None) -> Iterator[str]:
-    """Yield a note where the units are too few to rely on.
-
-    Args:
-        units: of an interval or a spread; None where they are too few for one.
-
-    Example:
-        >>> from lmgauge.numerics.intervals import Interval
-        >>> list(caveats(Interval(1.0, 2.0, 0.95, "jackknife", "documents", 9)))
-        ['only 9 documents: the interval is rough; 30 or more make it reliable']
-    """
+    """Yield a note where the units are too few to rely on."""
     if units is None:
         yield f"fewer than {FEWEST_UNITS} documents or segments cannot tell how the figure varies: no interval and no test"
         return

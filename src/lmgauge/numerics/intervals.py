@@ -62,54 +62,29 @@ _MOST_POINTS = 1 << 16
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval, how it was made, and what it takes as independent.
-
-    Attributes:
-        low, high: its ends.
-        level: share of such intervals that hold the true value.
-        method: "jackknife" over the units, "slow waves" where neighboring segments are alike and documents unknown, or
-            "bootstrap" (of task metrics).
-        unit: what is taken as independent: "documents"; "segments", where each is a document or (task metrics) is taken as
-            one; "unknown", where documents are not known or fewer than six.
-        units: how many there are (segments, where unknown).
-        alike: where unknown, how many times wider the interval is than that of independent segments; 1 or more.
-        effective: as how many units of like size the units count; fewer where some are much larger than others.
-        resamples, seed: of the bootstrap, else None.
-    """
+    """A confidence interval, how it was made, and what it takes as independent."""
 
     low: float
     high: float
-    level: float
+    level: float  # share of such intervals that hold the true value
     method: str
+    # what is taken as independent: "documents"; "segments", where each is a document or (task metrics) is taken as one;
+    # "unknown", where documents are not known or fewer than six
     unit: str = SEGMENTS
-    units: int = 0
-    alike: float = 1.0
-    effective: int = 0
+    units: int = 0  # how many there are (segments, where unknown)
+    alike: float = 1.0  # where unknown, how many times wider the interval is than that of independent segments; 1 or more
+    effective: int = 0  # as how many units of like size the units count; fewer where some are much larger than others
     resamples: int | None = None
     seed: int | None = None
 
     def mapped(self, function: Callable[[float], float]) -> Interval:
-        """Return the interval of an increasing function of the figure; its ends are the function of the ends.
-
-        Args:
-            function: from the unit of the figure to another, e.g. bits to perplexity.
-
-        Example:
-            >>> Interval(0.0, 6.0, 0.95, "jackknife", "documents", 12).mapped(lambda bits: 2.0**bits).high
-            64.0
-        """
+        """Return the interval of an increasing function of the figure; its ends are the function of the ends."""
+        # function: from the unit of the figure to another, e.g. bits to perplexity.
         return replace(self, low=function(self.low), high=function(self.high))
 
 
 def interval_columns(interval: Interval | None) -> dict[str, float | str | None]:
-    """Return an interval as columns of a data frame: its ends, and what it takes as independent.
-
-    Args:
-        interval: None where there is none.
-
-    >>> interval_columns(Interval(0.5, 1.5, 0.95, "jackknife", "documents"))
-    {'interval_low': 0.5, 'interval_high': 1.5, 'interval_unit': 'documents'}
-    """
+    """Return an interval as columns of a data frame: its ends, and what it takes as independent."""
     if interval is None:
         return dict.fromkeys(("interval_low", "interval_high", "interval_unit"))
     return {"interval_low": interval.low, "interval_high": interval.high, "interval_unit": interval.unit}
@@ -117,29 +92,17 @@ def interval_columns(interval: Interval | None) -> dict[str, float | str | None]
 
 @dataclass(frozen=True)
 class Spread:
-    """A ratio of sums and its standard error.
-
-    Attributes:
-        ratio: the figure.
-        error: its standard error.
-        freedom: degrees of freedom of Student's t.
-        method, unit, units, alike, effective: as in `Interval`.
-    """
+    """A ratio of sums and its standard error."""
 
     ratio: float
     error: float
-    freedom: int
+    freedom: int  # degrees of freedom of Student's t
     method: str
     unit: str
     units: int
     alike: float = 1.0
 
     def interval(self, level: float = LEVEL) -> Interval:
-        """Return the interval.
-
-        Args:
-            level: share of such intervals that hold the true ratio, between 0 and 1.
-        """
         reach = student_t_quantile(level, self.freedom) * self.error
         return Interval(
             self.ratio - reach, self.ratio + reach, level, self.method, self.unit, self.units, self.alike, self.effective
@@ -147,31 +110,20 @@ class Spread:
 
     @property
     def effective(self) -> int:
-        """The number of units of like size that the units count as; all of them where they are unknown."""
+        """Return the number of units of like size that the units count as; all of them where they are unknown."""
         return self.units if self.unit == UNKNOWN else self.freedom + 1
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of the hypothesis that the ratio is 0.
-
-        Never below 2^(1 - units): the signs of so few could come out alike by chance.
-        """
+        """Return two-sided p-value of the hypothesis that the ratio is 0."""
+        # Never below 2^(1 - units): the signs of so few could come out alike by chance.
         p = student_t_p_value(self.ratio / self.error, self.freedom) if self.error else float(self.ratio == 0.0)
         return max(p, 2.0 ** (1 - min(self.units, 1000)))
 
     def units_needed(self, level: float = LEVEL, power: float = 0.8) -> int | None:
-        """Return how many such units a test at this level needs to find this ratio with this power.
-
-        The usual normal approximation, n ((z_level + z_power) error / ratio)^2; six at least, as the signs of fewer cannot
-        come out so one-sided that 5 % is reached (2 of 2^5 is 6 %).
-
-        Args:
-            level: of the test, between 0 and 1: 0.95 tests at 5 %.
-            power: share of such tests that should find it.
-
-        Returns:
-            How many units; None where the ratio is 0.
-        """
+        """Return how many such units a test at this level needs to find this ratio with this power."""
+        # The usual normal approximation, n ((z_level + z_power) error / ratio)^2; six at least, as the signs of fewer cannot
+        # come out so one-sided that 5 % is reached (2 of 2^5 is 6 %).
         if not self.ratio:
             return None
         from statistics import NormalDist  # decimals and fractions come with it
@@ -189,24 +141,11 @@ FEWEST_UNITS = 6
 def spread(
     numerators: Floats, denominators: Floats, documents: Ints | None = None, *, total: float | None = None
 ) -> Spread | None:
-    """Return sum(numerators) / sum(denominators) with its standard error over what is independent.
-
-    Args:
-        numerators: float64 [segments], finite, e.g. nats of each segment, in reading order.
-        denominators: float64 [segments], 0 or more, e.g. its events, characters or bytes.
-        documents: int64 [segments], the document of each; None where documents are not known. Fewer than six are treated
-            as unknown: what can be said is then about text like theirs.
-        total: the sum of the numerators as it is shown, where it is known more exactly than from these.
-
-    Returns:
-        None if fewer than six units have a denominator: they cannot tell how the figure varies.
-
-    Example:
-        >>> right, asked = np.array([20.0, 31.0, 9.0, 40.0, 12.0, 7.0]), np.array([10.0, 12.0, 5.0, 16.0, 6.0, 4.0])
-        >>> accuracy = spread(right, asked, np.arange(6))
-        >>> accuracy.unit, accuracy.units, round(accuracy.ratio, 4)
-        ('segments', 6, 2.2453)
-    """
+    """Return sum(numerators) / sum(denominators) with its standard error over what is independent."""
+    # numerators: float64 [segments], finite, e.g. nats of each segment, in reading order; denominators: float64 [segments],
+    # 0 or more, e.g. its events, characters or bytes; documents: int64 [segments], the document of each; None where
+    # documents are not known. Fewer than six are treated as unknown: what can be said is then about text like theirs;
+    # total: the sum of the numerators as it is shown, where it is known more exactly than from these.
     something = (numerators != 0.0) | (denominators != 0.0)
     if not something.all():
         numerators, denominators = numerators[something], denominators[something]
@@ -224,48 +163,26 @@ def spread(
 
 
 def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:
-    """Return the sums of values by their codes.
-
-    Args:
-        codes: integers [n], from 0.
-        values: float64 [n].
-
-    Returns:
-        float64 [highest code + 1].
-
-    Example:
-        >>> sums_by(np.array([1, 0, 1]), np.array([1.0, 2.0, 4.0])).tolist()
-        [2.0, 5.0]
-    """
+    """Return the sums of values by their codes."""
+    # sums_by([1, 0, 1], [1.0, 2.0, 4.0]) -> [2.0, 5.0]
+    # codes: integers [n], from 0; values: float64 [n].
+    # -> float64 [highest code + 1].
     return np.asarray(np.bincount(codes, values), np.float64)
 
 
 def effective_freedom(sizes: Floats) -> int:
-    """Return the degrees of freedom of units of these sizes: their effective number, (sum l)^2 / sum l^2, less one.
-
-    Args:
-        sizes: float64 [units], 0 or more.
-
-    Example:
-        >>> effective_freedom(np.array([5.0, 5.0, 5.0])), effective_freedom(np.array([100.0, 1.0, 1.0]))
-        (2, 1)
-    """
+    """Return the degrees of freedom of units of these sizes: their effective number, (sum l)^2 / sum l^2, less one."""
+    # effective_freedom([5.0, 5.0, 5.0]), effective_freedom([100.0, 1.0, 1.0]) -> (2, 1)
+    # sizes: float64 [units], 0 or more.
+    # sizes [5, 5, 5] -> 1 / (3 / 9) = 3 units, 2 degrees; [100, 1, 1] -> 1.04 units, and 1 degree is the least.
     shares = sizes / sizes.sum()
     return max(1, math.floor(1.0 / float((shares * shares).sum()) + 1e-6) - 1)
 
 
 def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Spread | None:
-    """Return any figure with its standard error: what it falls by without each unit is what a ratio falls by.
-
-    Args:
-        figure: as it is shown.
-        deviations: float64 [units], in reading order: the fall without each times the size of the rest; u - R l of a ratio.
-        sizes: float64 [units], 0 or more.
-        unit: "documents", "segments" or "unknown".
-
-    Returns:
-        None if fewer than six units have a size, or a deviation is not finite.
-    """
+    """Return any figure with its standard error: what it falls by without each unit is what a ratio falls by."""
+    # deviations: float64 [units], in reading order: the fall without each times the size of the rest; u - R l of a ratio;
+    # sizes: float64 [units], 0 or more.
     n, rest = len(sizes), sizes.sum() - sizes
     if np.count_nonzero(sizes) < FEWEST_UNITS or not float(rest.min()) > 0.0 or not np.isfinite(deviations).all():
         return None
@@ -273,6 +190,8 @@ def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Sp
     # Divided by the largest before squaring: a square can leave float64 where the error itself does not.
     largest = float(np.abs(moves).max()) or 1.0
     # No np.dot: BLAS adds in an order that depends on the number of threads.
+    # Efron & Tibshirani (1993), equation 11.5, with the figure itself in place of the mean of those without one unit:
+    # sqrt((n - 1) / n sum of moves^2).
     error = largest * math.sqrt((n - 1) / n * float(((moves / largest) ** 2).sum()))
     freedom = effective_freedom(sizes)
     slow = _slow_waves(deviations / sizes.sum()) if unit == UNKNOWN else None
@@ -284,11 +203,10 @@ def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Sp
 
 
 def _slow_waves(residuals: Floats) -> tuple[float, int] | None:
-    """Return the standard error of the sum of residuals by the slow waves along them, and how many waves that is.
-
-    None where the slow waves are no larger than the fast ones, or the series is too short to tell.
-    """
+    # Standard error of the sum of residuals by the slow waves along them, and how many waves that is.
+    # None where the slow waves are no larger than the fast ones, or the series is too short to tell.
     while len(residuals) > _MOST_POINTS:
+        # residuals [1, 2, 4, 8, 16] -> [3, 12, 16]: slow waves are the same, fast ones are not asked about.
         residuals = np.add.reduceat(residuals, np.arange(0, len(residuals), 2))
     largest = float(np.abs(residuals).max()) if len(residuals) else 0.0
     if not largest:
@@ -299,6 +217,8 @@ def _slow_waves(residuals: Floats) -> tuple[float, int] | None:
     while (faster := min(2 * waves, len(powers)) - waves) >= _FEWEST_WAVES:
         slow, fast = sums[waves] / waves, (sums[waves + faster] - sums[waves]) / faster
         if _larger(slow, fast, waves, faster):
+            # The 32 slowest waves, say, are larger than the next 32: what is alike reaches about so far, and the 8 slowest
+            # are safely slower.
             slowest = max(_FEWEST_WAVES, waves // 4)
             return largest * math.sqrt(sums[slowest] / slowest), slowest
         waves *= 2
@@ -306,11 +226,11 @@ def _slow_waves(residuals: Floats) -> tuple[float, int] | None:
 
 
 def _wave_powers(values: Floats) -> Floats:
-    """Return 2 (sum_i v_i cos(pi k (i + 1/2) / n))^2 for k = 1 .. n - 1, float64 [n - 1].
-
-    Of independent values with mean 0 the expectation of each is the variance of their sum.
-    """
+    # 2 (sum_i v_i cos(pi k (i + 1/2) / n))^2 for k = 1 .. n - 1, float64 [n - 1].
+    # Of independent values with mean 0 the expectation of each is the variance of their sum.
     n = len(values)
+    # The discrete cosine transform (type 2) as the Fourier transform of the series and its mirror image, which is symmetric
+    # about -1/2: turned by half a step (the exponential) it is real, and twice the sum of cosines.
     spectrum = np.fft.rfft(np.concatenate((values, values[::-1])))[1:n]
     cosines = (spectrum * np.exp(-0.5j * np.pi * np.arange(1, n) / n)).real / 2.0
     powers: Floats = 2.0 * cosines * cosines
@@ -318,13 +238,12 @@ def _wave_powers(values: Floats) -> Floats:
 
 
 def _larger(first: float, second: float, first_freedom: int, second_freedom: int) -> bool:
-    """Return True if the first of two variances is larger beyond chance, by an F test at 5 %, one-sided.
-
-    F's tail is Paulson's approximation (1942, Annals of Mathematical Statistics 13): good from 8 degrees of freedom on.
-    """
+    # F's tail is Paulson's approximation (1942, Annals of Mathematical Statistics 13): good from 8 degrees of freedom on.
     if not second > 0.0:
         return first > 0.0
     a, b = 2.0 / (9 * first_freedom), 2.0 / (9 * second_freedom)
+    # The cube roots of numerator and denominator are nearly normal, with mean 1 - 2 / (9 f) and variance 2 / (9 f) (Wilson
+    # & Hilferty 1931).
     root = (first / second) ** (1 / 3)
     return bool((1 - b) * root - (1 - a) > _Z_ALIKE * math.sqrt(b * root * root + a))
 
@@ -337,27 +256,11 @@ def ratio_interval(
     level: float = LEVEL,
     total: float | None = None,
 ) -> Interval | None:
-    """Return the interval of sum(numerators) / sum(denominators), over documents or, where unknown, as `spread` does.
-
-    Args:
-        numerators: float64 [segments], in reading order; `inf` where a segment has a zero-probability event.
-        denominators: float64 [segments], 0 or more.
-        documents: int64 [segments], or None where they are not known.
-        level: share of such intervals that should hold the true ratio, between 0 and 1.
-        total: the sum of the numerators as it is shown; see `spread`.
-
-    Returns:
-        The interval, in numerator units per denominator unit, not below 0 if no numerator is; (inf, inf) if a numerator is
-        infinite; None if fewer than six units have anything.
-
-    Raises:
-        InputError: shapes differ, a value is NaN, a denominator is negative or infinite, or numerators hold both infinities.
-
-    Example:
-        >>> interval = ratio_interval([20.0, 31.0, 9.0, 40.0, 12.0, 7.0], [10.0, 12.0, 5.0, 16.0, 6.0, 4.0])
-        >>> interval.low < 119 / 53 < interval.high
-        True
-    """
+    """Return the interval of sum(numerators) / sum(denominators), over documents or, where unknown, as `spread` does."""
+    # numerators: float64 [segments], in reading order; `inf` where a segment has a zero-probability event; denominators:
+    # float64 [segments], 0 or more; documents: int64 [segments], or None where they are not known.
+    # -> the interval, in numerator units per denominator unit, not below 0 if no numerator is; (inf, inf) if a numerator is
+    # infinite; None if fewer than six units have anything.
     upper, lower = _checked(numerators, denominators)
     infinite = np.isinf(upper)
     some = bool(infinite.any())
@@ -390,18 +293,8 @@ _NORMAL_FROM = 200
 
 
 def student_t_p_value(t: float, freedom: int) -> float:
-    """Return the two-sided p-value of Student's t, by the finite series for whole degrees of freedom.
-
-    Source: Abramowitz & Stegun (1964), "Handbook of Mathematical Functions", 26.7.3 and 26.7.4.
-
-    Args:
-        t: the statistic.
-        freedom: degrees of freedom, at least 1.
-
-    Example:
-        >>> round(student_t_p_value(12.706, 1), 4), round(student_t_p_value(2.228, 10), 4)
-        (0.05, 0.05)
-    """
+    """Return the two-sided p-value of Student's t, by the finite series for whole degrees of freedom."""
+    # Source: Abramowitz & Stegun (1964), "Handbook of Mathematical Functions", 26.7.3 and 26.7.4.
     if freedom > _NORMAL_FROM:
         return math.erfc(abs(t) / math.sqrt(2))
     angle = math.atan(abs(t) / math.sqrt(freedom))
@@ -418,16 +311,7 @@ def student_t_p_value(t: float, freedom: int) -> float:
 
 @lru_cache(maxsize=4096)  # a table of slices asks for the same few again and again
 def student_t_quantile(level: float, freedom: int) -> float:
-    """Return what Student's t stays within, on both sides, with this probability.
-
-    Args:
-        level: the probability, above 0 and below 1.
-        freedom: degrees of freedom, at least 1.
-
-    Example:
-        >>> round(student_t_quantile(0.95, 10), 3)
-        2.228
-    """
+    """Return what Student's t stays within, on both sides, with this probability."""
     low, high = 0.0, 1.0
     while student_t_p_value(high, freedom) > 1.0 - level:
         high *= 2.0

@@ -64,29 +64,13 @@ class LowerBound(float):
 
 
 def marked(figure: Figure, *, bound: bool) -> Figure:
-    """Return a figure as a `LowerBound` if it is one; None and infinite ones as they are.
-
-    Args:
-        figure: a number, or None.
-        bound: it is a lower bound.
-
-    Example:
-        >>> marked(1.5, bound=True), marked(1.5, bound=False), marked(None, bound=True)
-        (>= 1.5, 1.5, None)
-    """
+    """Return a figure as a `LowerBound` if it is one; None and infinite ones as they are."""
     return LowerBound(figure) if bound and figure is not None and math.isfinite(figure) else figure
 
 
 def plain_figures(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return names and values as a dict in which lower bounds are bare floats: a `dict_factory` of `dataclasses.asdict`.
-
-    Args:
-        pairs: names and values.
-
-    Example:
-        >>> plain_figures([("bits_per_byte", LowerBound(1.5))])
-        {'bits_per_byte': 1.5}
-    """
+    """Return names and values as a dict in which lower bounds are bare floats: a `dict_factory` of `dataclasses.asdict`."""
+    # plain_figures([("bits_per_byte", LowerBound(1.5))]) -> {'bits_per_byte': 1.5}
     return {name: _bare(value) for name, value in pairs}
 
 

@@ -10,18 +10,9 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the output of the SplitMix64 generator (Steele, Lea, Flood 2014) for its states: it permutes 64-bit numbers.
-
-    Args:
-        state: uint64 [any shape].
-
-    Returns:
-        uint64 of the same shape.
-
-    Example:
-        >>> [f"{number:016x}" for number in mixed(np.arange(1, 3, dtype=np.uint64) * GOLDEN)]
-        ['e220a8397b1dcdaf', '6e789e6aa1b965f4']
-    """
+    """Return the output of the SplitMix64 generator (Steele, Lea, Flood 2014) for its states: it permutes 64-bit numbers."""
+    # state: uint64 [any shape].
+    # -> uint64 of the same shape.
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))

@@ -39,23 +39,11 @@ ZEROS_SHOWN = 10
 
 
 def as_nats(values: ArrayLike, unit: ProbabilityUnit) -> Floats:
-    """Return probabilities or log-probabilities of events as natural logs.
-
-    Args:
-        values: shape [n], one value for each event.
-        unit: of the values: "probability", or log-probabilities in "nats", "bits" or "log10".
-
-    Returns:
-        float64 [n], nats, 0 or less, `-inf` for probability zero; may share memory with `values`.
-
-    Raises:
-        InputError: there is no value, or one is NaN, a probability outside 0 to 1, or a positive log-probability.
-        UsageError: the unit is unknown.
-
-    Example:
-        >>> as_nats([1.0, 0.0], "probability").tolist()
-        [0.0, -inf]
-    """
+    """Return probabilities or log-probabilities of events as natural logs."""
+    # values: shape [n], one value for each event; unit: of the values: "probability", or log-probabilities in "nats",
+    # "bits" or "log10".
+    # -> float64 [n], nats, 0 or less, `-inf` for probability zero; may share memory with `values`.
+    # as_nats([1.0, 0.0], "probability") -> [0.0, -inf]
     if unit not in get_args(ProbabilityUnit):
         raise UsageError(f"unit {unit!r} is unknown: it is one of {', '.join(get_args(ProbabilityUnit))}")
     name = "probability value" if unit == "probability" else "log-probability value"
@@ -82,29 +70,17 @@ def _nats_of_probabilities(values: Floats, name: str) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class SequenceScore:
-    """The numbers of one sequence of events, with the parts they are made of.
+    """The numbers of one sequence of events, with the parts they are made of."""
 
-    Attributes:
-        events: N, the number of predicted events.
-        joint_probability: the product of the probabilities; 0.0 also where it is too small for float64.
-        log_probability: the sum over all events, nats.
-        cross_entropy: nats per event.
-        bits_per_event: the same in bits.
-        perplexity: exp(cross_entropy).
-        zero_probability_events: how many events have probability zero.
-        perplexity_without_zeros: over the other events; None if there are none.
-        first_zero_events: positions, counted from 1, of at most the first ten.
-    """
-
-    events: int
-    joint_probability: float
-    log_probability: float
-    cross_entropy: float
-    bits_per_event: float
-    perplexity: float
-    zero_probability_events: int
-    perplexity_without_zeros: float | None
-    first_zero_events: tuple[int, ...]
+    events: int  # N, the number of predicted events
+    joint_probability: float  # the product of the probabilities; 0.0 also where it is too small for float64
+    log_probability: float  # the sum over all events, nats
+    cross_entropy: float  # nats per event
+    bits_per_event: float  # the same in bits
+    perplexity: float  # exp(cross_entropy)
+    zero_probability_events: int  # how many events have probability zero
+    perplexity_without_zeros: float | None  # over the other events; None if there are none
+    first_zero_events: tuple[int, ...]  # positions, counted from 1, of at most the first ten
 
     def to_dict(self) -> dict[str, Any]:
         """Return field names and plain Python values, in full precision; may hold `inf`, never NaN."""
@@ -112,20 +88,9 @@ class SequenceScore:
 
 
 def score_sequence(values: ArrayLike, *, unit: ProbabilityUnit) -> SequenceScore:
-    """Compute every number of a sequence of events.
-
-    Args:
-        values: shape [n], probabilities or log-probabilities of the events.
-        unit: of the values, see `as_nats`.
-
-    Raises:
-        InputError: see `as_nats`.
-        UsageError: see `as_nats`.
-
-    Example:
-        >>> score_sequence([0.5, 0.0, 0.5], unit="probability").perplexity_without_zeros
-        2.0
-    """
+    """Compute every number of a sequence of events."""
+    # values: shape [n], probabilities or log-probabilities of the events.
+    # score_sequence([0.5, 0.0, 0.5], unit="probability").perplexity_without_zeros -> 2.0
     nats = as_nats(values, unit)
     log_probability = exact_sum(nats)
     cross_entropy = 0.0 - log_probability / nats.size
@@ -145,23 +110,11 @@ def score_sequence(values: ArrayLike, *, unit: ProbabilityUnit) -> SequenceScore
 
 
 def mean_segment_perplexity(segment_nats: ArrayLike, segment_events: ArrayLike) -> float:
-    """Return the mean of the segments' own perplexities, which some tools print as the perplexity of the corpus.
-
-    It is another number: a segment of one event weighs as much here as one of a thousand. The perplexity of the corpus is
-    exp(all nats / all events). One event of probability zero makes the mean `inf`.
-
-    Args:
-        segment_nats: shape [segments], minus the log-probability of each segment, nats, 0 or more, may be `inf`.
-        segment_events: shape [segments], the number of events in each segment, whole numbers, 1 or more.
-
-    Raises:
-        InputError: a value is out of range or the lengths differ.
-
-    Example:
-        >>> nats, events = [2.0, 300.0], [1, 100]
-        >>> round(mean_segment_perplexity(nats, events), 1), round(perplexity_from_nats(sum(nats) / sum(events)), 1)
-        (13.7, 19.9)
-    """
+    """Return the mean of the segments' own perplexities, which some tools print as the perplexity of the corpus."""
+    # It is another number: a segment of one event weighs as much here as one of a thousand. The perplexity of the corpus is
+    # exp(all nats / all events). One event of probability zero makes the mean `inf`.
+    # segment_nats: shape [segments], minus the log-probability of each segment, nats, 0 or more, may be `inf`;
+    # segment_events: shape [segments], the number of events in each segment, whole numbers, 1 or more.
     nats, events = _as_segments(segment_nats, segment_events)
     each = perplexity_from_nats(nats / events)
     # By the largest first: the mean of finite perplexities is then finite too.

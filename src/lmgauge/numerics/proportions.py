@@ -18,17 +18,8 @@ WILSON = "Wilson"
 
 
 def wilson_ends(share: float, count: float, quantile: float) -> tuple[float, float]:
-    """Return the ends of Wilson's interval of a share.
-
-    Args:
-        share: between 0 and 1.
-        count: of independent items it was counted in, above 0.
-        quantile: how many standard errors the interval reaches to both sides.
-
-    Example:
-        >>> [round(end, 4) for end in wilson_ends(1.0, 10, 1.96)]
-        [0.7225, 1.0]
-    """
+    """Return the ends of Wilson's interval of a share."""
+    # [round(end, 4) for end in wilson_ends(1.0, 10, 1.96)] -> [0.7225, 1.0]
     reach = quantile**2
     middle = (share + reach / (2 * count)) / (1 + reach / count)
     half = math.sqrt(reach * (share * (1 - share) / count + reach / (4 * count * count))) / (1 + reach / count)
@@ -36,37 +27,15 @@ def wilson_ends(share: float, count: float, quantile: float) -> tuple[float, flo
 
 
 def wilson_interval(share: float, count: int, unit: str, level: float = LEVEL) -> Interval:
-    """Return Wilson's interval of a share of independent items.
-
-    Args:
-        share: between 0 and 1.
-        count: items, at least 1.
-        unit: what the items are called.
-        level: share of such intervals that hold the true share.
-
-    Example:
-        >>> interval = wilson_interval(0.75, 20, "pairs")
-        >>> round(interval.low, 4), round(interval.high, 4)  # Newcombe (1998), method 3
-        (0.5313, 0.8881)
-    """
+    """Return Wilson's interval of a share of independent items."""
     low, high = wilson_ends(share, count, NormalDist().inv_cdf((1 + level) / 2))
     return Interval(low, high, level, WILSON, unit, count, effective=count)
 
 
 def binomial_cumulative(count: int, chance: float) -> Floats:
-    """Return the probabilities that a binomial count is at most 0, 1, ..., `count`.
-
-    Args:
-        count: trials.
-        chance: of each, above 0 and below 1.
-
-    Returns:
-        float64 [count + 1].
-
-    Example:
-        >>> binomial_cumulative(2, 0.5).round(12).tolist()
-        [0.25, 0.75, 1.0]
-    """
+    """Return the probabilities that a binomial count is at most 0, 1, ..., `count`."""
+    # -> float64 [count + 1].
+    # binomial_cumulative(2, 0.5).round(12) -> [0.25, 0.75, 1.0]
     counts = np.arange(1, count + 1)
     steps = np.log((count - counts + 1) / counts) + math.log(chance) - math.log1p(-chance)
     logs = np.concatenate(([0.0], np.cumsum(steps))) + count * math.log1p(-chance)
@@ -75,37 +44,15 @@ def binomial_cumulative(count: int, chance: float) -> Floats:
 
 
 def binomial_quantiles(count: int, chance: float, tail: float) -> tuple[int, int]:
-    """Return the counts below and above which a binomial count falls with a probability of at most `tail` each.
-
-    Args:
-        count: trials.
-        chance: of each, above 0 and below 1.
-        tail: above 0 and below 1/2.
-
-    Example:
-        >>> binomial_quantiles(100, 0.5, 0.025)
-        (40, 60)
-    """
+    """Return the counts below and above which a binomial count falls with a probability of at most `tail` each."""
     chances = binomial_cumulative(count, chance)
     low, high = np.searchsorted(chances, tail, side="right"), np.searchsorted(chances, 1 - tail, side="left")
     return int(low), min(count, int(high))
 
 
 def mcnemar_p_value(first_only: int, second_only: int) -> float:
-    """Return the exact two-sided p-value of the hypothesis that two raters are right equally often on the same items.
-
-    Args:
-        first_only: items that only the first has right.
-        second_only: items that only the second has right.
-
-    Returns:
-        Twice the binomial probability of as few items on the smaller side, at most 1.
-
-    Example:
-        >>> round(mcnemar_p_value(1, 9), 9)  # 2 * (1 + 10) / 2^10
-        0.021484375
-        >>> mcnemar_p_value(0, 0)
-        1.0
-    """
+    """Return the exact two-sided p-value of the hypothesis that two raters are right equally often on the same items."""
+    # first_only: items that only the first has right; second_only: items that only the second has right.
+    # -> Twice the binomial probability of as few items on the smaller side, at most 1.
     fewer, differing = min(first_only, second_only), first_only + second_only
     return min(1.0, 2.0 * float(binomial_cumulative(differing, 0.5)[fewer]))

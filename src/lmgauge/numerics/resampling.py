@@ -58,16 +58,7 @@ _COINS_PER_THREAD = 1 << 24  # below this a second thread costs more than it sav
 
 
 def check_draws(draws: int, seed: int, most: int | None = None) -> None:
-    """Refuse numbers that nothing can be drawn with.
-
-    Args:
-        draws: how often to draw.
-        seed: of the generator.
-        most: most draws there may be; None if any number will do.
-
-    Raises:
-        UsageError: `draws` is below 1 or above `most`, or the seed below 0 or above 2^64 - 1.
-    """
+    """Refuse numbers that nothing can be drawn with."""
     check_whole("resamples", draws, 1, MOST if most is None else most)
     check_whole("seed", seed, 0)
 
@@ -81,26 +72,13 @@ class Estimate(NamedTuple):
 
 
 def percentile_interval(scores: Floats, seed: int, units: int = 0) -> Estimate:
-    """Return the mean, the 95 % interval and half its width, of the scores of resamples.
-
-    The ends are the scores with exactly n // 40 of the n resamples below, and above (Koehn 2004, section 3).
-
-    Args:
-        scores: float64 [resamples], at least 40.
-        seed: they were drawn with, for the record.
-        units: how many segments they were drawn from, for the record.
-
-    Raises:
-        UsageError: fewer than 40 resamples, of which none lies outside such an interval.
-
-    Example:
-        >>> estimate = percentile_interval(np.arange(100.0), seed=1)
-        >>> estimate.interval.low, estimate.interval.high, estimate.half_width
-        (2.0, 97.0, 47.5)
-    """
+    """Return the mean, the 95 % interval and half its width, of the scores of resamples."""
+    # The ends are the scores with exactly n // 40 of the n resamples below, and above (Koehn 2004, section 3).
+    # scores: float64 [resamples], at least 40.
     resamples = len(scores)
     if resamples < _TAIL:
         raise UsageError(f"resamples: {resamples} are too few for an interval of 95 %; give at least {_TAIL}")
+    # 100 scores: 100 // 40 = 2 lie outside on either side, the ends are the 3rd and the 98th.
     ordered, outside = np.sort(scores), resamples // _TAIL
     low, high = float(ordered[outside]), float(ordered[resamples - outside - 1])
     interval = Interval(low, high, LEVEL, BOOTSTRAP, units=units, resamples=resamples, seed=seed)
@@ -108,24 +86,10 @@ def percentile_interval(scores: Floats, seed: int, units: int = 0) -> Estimate:
 
 
 def bootstrap_sums(statistics: Sequence[Statistics], resamples: int, seed: int) -> list[Floats]:
-    """Return sums of statistics over segments drawn with replacement, the same segments for every system.
-
-    Args:
-        statistics: of each system, int64 [segments, columns].
-        resamples: how often to draw, at most 1,000,000.
-        seed: of the draws, see `sacrebleu_draws`.
-
-    Returns:
-        Of each system float64 [resamples, columns], exact.
-
-    Raises:
-        UsageError: no segments, resamples below 1, or a seed below 0.
-
-    Example:
-        >>> sums, = bootstrap_sums([np.array([[1], [10], [100]])], resamples=2, seed=12345)
-        >>> sums.tolist()  # choice(3, (2, 3)) is [[2, 0, 2], [0, 0, 2]]
-        [[201.0], [102.0]]
-    """
+    """Return sums of statistics over segments drawn with replacement, the same segments for every system."""
+    # statistics: of each system, int64 [segments, columns].
+    # -> of each system float64 [resamples, columns], exact.
+    # rows [1], [10], [100], drawn [[2, 0, 1], [0, 1, 2]] times -> sums 102 and 210.
     segments = _check_statistics(statistics, resamples, seed)
     products = np.empty((resamples, sum(part.shape[1] for part in statistics)))
     factors, begin = _Factors(statistics), 0
@@ -137,22 +101,10 @@ def bootstrap_sums(statistics: Sequence[Statistics], resamples: int, seed: int) 
 
 
 def sacrebleu_draws(segments: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint8]]:
-    """Yield how often each segment is drawn in some of the resamples, by the draws of sacreBLEU.
-
-    They are those of `numpy.random.default_rng(seed).choice(segments, (resamples, segments))`, counted as they are drawn.
-
-    Args:
-        segments: how many there are to draw, and how many are drawn.
-        resamples: how often.
-        seed: of NumPy's generator.
-
-    Yields:
-        uint8 [some resamples, segments]; holds until the next is asked for.
-
-    Example:
-        >>> [counts.tolist() for counts in sacrebleu_draws(3, 2, seed=12345)]
-        [[[1, 0, 2], [2, 0, 1]]]
-    """
+    """Yield how often each segment is drawn in some of the resamples, by the draws of sacreBLEU."""
+    # They are those of `numpy.random.default_rng(seed).choice(segments, (resamples, segments))`, counted as they are drawn.
+    # -> uint8 [some resamples, segments]; holds until the next is asked for.
+    # [counts.tolist() for counts in sacrebleu_draws(3, 2, seed=12345)] -> [[[1, 0, 2], [2, 0, 1]]]
     state = _generator_state(seed)
     counts = np.empty((min(resamples, _ROWS), segments), dtype=np.uint8)
     for begin in range(0, resamples, _ROWS):
@@ -162,7 +114,7 @@ def sacrebleu_draws(segments: int, resamples: int, seed: int) -> Iterator[NDArra
 
 
 def _generator_state(seed: int) -> NDArray[np.uint64]:
-    """Return the state of NumPy's default generator with this seed, as the kernel keeps it."""
+    # State of NumPy's default generator with this seed, as the kernel keeps it.
     state = np.random.PCG64(seed).state["state"]
     low = (1 << 64) - 1
     numbers = (state["state"] >> 64, state["state"] & low, state["inc"] >> 64, state["inc"] & low, 0, 0)
@@ -180,11 +132,12 @@ class _Factors:
         return np.concatenate([part[begin:end] for part in self._statistics], axis=1, dtype=np.float64)
 
     def products(self, weights: NDArray[np.uint8]) -> Floats:
-        """Return weights [rows, segments] times statistics: float64 [rows, columns of all systems]."""
+        # Weights [rows, segments] times statistics: float64 [rows, columns of all systems].
         total = np.zeros((len(weights), sum(part.shape[1] for part in self._statistics)))
         for begin in range(0, self._segments, _CHUNK):
             end = min(begin + _CHUNK, self._segments)
             factors = self._factors(begin, end) if self._whole is None else self._whole[begin:end]
+            # Whole numbers below 2^53 add exactly in float64, so that blocks and BLAS threads change no digit.
             total += weights[:, begin:end].astype(np.float64) @ factors
         return total
 
@@ -192,26 +145,9 @@ class _Factors:
 def randomized_sums(
     first: Statistics, others: Sequence[Statistics], trials: int, seed: int, threads: int | None = None
 ) -> list[tuple[Floats, Floats]]:
-    """Return sums of two systems' statistics after tossing a coin, for each segment, over whose output is whose.
-
-    Args:
-        first: statistics of the system the others are compared with, int64 [segments, columns].
-        others: statistics of the others.
-        trials: how often to toss, at most 1,000,000.
-        seed: of the coins, the same for all; see `sacrebleu_coins`.
-        threads: how many; no number depends on it.
-
-    Returns:
-        For each of the others the sums of both mixed systems, float64 [trials, columns], exact.
-
-    Raises:
-        UsageError: no segments, trials below 1, or a seed below 0.
-
-    Example:
-        >>> ((mine, theirs),) = randomized_sums(np.array([[1], [2]]), [np.array([[10], [20]])], trials=2, seed=4)
-        >>> mine.tolist(), theirs.tolist()  # the coins are [[0, 1], [1, 1]]
-        ([[12.0], [3.0]], [[21.0], [30.0]])
-    """
+    """Return sums of two systems' statistics after tossing a coin, for each segment, over whose output is whose."""
+    # first: statistics of the system the others are compared with, int64 [segments, columns].
+    # -> for each of the others the sums of both mixed systems, float64 [trials, columns], exact.
     segments = _check_statistics([first, *others], trials, seed)
     differences = [np.ascontiguousarray(first - other) for other in others]
     moved = [np.empty((trials, first.shape[1]), dtype=np.int64) for _ in others]
@@ -221,6 +157,8 @@ def randomized_sums(
             _add_chosen(bits, rows, sums[begin:end], workers)
     mixed = []
     for sums, other in zip(moved, others, strict=True):
+        # `sums` has first - other of the segments whose coin is 1: the mixed system is `other` with these exchanged. first
+        # [1], [2], other [10], [20], coins [0, 1]: mine 30 + (2 - 20) = 12, theirs 3 + 18 = 21.
         mine = other.sum(axis=0, dtype=np.int64) + sums
         mixed.append((mine.astype(np.float64), (first.sum(axis=0, dtype=np.int64) - sums).astype(np.float64)))
     return mixed
@@ -231,21 +169,14 @@ def _add_chosen(bits: NDArray[np.uint64], rows: Statistics, sums: Statistics, wo
 
 
 def sacrebleu_coins(segments: int, trials: int, seed: int) -> Iterator[tuple[int, int, NDArray[np.uint64]]]:
-    """Yield the begin and the end of some trials, and their coins as bits, by the coins of sacreBLEU.
-
-    They are those of `numpy.random.default_rng(seed).integers(2, size=(trials, segments), dtype=bool)`: NumPy tosses with
-    the bits of its generator, one after the other, so they need not become truth values.
-
-    Args:
-        segments: coins per trial.
-        trials: how many.
-        seed: of NumPy's generator.
-
-    Yields:
-        Two numbers of trials, and uint64 words with the lowest bit first, two spare ones at the end.
-    """
+    """Yield the begin and the end of some trials, and their coins as bits, by the coins of sacreBLEU."""
+    # They are those of `numpy.random.default_rng(seed).integers(2, size=(trials, segments), dtype=bool)`: NumPy tosses with
+    # the bits of its generator, one after the other, so they need not become truth values.
+    # -> two numbers of trials, and uint64 words with the lowest bit first, two spare ones at the end.
     generator = np.random.PCG64(seed)
     # As many trials as begin and end with a word.
+    # 3 segments: 64 trials are 192 coins, 3 words; 96 segments: gcd 32, 2 trials are 192 coins. So each block begins with a
+    # fresh word, as in one draw of all.
     step = _WORD // math.gcd(segments, _WORD)
     rows = step * max(1, min(_MOST_TRIALS, _BITS // segments) // step)
     for begin in range(0, trials, rows):
@@ -267,25 +198,10 @@ def _check_statistics(statistics: Sequence[Statistics], draws: int, seed: int) -
 def jackknife(
     scores: Callable[[Floats], Floats], statistics: Sequence[Statistics], sizes: Floats, unit: str
 ) -> list[tuple[Spread | None, Spread | None]]:
-    """Return each system's score with its standard error, and its difference to the first (None for the first itself).
-
-    Each row is left out once, for all systems alike; see `intervals.spread_of`.
-
-    Args:
-        scores: the score of each row of sums, float64 [rows, columns] -> float64 [rows].
-        statistics: of each system int64 [rows, columns], in reading order where documents are unknown.
-        sizes: float64 [rows], how much reference each row has.
-        unit: what a row is: "documents", "segments", or "unknown" of segments whose documents are not known.
-
-    Returns:
-        None where fewer than six rows have a reference, or a score without one of them is not finite.
-
-    Example:
-        >>> rows = np.array([[10, 20], [12, 20], [13, 20], [9, 20], [11, 20], [13, 20]])  # hits and words of six documents
-        >>> ((accuracy, _),) = jackknife(lambda sums: sums[:, 0] / sums[:, 1], [rows], rows[:, 1] * 1.0, "documents")
-        >>> round(accuracy.interval().low, 3), round(accuracy.interval().high, 3)
-        (0.481, 0.652)
-    """
+    """Return each system's score with its standard error, and its difference to the first (None for the first itself)."""
+    # Each row is left out once, for all systems alike; see `intervals.spread_of`.
+    # scores: the score of each row of sums, float64 [rows, columns] -> float64 [rows]; statistics: of each system int64
+    # [rows, columns], in reading order where documents are unknown; sizes: float64 [rows], how much reference each row has.
     spreads: list[tuple[Spread | None, Spread | None]] = []
     first: tuple[float, Floats] | None = None
     for rows in statistics:

@@ -15,59 +15,33 @@ from lmgauge.numerics.exact import Floats
 
 
 def bootstrap_p_value(first: Floats, second: Floats, difference: float) -> float:
-    """Return the p-value of the paired bootstrap by the rule of sacreBLEU and Moses (Koehn 2004; Noreen 1989 for the + 1).
-
-    It says how often a difference strays from the usual one by more than the real one is large. The rule is lenient: it
-    counts one side only, so where there is no difference some 12 % of texts give p < 0.05 (17 % of texts of 10 segments;
-    simulated). The swaps of `randomization_p_value` keep to their 5 %, and the bootstrap's interval of the difference to
-    about 6 %: where they disagree, believe these.
-
-    Args:
-        first: scores of one system in each resample, float64 [resamples].
-        second: those of the other, in the same resamples.
-        difference: of the scores over all segments, either way round.
-
-    Example:
-        >>> bootstrap_p_value(np.array([5.0, 5.0, 5.0, 5.0]), np.array([6.0, 8.0, 3.0, 15.0]), 2.0)
-        0.4
-    """
+    """Return the p-value of the paired bootstrap by the rule of sacreBLEU and Moses."""
+    # Koehn 2004; Noreen 1989 for the + 1.
+    # It says how often a difference strays from the usual one by more than the real one is large. The rule is lenient: it
+    # counts one side only, so where there is no difference some 12 % of texts give p < 0.05 (17 % of texts of 10 segments;
+    # simulated). The swaps of `randomization_p_value` keep to their 5 %, and the bootstrap's interval of the difference to
+    # about 6 %: where they disagree, believe these.
+    # first: scores of one system in each resample, float64 [resamples].
+    # bootstrap_p_value([5.0, 5.0, 5.0, 5.0], [6.0, 8.0, 3.0, 15.0], 2.0) -> 0.4
     differences = np.abs(second - first)
     strayed = int(np.count_nonzero(differences - differences.mean() > abs(difference)))
     return (strayed + 1) / (len(first) + 1)
 
 
 def randomization_p_value(first: Floats, second: Floats, difference: float, differing: int) -> float:
-    """Return the p-value of approximate randomization: how often mixed systems differ by more than the real ones.
-
-    As in sacreBLEU, ties do not count (Riezler & Maxwell 2005). Systems that differ in k segments only give the real
-    difference again in 2 of 2^k mixtures, without which even k = 1 would seem beyond doubt; so no p-value is below that
-    share, which is nothing where test sets differ in more than some dozen segments.
-
-    Args:
-        first: scores of one mixed system in each trial, float64 [trials].
-        second: those of the other.
-        difference: of the scores of the real systems, either way round.
-        differing: segments in which the systems' statistics differ.
-
-    Example:
-        >>> first, second = np.array([1.0, 5.0, 9.0]), np.array([2.0, 2.0, 2.0])
-        >>> randomization_p_value(first, second, 2.0, 99), randomization_p_value(first, second, 7.0, 2)
-        (0.75, 0.5)
-    """
+    """Return the p-value of approximate randomization: how often mixed systems differ by more than the real ones."""
+    # As in sacreBLEU, ties do not count (Riezler & Maxwell 2005). Systems that differ in k segments only give the real
+    # difference again in 2 of 2^k mixtures, without which even k = 1 would seem beyond doubt; so no p-value is below that
+    # share, which is nothing where test sets differ in more than some dozen segments.
+    # first: scores of one mixed system in each trial, float64 [trials].
     strayed = int(np.count_nonzero(np.abs(first - second) > abs(difference)))
     return max((strayed + 1) / (len(first) + 1), min(1.0, 2.0 ** (1 - differing)))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted for the number of tests (Holm 1979): each is the chance of any false alarm at that level.
-
-    Args:
-        p_values: [tests]; None where there is no test, which stays None.
-
-    Example:
-        >>> holm([0.01, 0.04, None, 0.03])
-        [0.03, 0.06, None, 0.06]
-    """
+    """Return p-values adjusted for the number of tests (Holm 1979): each is the chance of any false alarm at that level."""
+    # p_values: [tests]; None where there is no test, which stays None.
+    # holm([0.01, 0.04, None, 0.03]) -> [0.03, 0.06, None, 0.06]
     known = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0

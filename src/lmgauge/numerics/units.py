@@ -30,73 +30,33 @@ _BELOW_ONE = "below 1, which no probabilities give: is it a cross-entropy?"
 
 
 def nats_to_bits(nats: Number) -> Number:
-    """Return nats in bits: nats / ln 2; never -0.0.
-
-    Args:
-        nats: a float, or float64 of any shape.
-
-    Example:
-        >>> nats_to_bits(math.log(8.0))
-        3.0
-    """
+    """Return nats in bits: nats / ln 2; never -0.0."""
+    # nats: a float, or float64 of any shape.
     return nats / LN_2 + 0.0
 
 
 def bits_to_nats(bits: Number) -> Number:
-    """Return bits in nats: bits * ln 2.
-
-    Args:
-        bits: a float, or float64 of any shape.
-
-    Example:
-        >>> round(bits_to_nats(1.0), 6)
-        0.693147
-    """
+    """Return bits in nats: bits * ln 2."""
+    # bits: a float, or float64 of any shape.
     return bits * LN_2
 
 
 def nats_to_log10(nats: Number) -> Number:
-    """Return natural logs as decimal logs, the unit of ARPA files: nats / ln 10.
-
-    Args:
-        nats: a float, or float64 of any shape.
-
-    Example:
-        >>> round(nats_to_log10(math.log(0.001)), 12)
-        -3.0
-    """
+    """Return natural logs as decimal logs, the unit of ARPA files: nats / ln 10."""
+    # nats: a float, or float64 of any shape.
     return nats / LN_10
 
 
 def log10_to_nats(log10: Number) -> Number:
-    """Return decimal logs, the unit of ARPA files, as natural logs: log10 * ln 10.
-
-    Args:
-        log10: a float, or float64 of any shape.
-
-    Example:
-        >>> round(math.exp(log10_to_nats(-3.0)), 12)
-        0.001
-    """
+    """Return decimal logs, the unit of ARPA files, as natural logs: log10 * ln 10."""
+    # log10: a float, or float64 of any shape.
     return log10 * LN_10
 
 
 def perplexity_from_nats(nats: Number) -> Number:
-    """Return the perplexity of a cross-entropy: exp(nats).
-
-    Args:
-        nats: nats per event, 0 or more; a float, or float64 of any shape.
-
-    Returns:
-        Perplexity, 1 or more; `inf` above about 709.8 nats, where float64 ends.
-
-    Raises:
-        InputError: a value is NaN or negative.
-
-    Example:
-        >>> perplexity_from_nats(0.0)
-        1.0
-    """
+    """Return the perplexity of a cross-entropy: exp(nats)."""
+    # nats: nats per event, 0 or more; a float, or float64 of any shape.
+    # -> Perplexity, 1 or more; `inf` above about 709.8 nats, where float64 ends.
     _check(nats, "cross-entropy value", 0.0, _NEGATIVE + "nats, so negate it")
     with np.errstate(over="ignore"):
         # float(): a scalar in, a Python float out.
@@ -104,39 +64,18 @@ def perplexity_from_nats(nats: Number) -> Number:
 
 
 def perplexity_from_bits(bits: Number) -> Number:
-    """Return the perplexity of a cross-entropy in bits: 2^bits.
-
-    Args:
-        bits: bits per event, 0 or more; a float, or float64 of any shape.
-
-    Returns:
-        Perplexity, 1 or more; `inf` from 1024 bits, where float64 ends.
-
-    Raises:
-        InputError: a value is NaN or negative.
-
-    Example:
-        >>> perplexity_from_bits(6.0)
-        64.0
-    """
+    """Return the perplexity of a cross-entropy in bits: 2^bits."""
+    # bits: bits per event, 0 or more; a float, or float64 of any shape.
+    # -> Perplexity, 1 or more; `inf` from 1024 bits, where float64 ends.
     _check(bits, "cross-entropy value", 0.0, _NEGATIVE + "bits, so negate it")
     with np.errstate(over="ignore"):
         return np.exp2(bits) if isinstance(bits, np.ndarray) else float(np.exp2(bits))
 
 
 def perplexity_ratio_from_nats(difference: float) -> float:
-    """Return the ratio of two perplexities from the difference of their cross-entropies: exp(difference).
-
-    Args:
-        difference: nats per event, of any sign, infinities allowed.
-
-    Returns:
-        0 or more; `inf` where float64 ends.
-
-    Example:
-        >>> round(perplexity_ratio_from_nats(-math.log(2.0)), 12)
-        0.5
-    """
+    """Return the ratio of two perplexities from the difference of their cross-entropies: exp(difference)."""
+    # difference: nats per event, of any sign, infinities allowed.
+    # -> 0 or more; `inf` where float64 ends.
     try:
         return math.exp(difference)
     except OverflowError:
@@ -144,70 +83,30 @@ def perplexity_ratio_from_nats(difference: float) -> float:
 
 
 def nats_to_scale(nats: float, scale: Scale) -> float:
-    """Return a mean of nats as a figure prints it: as it is, in bits, or as a perplexity; never -0.0.
-
-    Args:
-        nats: mean nats per unit, 0 or more.
-        scale: of the figure.
-
-    Raises:
-        InputError: a perplexity of a value that is NaN or negative.
-
-    Example:
-        >>> nats_to_scale(math.log(8.0), "bits"), round(nats_to_scale(math.log(8.0), "perplexity"), 12)
-        (3.0, 8.0)
-    """
+    """Return a mean of nats as a figure prints it: as it is, in bits, or as a perplexity; never -0.0."""
+    # nats: mean nats per unit, 0 or more.
     if scale == "perplexity":
         return perplexity_from_nats(nats)
     return nats_to_bits(nats) if scale == "bits" else nats + 0.0
 
 
 def difference_to_scale(nats: float, scale: Scale) -> float:
-    """Return a difference of means of nats as a figure prints it: for perplexity the ratio of the two.
-
-    Args:
-        nats: second mean minus the first, of any sign.
-        scale: of the figure.
-
-    Example:
-        >>> difference_to_scale(math.log(2.0), "bits"), difference_to_scale(0.0, "perplexity")
-        (1.0, 1.0)
-    """
+    """Return a difference of means of nats as a figure prints it: for perplexity the ratio of the two."""
     if scale == "perplexity":
         return perplexity_ratio_from_nats(nats)
     return nats_to_bits(nats) if scale == "bits" else nats
 
 
 def nats_from_perplexity(perplexity: Number) -> Number:
-    """Return the cross-entropy of a perplexity in nats per event: ln(perplexity).
-
-    Args:
-        perplexity: 1 or more, `inf` allowed; a float, or float64 of any shape.
-
-    Raises:
-        InputError: a value is NaN or below 1.
-
-    Example:
-        >>> nats_from_perplexity(1.0)
-        0.0
-    """
+    """Return the cross-entropy of a perplexity in nats per event: ln(perplexity)."""
+    # perplexity: 1 or more, `inf` allowed; a float, or float64 of any shape.
     _check(perplexity, "perplexity value", 1.0, _BELOW_ONE)
     return np.log(perplexity) if isinstance(perplexity, np.ndarray) else math.log(perplexity)
 
 
 def bits_from_perplexity(perplexity: Number) -> Number:
-    """Return the cross-entropy of a perplexity in bits per event: log2(perplexity).
-
-    Args:
-        perplexity: 1 or more, `inf` allowed; a float, or float64 of any shape.
-
-    Raises:
-        InputError: a value is NaN or below 1.
-
-    Example:
-        >>> bits_from_perplexity(64.0)
-        6.0
-    """
+    """Return the cross-entropy of a perplexity in bits per event: log2(perplexity)."""
+    # perplexity: 1 or more, `inf` allowed; a float, or float64 of any shape.
     _check(perplexity, "perplexity value", 1.0, _BELOW_ONE)
     return np.log2(perplexity) if isinstance(perplexity, np.ndarray) else math.log2(perplexity)
 
@@ -219,15 +118,8 @@ def _check(value: float | Floats, name: str, lowest: float, reason: str) -> None
 
 
 def scientific_from_nats(nats: float) -> str:
-    """Return exp(nats) in decimal, with 12 digits or as many as `nats` determines, also where float64 underflows.
-
-    Args:
-        nats: a log-probability, 0 or less and not NaN; `-inf` gives "0".
-
-    Example:
-        >>> scientific_from_nats(-1e4)
-        '1.13548387e-4343'
-    """
+    """Return exp(nats) in decimal, with 12 digits or as many as `nats` determines, also where float64 underflows."""
+    # nats: a log-probability, 0 or less and not NaN; `-inf` gives "0".
     value = math.exp(nats)
     # Subnormal numbers have lost digits already, so they too go by their logarithm.
     if value >= sys.float_info.min or nats == -math.inf:

@@ -16,50 +16,27 @@ _WEB = ("http", "https")
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:
-    """Return True for an address such as `s3://bucket/part.jsonl`, False for a local path.
-
-    >>> is_remote("s3://bucket/part.jsonl"), is_remote("data/part.jsonl"), is_remote("C:/part.jsonl")
-    (True, False, False)
-    """
+    """Return True for an address such as `s3://bucket/part.jsonl`, False for a local path."""
     return isinstance(path, str) and _ADDRESS.match(path) is not None
 
 
 def is_web(address: str) -> bool:
-    """Return True if an address is read from a web server.
-
-    >>> is_web("https://host/part.jsonl"), is_web("s3://bucket/part.jsonl")
-    (True, False)
-    """
+    """Return True if an address is read from a web server."""
     return scheme_of(address) in _WEB
 
 
 def has_password(address: str) -> bool:
-    """Return True if a user and a password stand before the host.
-
-    >>> has_password("s3://key:secret@bucket/part"), has_password("abfs://container@account/part")
-    (True, False)
-    """
+    """Return True if a user and a password stand before the host."""
     return _PASSWORD.match(address) is not None
 
 
 def scheme_of(address: str) -> str:
-    """Return what stands before `://`, in lower case.
-
-    >>> scheme_of("S3://bucket/part.jsonl")
-    's3'
-    """
+    """Return what stands before `://`, in lower case."""
     return address.partition("://")[0].lower()
 
 
 def shown_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of a file as it may be shown and stored: an address without user, password and query.
-
-    Args:
-        path: a local path, which is returned as it is, or an address.
-
-    >>> shown_name("https://me:secret@host/part.gz?X-Amz-Signature=1f"), shown_name("data/part.gz")
-    ('https://host/part.gz', 'data/part.gz')
-    """
+    """Return the name of a file as it may be shown and stored: an address without user, password and query."""
     name = os.fspath(path)
     if not is_remote(name):
         return name
@@ -69,29 +46,14 @@ def shown_name(path: str | os.PathLike[str]) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text in which no address has a password or the values of a query.
-
-    Args:
-        text: such as a message.
-
-    >>> without_secrets("cannot read https://me:secret@host/part.gz?token=1f, try again")
-    'cannot read https://host/part.gz?token=***, try again'
-    """
+    """Return a text in which no address has a password or the values of a query."""
     if "://" not in text:
         return text
     return _IN_TEXT.sub(lambda match: _VALUE.sub(r"\1***", _PASSWORD.sub(r"\1", match[0])), text)
 
 
 def joined(folder: str | os.PathLike[str], *names: str) -> str:
-    """Return the path or address of what is in a folder.
-
-    Args:
-        folder: a local folder, or the address of one; a query stays at the end.
-        names: one after the other, each in the one before.
-
-    >>> joined("s3://bucket/out/", "part.jsonl"), joined("https://host/data?token=1", "part.gz")
-    ('s3://bucket/out/part.jsonl', 'https://host/data/part.gz?token=1')
-    """
+    """Return the path or address of what is in a folder."""
     if not is_remote(folder):
         return os.path.join(folder, *names)
     address = os.fspath(folder)
@@ -101,10 +63,6 @@ def joined(folder: str | os.PathLike[str], *names: str) -> str:
 
 
 def base_name(path: str | os.PathLike[str]) -> str:
-    """Return the last part of a path or an address, by which its format is known.
-
-    >>> base_name("https://host/data/part.jsonl.gz?token=a/b"), base_name("data/part.txt")
-    ('part.jsonl.gz', 'part.txt')
-    """
+    """Return the last part of a path or an address, by which its format is known."""
     name = shown_name(path)
     return name.rstrip("/").rpartition("/")[2] if is_remote(name) else os.path.basename(name)

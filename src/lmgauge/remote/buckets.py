@@ -29,15 +29,7 @@ T = TypeVar("T")
 
 
 class BucketStore:
-    """The file or folder at an address of fsspec's.
-
-    Args:
-        address: such as `s3://bucket/part.jsonl`.
-
-    Raises:
-        MissingExtraError: the library for such addresses is not installed.
-        UsageError: no library has such addresses.
-    """
+    """The file or folder at an address of fsspec's."""
 
     def __init__(self, address: str) -> None:
         self._address, self.name, self._scheme = address, shown_name(address), scheme_of(address)
@@ -114,15 +106,7 @@ class BucketStore:
         return BucketTransfer(self)
 
     def part(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` to before `end` of what is there now.
-
-        Args:
-            start: first byte.
-            end: before this byte.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """Return the bytes from `start` to before `end` of what is there now."""
 
         def read() -> bytes:
             part: bytes = self._files.cat_file(self._path, start=start, end=end)
@@ -163,24 +147,13 @@ class BucketStore:
 
 
 class BucketTransfer:
-    """One version of a file in a bucket.
-
-    Args:
-        store: where it is.
-
-    Attributes:
-        state: the size and the version that are read.
-    """
+    """One version of a file in a bucket."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store, self.state = store, store.state()
 
     def pieces(self, start: int) -> Iterator[bytes]:
-        """Yield all bytes from `start` on; a few requests are under way at a time.
-
-        Raises:
-            InputError: it cannot be read, or was written anew meanwhile: said before the last bytes are handed out.
-        """
+        """Yield all bytes from `start` on; a few requests are under way at a time."""
         from concurrent.futures import Future, ThreadPoolExecutor
 
         size = self.state.size
@@ -208,11 +181,7 @@ class BucketTransfer:
         return self._store.part(start, end)
 
     def check_unchanged(self) -> None:
-        """Refuse a file that is no longer the one that was opened.
-
-        Raises:
-            InputError: it was written anew.
-        """
+        """Refuse a file that is no longer the one that was opened."""
         if self._store.state() != self.state:
             raise rewritten(self._store.name)
 
@@ -227,14 +196,14 @@ class _Upload(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Send bytes, and return how many; an upload that was abandoned sends none."""
+        # Send bytes, and return how many; an upload that was abandoned sends none.
         if not self._abandoned:
             with _saying(self._name, self._scheme):
                 self._file.write(data)
         return len(data)
 
     def abandon(self) -> None:
-        """Drop the upload: nothing appears at the address, and no part of it stays."""
+        # Drop the upload: nothing appears at the address, and no part of it stays.
         self._abandoned = True
         with suppress(OSError), _saying(self._name, self._scheme):
             self._file.discard()
@@ -243,11 +212,7 @@ class _Upload(io.RawIOBase):
 
 @contextmanager
 def _saying(name: str, scheme: str) -> Iterator[None]:
-    """Turn a library's errors in the block into an `OSError` whose text is for people; the name is put before it later.
-
-    Raises:
-        OSError: instead of the error in the block.
-    """
+    # Turn a library's errors in the block into an `OSError` whose text is for people; the name is put before it later.
     try:
         yield
     except Exception as error:
@@ -256,7 +221,7 @@ def _saying(name: str, scheme: str) -> Iterator[None]:
 
 
 def _file_system(address: str, **options: Any) -> tuple[Any, str]:
-    """Return fsspec's file system for an address, and its path there; what it listed earlier is not used."""
+    # Fsspec's file system for an address, and its path there; what it listed earlier is not used.
     scheme = scheme_of(address)
     with needing("fsspec", extra="remote"):
         import fsspec

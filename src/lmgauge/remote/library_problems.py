@@ -1,7 +1,6 @@
-"""The errors of fsspec and of the libraries under it, told apart: not there, denied, over soon; in words without secrets.
+"""The errors of fsspec and of the libraries under it, told apart: not there, denied, over soon; in words without secrets."""
 
-They are known by their names and codes: none of these libraries is imported for it.
-"""
+# They are known by their names and codes: none of these libraries is imported for it.
 
 from __future__ import annotations
 
@@ -46,14 +45,6 @@ _SHOWN = 200
 def problem_of(error: Exception, name: str, scheme: str) -> Exception:
     """Return what to raise instead of a library's error.
 
-    Args:
-        error: as the library raised it.
-        name: of the file, as it may be shown.
-        scheme: of its address.
-
-    Returns:
-        NotThereError, InputError, or PassingProblem for what may be over soon.
-
     >>> problem_of(FileNotFoundError(), "s3://bucket/part.jsonl", "s3")
     NotThereError('s3://bucket/part.jsonl: no such file')
     """
@@ -83,14 +74,7 @@ def problem_of(error: Exception, name: str, scheme: str) -> Exception:
 
 
 def words_of(error: BaseException) -> str:
-    """Return the first line of an error's text without addresses' queries, and without what the environment keeps secret.
-
-    Args:
-        error: any.
-
-    >>> words_of(OSError("GET https://me:pw@host/part?X-Amz-Signature=1f was refused"))
-    'GET https://host/part was refused'
-    """
+    """Return the first line of an error's text without addresses' queries, and without what the environment keeps secret."""
     text = str(error.args[1]) if isinstance(error, OSError) and len(error.args) > 1 else str(error)
     text = _ADDRESS.sub(lambda match: shown_name(match[0]), text.strip().partition("\n")[0])
     for variable, value in os.environ.items():
@@ -100,7 +84,6 @@ def words_of(error: BaseException) -> str:
 
 
 def _codes(error: BaseException) -> str:
-    """Return the texts of an error and of those it comes from."""
     texts: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(texts) < 5:
@@ -110,7 +93,6 @@ def _codes(error: BaseException) -> str:
 
 
 def _status_of(error: BaseException) -> int | None:
-    """Return the status of HTTP that an error carries, wherever its library puts it."""
     cause: BaseException | None = error
     for _ in range(5):
         if cause is None:

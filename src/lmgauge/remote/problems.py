@@ -21,12 +21,9 @@ class NotThereError(InputError):
 
 
 class PassingProblem(Exception):
-    """A problem that may be over soon.
+    """A problem that may be over soon."""
 
-    Args:
-        problem: what is wrong, for people, without the name of the file.
-        after: seconds that the server asks to wait.
-    """
+    # after: seconds that the server asks to wait.
 
     def __init__(self, problem: str, after: float = 0.0) -> None:
         super().__init__(problem)
@@ -34,24 +31,13 @@ class PassingProblem(Exception):
 
 
 class Patience:
-    """How often a thing has failed in a row; waits before it may be tried again.
-
-    Args:
-        name: of the file, as it may be shown.
-    """
+    """How often a thing has failed in a row; waits before it may be tried again."""
 
     def __init__(self, name: str) -> None:
         self._name, self._failures = name, 0
 
     def wait(self, problem: PassingProblem) -> None:
-        """Wait after a failure: half a second first, twice as long each time, or as the server asks; 30 seconds at most.
-
-        Args:
-            problem: what went wrong.
-
-        Raises:
-            InputError: it was the last try.
-        """
+        """Wait after a failure: half a second first, twice as long each time, or as the server asks; 30 seconds at most."""
         self._failures += 1
         if self._failures >= TRIES:
             raise InputError(f"{self._name}: {problem}, after {TRIES} tries; try again later") from None
@@ -63,18 +49,7 @@ class Patience:
 
 
 def retried(name: str, attempt: Callable[[], T]) -> T:
-    """Return what a function returns, tried up to five times, seconds apart, while its problem may be over soon.
-
-    Args:
-        name: of the file, as it may be shown.
-        attempt: raises `PassingProblem` for what may be over soon.
-
-    Raises:
-        InputError: all tries failed.
-
-    >>> retried("s3://bucket/part.jsonl", lambda: b"the cat")
-    b'the cat'
-    """
+    """Return what a function returns, tried up to five times, seconds apart, while its problem may be over soon."""
     patience = Patience(name)
     while True:
         try:
@@ -84,9 +59,5 @@ def retried(name: str, attempt: Callable[[], T]) -> T:
 
 
 def rewritten(name: str) -> InputError:
-    """Return the error for a file that was written anew while it was read.
-
-    Args:
-        name: of the file, as it may be shown.
-    """
+    """Return the error for a file that was written anew while it was read."""
     return InputError(f"{name}: was written anew while it was being read; read it again when it stays as it is")

@@ -10,31 +10,18 @@ from typing import IO, Protocol
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What is known of a file without reading it.
+    """What is known of a file without reading it."""
 
-    Attributes:
-        size: bytes; None where the server does not say.
-        version: differs once the file is written anew (an entity tag, or the time of writing); "" where that is not known.
-
-    Example:
-        >>> FileState(12, "1700000000").size
-        12
-    """
-
-    size: int | None
-    version: str
+    size: int | None  # bytes; None where the server does not say
+    version: str  # differs once the file is written anew (an entity tag, or the time of writing); "" where that is not known
 
 
 class Transfer(Protocol):
-    """The bytes of one version of a remote file.
-
-    Attributes:
-        state: the size and the version that are read.
-    """
+    """The bytes of one version of a remote file."""
 
     @property
     def state(self) -> FileState:
-        """The size and the version that are read."""
+        """Return the size and the version that are read."""
 
     def pieces(self, start: int) -> Iterator[bytes]:
         """Yield all bytes from `start` on, in order; a connection that breaks is resumed."""
@@ -47,13 +34,9 @@ class Transfer(Protocol):
 
 
 class Store(Protocol):
-    """Where the file or folder of one address is; errors are `InputError` in reading, `OSError` in writing.
+    """Where the file or folder of one address is; errors are `InputError` in reading, `OSError` in writing."""
 
-    Attributes:
-        name: of the file, as it may be shown.
-    """
-
-    name: str
+    name: str  # of the file, as it may be shown
 
     def state(self) -> FileState:
         """Return the size and the version of the file."""

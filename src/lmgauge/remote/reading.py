@@ -16,30 +16,14 @@ _WINDOW = 8 << 20
 
 
 def open_sequential(address: str, version: str = "") -> io.BufferedReader:
-    """Open a file to read its bytes from start to end.
-
-    Args:
-        address: of the file.
-        version: that it must have; "" for any.
-
-    Raises:
-        InputError: it cannot be opened, or has another version.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Open a file to read its bytes from start to end."""
+    # version: that it must have; "" for any.
     return io.BufferedReader(_Sequential(_transfer(address, version)), buffer_size=1 << 20)
 
 
 def open_in_parts(address: str, version: str = "") -> PartsFile:
-    """Open a file of whose bytes only some parts are read.
-
-    Args:
-        address: of the file.
-        version: that it must have; "" for any.
-
-    Raises:
-        InputError: it cannot be opened, or has another version.
-        MissingExtraError: the library for such addresses is not installed.
-    """
+    """Open a file of whose bytes only some parts are read."""
+    # version: that it must have; "" for any.
     return PartsFile(_transfer(address, version))
 
 
@@ -67,11 +51,6 @@ class _Positioned(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a byte, counted from the start, the position or the end, and return its place.
-
-        Raises:
-            io.UnsupportedOperation: the end is not known.
-        """
         size = self._transfer.state.size
         if whence == io.SEEK_END and size is None:
             raise io.UnsupportedOperation("the server does not say how long the file is")
@@ -89,7 +68,7 @@ class _Sequential(_Positioned):
         self._piece, self._next = memoryview(b""), 0  # what was not handed out yet, and its place in the file
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with the next bytes, and return how many there are; 0 at the end."""
+        # Fill a buffer with the next bytes, and return how many there are; 0 at the end.
         if self._next != self._position or self._pieces is None:
             self._stop()
             self._pieces, self._next = self._transfer.pieces(self._position), self._position
@@ -117,11 +96,7 @@ class _Sequential(_Positioned):
 
 
 class PartsFile(_Positioned):
-    """A file read in parts, such as the columns of a Parquet file.
-
-    Args:
-        transfer: of the file.
-    """
+    """A file read in parts, such as the columns of a Parquet file."""
 
     def __init__(self, transfer: Transfer) -> None:
         super().__init__(transfer)
@@ -129,27 +104,15 @@ class PartsFile(_Positioned):
         self._held: dict[int, tuple[int, bytes]] = {}  # by the part's start: the place of some bytes of it, and the bytes
 
     def expect(self, parts: Iterable[tuple[int, int]]) -> None:
-        """Say which parts will be read, each from its start to its end: more of them is asked for at a time, and held.
-
-        Args:
-            parts: (first byte, byte after the last) of each; they do not overlap.
-        """
+        """Say which parts will be read, each from its start to its end: more of them is asked for at a time, and held."""
         self._parts, self._held = sorted(parts), {}
 
     def check_unchanged(self) -> None:
-        """Refuse a file that was written anew since it was opened.
-
-        Raises:
-            InputError: it was.
-        """
+        """Refuse a file that was written anew since it was opened."""
         self._transfer.check_unchanged()
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes.
-
-        Args:
-            size: at most this number; negative or None for all that follow.
-        """
+        """Return the next bytes."""
         total = self._transfer.state.size or 0
         end = total if size is None or size < 0 else min(total, self._position + size)
         pieces = []
@@ -160,17 +123,13 @@ class PartsFile(_Positioned):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with the next bytes, and return how many there are; 0 at the end.
-
-        Args:
-            buffer: to write to.
-        """
+        """Fill a buffer with the next bytes, and return how many there are; 0 at the end."""
         piece = self.read(len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)
 
     def _some(self, start: int, end: int) -> bytes:
-        """Return at least one of the bytes from `start` to before `end`."""
+        # At least one of the bytes from `start` to before `end`.
         number = bisect_right(self._parts, start, key=lambda part: part[0]) - 1
         if number < 0 or start >= self._parts[number][1]:
             return self._transfer.fetch(start, end)

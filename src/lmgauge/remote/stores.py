@@ -8,18 +8,7 @@ from lmgauge.remote.protocol import Store
 
 
 def store_of(address: str) -> Store:
-    """Return the store of an address; it opens no connection yet.
-
-    Args:
-        address: of a file or a folder.
-
-    Raises:
-        UsageError: no such kind of address, or one that holds a password where that cannot be used.
-        MissingExtraError: the library for such addresses is not installed.
-
-    >>> store_of("https://host/part.jsonl?token=1f").name
-    'https://host/part.jsonl'
-    """
+    """Return the store of an address; it opens no connection yet."""
     if is_web(address):
         from lmgauge.remote.web import WebStore
 

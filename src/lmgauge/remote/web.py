@@ -1,8 +1,7 @@
-"""Files on web servers, by the standard library: nothing is sent but GETs to the address (and to where it redirects).
+"""Files on web servers, by the standard library: nothing is sent but GETs to the address (and to where it redirects)."""
 
-fsspec's own file system for them takes a whole file for the part it asked for where a server knows no ranges, and never asks
-again; a text must not depend on either.
-"""
+# fsspec's own file system for them takes a whole file for the part it asked for where a server knows no ranges, and never
+# asks again; a text must not depend on either.
 
 from __future__ import annotations
 
@@ -36,14 +35,9 @@ _SAFE = "%/:=&?~#+!$,;'@()*[]|"
 
 
 class WebStore:
-    """A file at an `http://` or `https://` address.
+    """A file at an `http://` or `https://` address."""
 
-    Args:
-        address: its user and password, if any, are sent to its own host only.
-
-    Raises:
-        InputError: the address cannot be one.
-    """
+    # address: its user and password, if any, are sent to its own host only.
 
     def __init__(self, address: str) -> None:
         self.name = shown_name(address)
@@ -66,16 +60,7 @@ class WebStore:
         self._answered = False
 
     def ask(self, start: int | None = None, end: int | None = None) -> http.client.HTTPResponse:
-        """Return the open reply to one GET.
-
-        Args:
-            start: first byte; None for the whole file.
-            end: before this byte; None for all that follow.
-
-        Raises:
-            PassingProblem: what may be over soon.
-            InputError: anything else but a good reply.
-        """
+        """Return the open reply to one GET."""
         headers = dict(self._headers)
         if start is not None:
             headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
@@ -91,15 +76,7 @@ class WebStore:
 
     @contextmanager
     def explained(self, in_part: bool = False) -> Iterator[None]:
-        """Turn the errors of a conversation in the block into one line each, without anything of the address but its name.
-
-        Args:
-            in_part: True if a part of the file was asked for.
-
-        Raises:
-            PassingProblem: what may be over soon.
-            InputError: anything else.
-        """
+        """Turn the errors of a conversation in the block into one line each, with nothing of the address but its name."""
         try:
             yield
         except urllib.error.HTTPError as error:
@@ -159,24 +136,13 @@ class WebStore:
 
 
 class WebTransfer:
-    """One version of a file on a web server.
-
-    Args:
-        store: where it is.
-
-    Attributes:
-        state: the size and the version that are read.
-    """
+    """One version of a file on a web server."""
 
     def __init__(self, store: WebStore) -> None:
         self._store, self.state = store, store.state()
 
     def pieces(self, start: int) -> Iterator[bytes]:
-        """Yield all bytes from `start` on, over one connection, which is made anew from where it broke.
-
-        Raises:
-            InputError: it breaks again and again, the file is another, or it is shorter than the server says.
-        """
+        """Yield all bytes from `start` on, over one connection, which is made anew from where it broke."""
         position, patience, mark = start, Patience(self._store.name), start
         while position != self.state.size:
             try:
@@ -217,11 +183,7 @@ class WebTransfer:
                     skip = 0
 
     def fetch(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` to before `end`.
-
-        Raises:
-            InputError: the server does not send parts of a file, or what comes is of another version.
-        """
+        """Return the bytes from `start` to before `end`."""
         return retried(self._store.name, lambda: self._part(start, end))
 
     def _part(self, start: int, end: int) -> bytes:
@@ -249,7 +211,7 @@ class WebTransfer:
         return InputError(f"{self._store.name}: the server {problem}: download the file first, or ask who runs the server")
 
     def _check(self, reply: http.client.HTTPResponse, start: int) -> None:
-        """Refuse a reply of another version of the file, or of another part of it; learn the size if it was not known."""
+        # Refuse a reply of another version of the file, or of another part of it; learn the size if it was not known.
         state = _state_of(reply)
         other_size = None not in (state.size, self.state.size) and state.size != self.state.size
         if state.version != self.state.version or other_size:
@@ -264,7 +226,7 @@ class WebTransfer:
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """Return what speaks HTTP and nothing else: the library's own would follow a redirect to FTP."""
+    # What speaks HTTP and nothing else: the library's own would follow a redirect to FTP.
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
@@ -289,7 +251,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     max_redirections = 10
 
     def http_error_302(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any) -> Any:
-        """Follow the redirect; where that cannot be done, close the connection, which the library leaves open."""
+        # Follow the redirect; where that cannot be done, close the connection, which the library leaves open.
         try:
             return super().http_error_302(req, fp, code, msg, headers)
         except ValueError:
@@ -299,11 +261,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
     def redirect_request(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        """Return the request to the new address.
-
-        Raises:
-            InputError: it leads from https to http, or to what is neither.
-        """
         parts = urlsplit(newurl)
         if not is_web(newurl):
             raise InputError(f"{shown_name(req.full_url)}: is redirected to what is not a web server (HTTP {code})")
@@ -331,7 +288,7 @@ def _version_of(headers: Message) -> str:
 
 
 def _range_of(headers: Message) -> tuple[int, int | None]:
-    """Return the first byte and the size of the whole file of a `Content-Range: bytes 0-99/1234`; -1 if it is not one."""
+    # First byte and the size of the whole file of a `Content-Range: bytes 0-99/1234`; -1 if it is not one.
     unit, _, rest = headers.get("Content-Range", "").partition(" ")
     part, _, size = rest.partition("/")
     first = part.partition("-")[0]
@@ -368,7 +325,6 @@ def _status_problem(name: str, error: urllib.error.HTTPError, in_part: bool) -> 
 
 
 def _connection_problem(name: str, host: str, error: Exception) -> InputError | None:
-    """Return what is wrong for good, or None if another try may do."""
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
         return InputError(f"{name}: the certificate of {host} is not valid: {visible(cause.verify_message)}")

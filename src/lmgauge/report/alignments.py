@@ -9,11 +9,7 @@ from lmgauge.tasks.alignment import AlignedSegment, Alignment, ErrorCounts
 
 
 def blocks(segments: Iterable[AlignedSegment]) -> Iterator[doc.Block]:
-    """Yield the segments that have an error, one after the other.
-
-    Args:
-        segments: alignments of the segments of all systems.
-    """
+    """Yield the segments that have an error, one after the other."""
     for segment in segments:
         counts = segment.alignment
         if counts.substitutions + counts.deletions + counts.insertions:
@@ -25,30 +21,17 @@ def blocks(segments: Iterable[AlignedSegment]) -> Iterator[doc.Block]:
 
 
 def blocks_of_one(alignment: Alignment) -> doc.Document:
-    """Return one alignment.
-
-    Args:
-        alignment: of a segment and its reference.
-    """
+    """Return one alignment."""
     return (doc.Aligned(alignment),)
 
 
 def error_blocks_of_one(errors: ErrorCounts) -> doc.Document:
-    """Return all errors, the most frequent of each kind first.
-
-    Args:
-        errors: of one system.
-    """
+    """Return all errors, the most frequent of each kind first."""
     return tuple(_errors("Errors, most frequent first", errors.most_frequent()))
 
 
 def error_blocks(by_system: Mapping[str, ErrorCounts], count: int) -> doc.Document:
-    """Return the most frequent errors of each system.
-
-    Args:
-        by_system: the errors of each.
-        count: how many of each kind.
-    """
+    """Return the most frequent errors of each system."""
     return tuple(
         block
         for system, counts in by_system.items()

@@ -9,11 +9,7 @@ _LEVELS: dict[str, doc.Level] = {PASS: "good", FAIL: "bad", NOT_CHECKED: "unknow
 
 
 def blocks(audit: Audit) -> doc.Document:
-    """Return the conclusion, and a row for each check under the verdict of its level.
-
-    Args:
-        audit: of a run or a model.
-    """
+    """Return the conclusion, and a row for each check under the verdict of its level."""
     rows: list[tuple[str, str, str]] = []
     levels: list[int] = []
     for i, level in enumerate(LEVELS, 1):
@@ -37,11 +33,7 @@ def blocks(audit: Audit) -> doc.Document:
 
 
 def ladder(audit: Audit) -> doc.Ladder:
-    """Return the levels as steps that stand on each other, each with its verdict and why.
-
-    Args:
-        audit: of a run or a model.
-    """
+    """Return the levels as steps that stand on each other, each with its verdict and why."""
     steps = []
     for level in LEVELS:
         verdict = audit.verdict(level)
@@ -78,7 +70,7 @@ def conclusion(audit: Audit) -> str:
 
 
 def _unchecked(audit: Audit, level: str) -> str:
-    """Return a level of which nothing was checked, or only a part, with what was not; empty if all was."""
+    # Level of which nothing was checked, or only a part, with what was not; empty if all was.
     names = [check.name for check in audit.checks if check.level == level and check.verdict == NOT_CHECKED]
     if audit.verdict(level) == NOT_CHECKED:
         return level
@@ -86,7 +78,7 @@ def _unchecked(audit: Audit, level: str) -> str:
 
 
 def _verified(audit: Audit) -> str:
-    """Return on how much of the text compression verified the number, and whether bytes or only events came back."""
+    # On how much of the text compression verified the number, and whether bytes or only events came back.
     details = {check.name: check.details for check in audit.checks if check.level == "compression" and check.verdict == PASS}
     if "decoding" not in details or not details.get("code length", {}).get("text_bytes"):
         return ""

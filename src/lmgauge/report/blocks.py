@@ -1,8 +1,7 @@
-"""What a report is made of: blocks that hold data (floats, strings), in the order of reading. A document is a tuple of them.
+"""What a report is made of: blocks of data (floats, strings), in the order of reading. A document is a tuple of them."""
 
-One builder for each result makes the blocks (`report.evaluations.blocks`, ...); how they look is in the renderers only
-(`report.terminal`). Every string may come from a file, a model or a server: renderers escape all of them.
-"""
+# One builder for each result makes the blocks (`report.evaluations.blocks`, ...); how they look is in the renderers only
+# (`report.terminal`). Every string may come from a file, a model or a server: renderers escape all of them.
 
 from __future__ import annotations
 
@@ -27,19 +26,13 @@ Form = Literal[
 
 @dataclass(frozen=True)
 class Number:
-    """A number and the rule by which it is written.
+    """A number and the rule by which it is written."""
 
-    Attributes:
-        value: None where there is none; a fraction for `percent`, a ratio for `change`; a `LowerBound` is written as one.
-        digits: after the point.
-        form: the rule.
-        significant: the number is a p-value below the level of the test.
-    """
-
+    # None where there is none; a fraction for `percent`, a ratio for `change`; a `LowerBound` is written as one
     value: float | None
     digits: int = 4
     form: Form = "number"
-    significant: bool = False
+    significant: bool = False  # the number is a p-value below the level of the test
 
 
 @dataclass(frozen=True)
@@ -69,17 +62,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A piece of text, the token that is meant in it, and what each token weighs.
+    """A piece of text, the token that is meant in it, and what each token weighs."""
 
-    Attributes:
-        parts: tokens (or longer pieces) that join to the text.
-        meant: index of the token that is meant; None: the whole text.
-        weights: one for each part, such as its bits; empty where they are not known.
-    """
-
-    parts: tuple[str, ...]
-    meant: int | None = None
-    weights: tuple[float, ...] = ()
+    parts: tuple[str, ...]  # tokens (or longer pieces) that join to the text
+    meant: int | None = None  # index of the token that is meant; None: the whole text
+    weights: tuple[float, ...] = ()  # one for each part, such as its bits; empty where they are not known
 
 
 Cell = str | Number | Range | Mark | Bar | Tokens
@@ -87,50 +74,33 @@ Cell = str | Number | Range | Mark | Bar | Tokens
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
-
-    Attributes:
-        title: its head.
-        cells: one for each row.
-        drop: the priority to go where there is no room: 1 goes first, 0 never.
-        unit: of its numbers, where the title does not say it.
-        align: to which side; numbers are right-aligned.
-        wraps: long text continues on the next line instead of being cut (columns to the left).
-        note: what a reader must know of it.
-    """
+    """A column of a table."""
 
     title: str
     cells: Sequence[Cell]
-    drop: int = 0
-    unit: str = ""
-    align: Literal["left", "right"] = "right"
-    wraps: bool = False
-    note: str = ""
+    drop: int = 0  # the priority to go where there is no room: 1 goes first, 0 never
+    unit: str = ""  # of its numbers, where the title does not say it
+    align: Literal["left", "right"] = "right"  # to which side; numbers are right-aligned
+    wraps: bool = False  # long text continues on the next line instead of being cut (columns to the left)
+    note: str = ""  # what a reader must know of it
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length. A table without rows is not shown.
+    """Columns of equal length."""
 
-    Attributes:
-        columns: as many cells each.
-        title: above it.
-        bold: the rows to set off.
-        footnotes: below it.
-        cut: the way to cut the text that the rows are slices of, labeled by the first column: rows lead to examples.
-        anchors: for each row the segment it is about, which a page may show; empty where rows are about none.
-    """
+    # A table without rows is not shown.
 
     columns: tuple[Column, ...]
     title: str = ""
     bold: tuple[int, ...] = ()
     footnotes: tuple[str, ...] = ()
-    cut: str = ""
+    cut: str = ""  # the way to cut the text that the rows are slices of, labeled by the first column: rows lead to examples
     anchors: tuple[int, ...] = ()
 
     @property
     def rows(self) -> list[tuple[Cell, ...]]:
-        """The cells, row by row."""
+        """Return the cells, row by row."""
         return list(zip(*(column.cells for column in self.columns), strict=True))
 
 
@@ -151,7 +121,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph, or a note: what a reader must know beside the numbers. `indent` is in characters."""
+    """A paragraph, or a note: what a reader must know beside the numbers."""
+
+    # `indent` is in characters.
 
     text: str
     note: bool = False
@@ -167,22 +139,14 @@ class Lines:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart, or what one model (or system) has in it.
-
-    Attributes:
-        name: in the legend.
-        x: numbers, or the names of classes (or rows) in their order.
-        y: one for each x; None where it is not known.
-        low, high: ends of the 95 % interval around y; empty where there is none.
-        names: of the points, where x does not name them.
-    """
+    """A line of a chart, or what one model (or system) has in it."""
 
     name: str
-    x: tuple[float | str, ...]
-    y: tuple[float | None, ...]
-    low: tuple[float | None, ...] = ()
+    x: tuple[float | str, ...]  # numbers, or the names of classes (or rows) in their order
+    y: tuple[float | None, ...]  # one for each x; None where it is not known
+    low: tuple[float | None, ...] = ()  # low, high: ends of the 95 % interval around y; empty where there is none
     high: tuple[float | None, ...] = ()
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # of the points, where x does not name them
 
 
 MOST_CHART_ROWS = 40
@@ -198,41 +162,28 @@ points.
 
 @dataclass(frozen=True)
 class ChartData:
-    """What a page draws; its numbers are in a table beside it, so that a terminal shows nothing more.
+    """What a page draws; its numbers are in a table beside it, so that a terminal shows nothing more."""
 
-    Attributes:
-        name: a short one, for links, files and `result.chart(name)`: lower case, words joined by hyphens.
-        title: above it.
-        x_title, y_title: of what is along x and y of its series; with their units, if any.
-        kind: how it is drawn.
-        better: whether low or high values are good; empty where neither is.
-        rule: a value of y that a line is drawn at, such as that of the whole text; `rule_name` says what it is.
-        x_rules: values of x of a histogram that lines are drawn at, such as the ends of what counts; `x_rules_name` says
-            what they are.
-        diagonal: draw the line y = x.
-        log_x, log_y: logarithmic axes.
-        cut: the way to cut the text that the x are slices of: each leads to its examples (see `Passages.cuts`).
-        note: what a reader must know of it.
-    """
-
-    name: str
+    name: str  # a short one, for links, files and `result.chart(name)`: lower case, words joined by hyphens
     title: str
-    x_title: str
+    x_title: str  # x_title, y_title: of what is along x and y of its series; with their units, if any
     y_title: str
     y_unit: str
     series: tuple[Series, ...]
     x_unit: str = ""
     kind: ChartKind = "line"
-    better: Literal["", "lower", "higher"] = ""
+    better: Literal["", "lower", "higher"] = ""  # whether low or high values are good; empty where neither is
+    # a value of y that a line is drawn at, such as that of the whole text; `rule_name` says what it is
     rule: float | None = None
     rule_name: str = ""
+    # values of x of a histogram that lines are drawn at, such as the ends of what counts; `x_rules_name` says what they are
     x_rules: tuple[float, ...] = ()
     x_rules_name: str = ""
-    diagonal: bool = False
+    diagonal: bool = False  # draw the line y = x
     log_x: bool = False
     log_y: bool = False
-    cut: str = ""
-    note: str = ""
+    cut: str = ""  # the way to cut the text that the x are slices of: each leads to its examples (see `Passages.cuts`)
+    note: str = ""  # what a reader must know of it
 
 
 @dataclass(frozen=True)
@@ -253,16 +204,10 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Passages:
-    """Segments of the text with what their events cost, for pages: colored, with a legend and filters.
+    """Segments of the text with what their events cost, for pages: colored, with a legend and filters."""
 
-    Attributes:
-        items: the segments, in the order to be shown.
-        names: of the runs; one, or two whose difference is shown.
-        cuts: for each way to cut the text (`ChartData.cut`, `Table.cut`) the labels that `Spans.slices` number.
-    """
-
-    items: tuple[Passage, ...]
-    names: tuple[str, ...]
+    items: tuple[Passage, ...]  # the segments, in the order to be shown
+    names: tuple[str, ...]  # of the runs; one, or two whose difference is shown
     cuts: Mapping[str, tuple[str, ...]]
 
 
@@ -292,15 +237,10 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Quotes:
-    """Texts, each with a line on what it is; a terminal shows the first ones, and of each how it begins.
-
-    Attributes:
-        title: what they have in common.
-        items: of each what it is, and the text.
-    """
+    """Texts, each with a line on what it is; a terminal shows the first ones, and of each how it begins."""
 
     title: str
-    items: tuple[tuple[str, str], ...]
+    items: tuple[tuple[str, str], ...]  # of each what it is, and the text
 
 
 @dataclass(frozen=True)
@@ -336,33 +276,21 @@ Document = tuple[Block, ...]
 
 
 def labels(title: str, cells: Sequence[str], *, wraps: bool = False, drop: int = 0) -> Column:
-    """Return a column of text, to the left.
-
-    >>> labels("model", ["kn5"]).align
-    'left'
-    """
+    """Return a column of text, to the left."""
     return Column(title, tuple(cells), drop=drop, align="left", wraps=wraps)
 
 
 def numbers(
     title: str, values: Sequence[float | None], digits: int = 4, form: Form = "number", *, drop: int = 0, unit: str = ""
 ) -> Column:
-    """Return a column of numbers that are all written alike.
-
-    >>> numbers("events", [9, 10], form="count").cells[1].value
-    10
-    """
+    """Return a column of numbers that are all written alike."""
     return Column(title, tuple(Number(value, digits, form) for value in values), drop=drop, unit=unit)
 
 
 def between(
     ends: Interval | tuple[float, float] | None, digits: int = 4, form: Form = "number", scale: float = 1.0
 ) -> Number | Range:
-    """Return an interval, its ends times `scale`, as a cell; a dash where there is none, or where all of it is infinite.
-
-    >>> between((0.5, 1.5), 1, scale=100).high
-    150.0
-    """
+    """Return an interval, its ends times `scale`, as a cell; a dash where there is none, or where all of it is infinite."""
     low, high = ends if isinstance(ends, tuple) else (math.nan, math.nan) if ends is None else (ends.low, ends.high)
     return Range(scale * low, scale * high, digits, form) if math.isfinite(low) else Number(None)
 
@@ -373,16 +301,7 @@ def series(
     y: Sequence[float | None],
     ends: Sequence[Interval | tuple[float, float] | None] = (),
 ) -> Series:
-    """Return a series of a chart, with intervals where there are any.
-
-    Args:
-        name: in the legend.
-        x, y: of the points.
-        ends: the interval of each point, None where it has none; empty where no point has one.
-
-    >>> series("kn5", ["word", "URL"], [1.5, 2.5], [(1.0, 2.0), None]).low
-    (1.0, None)
-    """
+    """Return a series of a chart, with intervals where there are any."""
     pairs = [between if isinstance(between, tuple) else between and (between.low, between.high) for between in ends]
     if not any(pairs):
         return Series(name, tuple(x), tuple(y))

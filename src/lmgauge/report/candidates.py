@@ -16,12 +16,7 @@ _MEASURES = {"kl": "KL, nats", "log_loss": "log loss, nats"}
 
 
 def blocks(candidates: CandidateDivergences, *, details: bool | None = None) -> doc.Document:
-    """Return the verdict, a row for each candidate, the tests of one against another, and with details all of each.
-
-    Args:
-        candidates: at least one.
-        details: also the figures, slices and worst tokens of each; if None, where there is one candidate.
-    """
+    """Return the verdict, a row for each candidate, the tests of one against another, and with details all of each."""
     items = candidates.items
     if len(items) == 1:
         return one.blocks(items[0], details=details is not False)
@@ -44,14 +39,12 @@ def blocks(candidates: CandidateDivergences, *, details: bool | None = None) -> 
 
 
 def _named_notes(item: Divergence, items: Sequence[Divergence]) -> Iterator[str]:
-    """Yield the notes of a candidate, with its name where others do not have them."""
     for note in item.notes:
         shared = all(note in other.notes for other in items)
         yield note if shared else f"{item.b}: {note}"
 
 
 def _verdict(candidates: CandidateDivergences) -> doc.Verdict:
-    """Say which candidate is closest to the base, and which of the others may be as close."""
     ranked = sorted(candidates.items, key=lambda item: _order(item.kl_ab_nats))
     best = ranked[0]
     if best.kl_ab_nats.value is None or not math.isfinite(best.kl_ab_nats.value):
@@ -79,7 +72,6 @@ def _other(test: CandidateTest, name: str) -> str:
 
 
 def _by(names: Sequence[str], tests: dict[str, CandidateTest]) -> str:
-    """Return how far the nearest of some candidates is, and how sure that is of the least sure."""
     gaps = [abs(tests[name].difference or 0.0) for name in names]
     least = max(tests[name].p_value_holm or 0.0 for name in names)
     atleast = "by" if len(names) == 1 else "by at least"

@@ -15,15 +15,8 @@ Box = tuple[float, float, float, float]
 
 
 def placed_names(chart: ChartData, drawn: Values, width: float, height: float) -> list[Row]:
-    """Return rows with `x`, `y`, `name` and where the name stands beside its point: `align`, `baseline`, `dx`, `dy`.
-
-    Names for which there is no room are left out; descriptions and the table have them.
-
-    Args:
-        chart: whose axes are of numbers.
-        drawn: its values.
-        width, height: of the axes, in pixels.
-    """
+    """Return rows with `x`, `y`, `name` and where the name stands beside its point: `align`, `baseline`, `dx`, `dy`."""
+    # Names for which there is no room are left out; descriptions and the table have them.
     rows = [row for row in drawn.rows if "name" in row and row["y"] is not None]
     if not rows or drawn.names or len(rows) > _MOST:
         return []

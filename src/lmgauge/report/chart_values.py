@@ -1,8 +1,7 @@
-"""The numbers of a chart as rows for drawing, the ranges of its axes, and the words that say what is in it.
+"""The numbers of a chart as rows for drawing, the ranges of its axes, and the words that say what is in it."""
 
-What comes from a file or a model is only ever a value of one of the fixed fields of a row (`x`, `series`, `what`, ...),
-never a field's name, an expression or a format.
-"""
+# What comes from a file or a model is only ever a value of one of the fixed fields of a row (`x`, `series`, `what`, ...),
+# never a field's name, an expression or a format.
 
 from __future__ import annotations
 
@@ -29,40 +28,22 @@ _LEAST_SPAN = 0.02  # of the highest value: without intervals, smaller differenc
 
 @dataclass(frozen=True)
 class Values:
-    """What a chart draws.
+    """What a chart draws."""
 
-    Attributes:
-        rows: one for each point with the fields `series`, `x`, `y`, `low`, `high`, `what` (a description) and, as far as
-            there are any, `href`, `name`, `end` (of a bin), `alone_low` and `alone_high` (an interval without neighbors);
-            `bound` in the place of `y`, `low` and `high` where a value is only a lower bound.
-        series: names, each once, safe to show.
-        names: what x are, in their order, each once, safe to show; empty where x are numbers.
-        x, y: lowest and highest value to draw.
-        is_cut: some intervals are longer than the axis.
-        missing: how many values are not finite, or cannot be drawn on a logarithmic axis.
-    """
-
+    # one for each point with the fields `series`, `x`, `y`, `low`, `high`, `what` (a description) and, as far as there are
+    # any, `href`, `name`, `end` (of a bin), `alone_low` and `alone_high` (an interval without neighbors); `bound` in the
+    # place of `y`, `low` and `high` where a value is only a lower bound
     rows: list[Row]
-    series: tuple[str, ...]
-    names: tuple[str, ...]
-    x: tuple[float, float]
+    series: tuple[str, ...]  # names, each once, safe to show
+    names: tuple[str, ...]  # what x are, in their order, each once, safe to show; empty where x are numbers
+    x: tuple[float, float]  # x, y: lowest and highest value to draw
     y: tuple[float, float]
-    is_cut: bool
-    missing: int
+    is_cut: bool  # some intervals are longer than the axis
+    missing: int  # how many values are not finite, or cannot be drawn on a logarithmic axis
 
 
 def values(chart: ChartData, *, links: bool = False) -> Values:
-    """Return the rows and ranges of a chart.
-
-    Args:
-        chart: with at least one series.
-        links: give each row of a chart with a cut a link to its examples.
-
-    >>> from lmgauge.report.blocks import Series
-    >>> chart = ChartData("by-class", "t", "class", "bits per byte", "bits", (Series("kn5", ("word",), (1.5,)),))
-    >>> values(chart).rows[0]["what"]
-    'word: 1.5 bits per byte'
-    """
+    """Return the rows and ranges of a chart."""
     numeric = all(isinstance(x, int | float) for series in chart.series for x in series.x)
     shown = {} if numeric else _distinct([str(x) for series in chart.series for x in series.x])
     titles = _titles([series.name for series in chart.series])
@@ -115,15 +96,7 @@ def _rows(chart: ChartData, series: Series, title: str, shown: dict[str, str], *
 
 
 def link(cut: str, label: str) -> str:
-    """Return the address on a page of the examples of a slice of the text.
-
-    Args:
-        cut: the way the text is cut, as in `ChartData.cut`.
-        label: of the slice.
-
-    >>> link("group", "a&b")
-    '#cut=group&is=a%26b'
-    """
+    """Return the address on a page of the examples of a slice of the text."""
     cut, label = (quote(visible(name), safe="") for name in (cut, label))
     return f"#cut={cut}&is={label}"
 
@@ -135,7 +108,7 @@ def _drawable(value: Any, *, log: bool) -> float | None:
 
 
 def _distinct(names: Iterable[str]) -> dict[str, str]:
-    """Return for each name one that is safe to show; no two are alike."""
+    # For each name one that is safe to show; no two are alike.
     shown: dict[str, str] = {}
     taken: set[str] = set()
     for name in dict.fromkeys(names):
@@ -148,7 +121,7 @@ def _distinct(names: Iterable[str]) -> dict[str, str]:
 
 
 def _titles(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names of series that are safe to show; those that occur again are numbered."""
+    # Names of series that are safe to show; those that occur again are numbered.
     times: Counter[str] = Counter()
     numbered = []
     for name in names:
@@ -158,7 +131,6 @@ def _titles(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
-    """Return the lowest and highest value of an axis that neither hides nor blows up differences."""
     points = [value for row in rows for value in (row["y"], row.get("bound")) if value is not None]
     if chart.rule is not None and _drawable(chart.rule, log=chart.log_y) is not None:
         points.append(chart.rule)
@@ -194,7 +166,7 @@ def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
 
 
 def _with_room(ends: tuple[float, float], *, log: bool) -> tuple[float, float]:
-    """Return the ends of an axis a little further out, so that no point is in a corner."""
+    # Ends of an axis a little further out, so that no point is in a corner.
     low, high = ends
     if log:
         room = (high / low) ** 0.05
@@ -204,42 +176,28 @@ def _with_room(ends: tuple[float, float], *, log: bool) -> tuple[float, float]:
 
 
 def said(value: float) -> str:
-    """Return a number for a description: whole ones as they are, others with four digits that count.
-
-    >>> said(1234567), said(0.123456), said(1e-9), said(12345.6)
-    ('1,234,567', '0.1235', '1e-09', '12,346')
-    """
+    """Return a number for a description: whole ones as they are, others with four digits that count."""
     if value == round(value) and abs(value) < 1e15:
         return f"{value:,.0f}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def all_said(values: Sequence[float]) -> str:
-    """Return numbers for a sentence.
-
-    >>> all_said([4.0, 60.0, 1000.0])
-    '4, 60 and 1,000'
-    """
+    """Return numbers for a sentence."""
     *others, last = ["", *map(said, values)]
     return " and ".join(part for part in (", ".join(filter(None, others)), last) if part)
 
 
 def titled(title: str, unit: str) -> str:
-    """Return the title of an axis with its unit, where the title does not say it.
-
-    >>> titled("mutual information", "bits"), titled("bits per byte", "bits")
-    ('mutual information (bits)', 'bits per byte')
-    """
+    """Return the title of an axis with its unit, where the title does not say it."""
     return visible(title if not unit or unit in title else f"{title} ({unit})")
 
 
 def _quantity(value: float, title: str, unit: str) -> str:
-    """Return a value with its unit, or with what it is."""
     return f"{said(value)}{unit if unit == '%' else ' ' + visible(title if unit in title else f'{unit} {title}')}"
 
 
 def _described(chart: ChartData, row: Row, low: float | None, high: float | None) -> str:
-    """Return in words what a point is."""
     place = row["x"] if isinstance(row["x"], str) else f"{titled(chart.x_title, chart.x_unit)} {said(row['x'])}"
     if "end" in row:
         place += f" to {said(row['end'])}"
@@ -253,12 +211,7 @@ def _described(chart: ChartData, row: Row, low: float | None, high: float | None
 
 
 def description(chart: ChartData, drawn: Values) -> str:
-    """Return what a chart shows and the range of its values, in words.
-
-    Args:
-        chart: to be described.
-        drawn: its values.
-    """
+    """Return what a chart shows and the range of its values, in words."""
     parts = [visible(chart.title).rstrip(".")]
     parts.append(f"{titled(chart.y_title, chart.y_unit)} over {titled(chart.x_title, chart.x_unit)}")
     for title in drawn.series:

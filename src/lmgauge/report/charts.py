@@ -1,9 +1,8 @@
-"""Charts as Vega-Lite specifications: plain dicts with their data inside, all in one style.
+"""Charts as Vega-Lite specifications: plain dicts with their data inside, all in one style."""
 
-Colors are those that the page's style sheet knows and turns for a dark page. Series differ by color, dash and the shape of
-their points. Every mark has a description in words, so that no expression is made of titles; no string of the data is ever
-part of an expression, a format or the name of a field (see `chart_values`).
-"""
+# Colors are those that the page's style sheet knows and turns for a dark page. Series differ by color, dash and the shape of
+# their points. Every mark has a description in words, so that no expression is made of titles; no string of the data is ever
+# part of an expression, a format or the name of a field (see `chart_values`).
 
 from __future__ import annotations
 
@@ -89,19 +88,8 @@ CONFIG: Spec = {
 
 
 def specification(chart: ChartData, *, links: bool = False) -> Spec:
-    """Return a chart as a Vega-Lite specification (version 5) with its data inside.
-
-    Values that are missing or not finite leave a gap. Two charts of the same data are the same to the byte.
-
-    Args:
-        chart: of any kind.
-        links: marks of a chart with a cut are links to the examples of their slice (`#cut=...&is=...`).
-
-    >>> from lmgauge.report.blocks import Series
-    >>> chart = ChartData("by-class", "Bits by class", "class", "bits per byte", "bits", (Series("kn5", ("a",), (1.5,)),))
-    >>> specification(chart)["data"]["values"][0]["y"]
-    1.5
-    """
+    """Return a chart as a Vega-Lite specification (version 5) with its data inside."""
+    # Values that are missing or not finite leave a gap. Two charts of the same data are the same to the byte.
     drawn = values(chart, links=links)
     layers, height = _KINDS[chart.kind](chart, drawn)
     return {
@@ -139,7 +127,7 @@ def _title(chart: ChartData, drawn: Values) -> Spec:
 
 
 def _bounds(drawn: Values, channel: str, places: Spec, numbers: Spec) -> list[Spec]:
-    """Return open triangles that point to where the values are that have only a lower bound."""
+    # Open triangles that point to where the values are that have only a lower bound.
     rows = [row for row in drawn.rows if "bound" in row]
     if not rows:
         return []
@@ -161,7 +149,7 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def _scale(drawn: Values, shown: Any, *, legend: bool = False) -> Spec:
-    """Return a channel that tells series apart; of several, one mark also makes the legend."""
+    # Channel that tells series apart; of several, one mark also makes the legend.
     count = len(drawn.series)
     chosen = [shown[i % len(shown)] for i in range(count)]
     return {
@@ -182,12 +170,10 @@ def _color(drawn: Values) -> Spec:
 
 
 def _in_legend(drawn: Values, **channels: Any) -> Spec:
-    """Return the color and other channels of a mark that is also in the legend."""
     return {name: _scale(drawn, shown, legend=True) for name, shown in {"color": SERIES_COLORS, **channels}.items()}
 
 
 def _said(drawn: Values) -> Spec:
-    """Return the channels of a mark that is read out, shown when pointed at, and perhaps a link."""
     channels: Spec = {name: {"field": "what", "type": "nominal"} for name in ("description", "tooltip")}
     if any("href" in row for row in drawn.rows):
         channels["href"] = {"field": "href", "type": "nominal"}
@@ -205,7 +191,6 @@ def _number_axis(
     whole: bool = False,
     field: str = "",
 ) -> Spec:
-    """Return an axis of numbers."""
     scale: Spec = {"domain": list(ends), "nice": nice, "zero": False}
     if not nice:
         scale["padding"] = 8
@@ -230,7 +215,7 @@ def _number_axis(
 
 
 def _place(chart: ChartData, drawn: Values, *, grid: bool = False) -> Spec:
-    """Return the axis along x of a line: of numbers, or of names in their order."""
+    # Axis along x of a line: of numbers, or of names in their order.
     title = titled(chart.x_title, chart.x_unit)
     if not drawn.names:
         ends = _apart(drawn.x, log=chart.log_x)
@@ -254,12 +239,11 @@ def _room_for_names(drawn: Values) -> float:
 
 
 def _are_turned(drawn: Values) -> bool:
-    """Return True if the names along x have no room beside each other."""
     return max(map(len, drawn.names), default=0) * _LABEL > _room_for_names(drawn) - 8
 
 
 def _padding(chart: ChartData, drawn: Values) -> Spec:
-    """Return the room around a chart: more on the left where turned names stand out."""
+    # Room around a chart: more on the left where turned names stand out.
     out = 0.0
     if drawn.names and chart.kind in ("line", "scatter") and _are_turned(drawn):
         wide = [min(_WIDEST_TURNED, _LABEL * len(name)) * math.cos(math.radians(_TURN)) for name in drawn.names]
@@ -275,7 +259,6 @@ def _apart(ends: tuple[float, float], *, log: bool) -> tuple[float, float]:
 
 
 def _rule(chart: ChartData, channel: str) -> list[Spec]:
-    """Return the dashed line at a value."""
     if chart.rule is None or not math.isfinite(chart.rule) or (chart.log_y and chart.rule <= 0):
         return []
     mark: Spec = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.25, "color": FAINT_INK, "aria": False}
@@ -339,7 +322,6 @@ def _row_axis(drawn: Values) -> Spec:
 
 
 def _in_rows(chart: ChartData, drawn: Values) -> tuple[Spec, Spec, int]:
-    """Return the channels of a chart with a row for each name, those beside its ends, and its height."""
     y: Spec = {"y": _row_axis(drawn)}
     several = len(drawn.series)
     if several > 1:
@@ -383,7 +365,6 @@ def _bars(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
 
 
 def _at_the_end(value: float, unit: str) -> str:
-    """Return a value for the end of its bar."""
     if unit != "%":
         return said(value)
     return "< 0.1 %" if 0 < value < 0.1 else f"{value:.1f} %"

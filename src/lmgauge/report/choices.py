@@ -12,11 +12,7 @@ _TITLES = {RAW: "raw", PER_BYTE: "by byte"}
 
 
 def blocks(choices: Choices) -> doc.Document:
-    """Return the answer, a table of accuracies for each model, models against each other, notes and signature.
-
-    Args:
-        choices: what models prefer.
-    """
+    """Return the answer, a table of accuracies for each model, models against each other, notes and signature."""
     fewest, most = choices.options
     texts = f"{fewest} texts each" if fewest == most else f"{fewest} to {most} texts each"
     chance = in_words(doc.Number(choices.chance, 1, "percent"))
@@ -35,7 +31,7 @@ def blocks(choices: Choices) -> doc.Document:
 
 
 def _verdicts(choices: Choices) -> Iterator[doc.Verdict]:
-    """Say which of two models is right more often, or how often the only one is."""
+    # Say which of two models is right more often, or how often the only one is.
     if len(choices.models) == 1:
         one = choices.accuracy()
         level: doc.Level = "good" if one.interval.low > choices.chance else "unknown"
@@ -57,7 +53,6 @@ def _verdicts(choices: Choices) -> Iterator[doc.Verdict]:
 
 
 def _table(choices: Choices, model: str) -> doc.Table:
-    """Return a row for all items and for each group of a model."""
     raw = [choices.accuracy(model, group) for group in ("", *choices.groups)]
     by_byte = [choices.accuracy(model, group, PER_BYTE) for group in ("", *choices.groups)]
     names = [one.group or "all" for one in raw]
@@ -78,7 +73,6 @@ def _table(choices: Choices, model: str) -> doc.Table:
 
 
 def _chart(choices: Choices) -> Iterator[doc.ChartData]:
-    """Yield the accuracies of the groups with their intervals."""
     if not choices.groups:
         return
     rows = {model: [choices.accuracy(model, group) for group in choices.groups] for model in choices.models}
@@ -100,7 +94,6 @@ def _chart(choices: Choices) -> Iterator[doc.ChartData]:
 
 
 def _tests(choices: Choices) -> Iterator[doc.Table]:
-    """Yield a table of the tests between models."""
     tests: list[Preference] = [test for test in choices.preferences if not test.group]
     tests += [test for test in choices.preferences if test.group and test.measure == RAW]
     if not tests:

@@ -22,23 +22,14 @@ _ABOUT = (
 
 
 def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
-    """Return the verdict and figures of each comparison, what has to agree, and with details slices and examples.
-
-    Args:
-        comparisons: at least one run beside the first.
-        details: also slices and examples.
-    """
+    """Return the verdict and figures of each comparison, what has to agree, and with details slices and examples."""
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
     shown = [block for item in comparisons for block in details_of(item)] if details else []
     return (*verdicts, *charts_of(comparisons.items), agreements_of(comparisons), *shown)
 
 
 def blocks_of_one(comparison: Comparison) -> doc.Document:
-    """Return the verdict and figures of one comparison, and slices and examples.
-
-    Args:
-        comparison: of two runs.
-    """
+    """Return the verdict and figures of one comparison, and slices and examples."""
     return (*_one(comparison, 1), *charts_of([comparison]), *details_of(comparison))
 
 
@@ -54,11 +45,7 @@ def title(comparison: Comparison) -> str:
 
 
 def figures_of(comparison: Comparison) -> Iterator[doc.Block]:
-    """Yield which figures may be compared, the figures with their differences, and what these are worth.
-
-    Args:
-        comparison: of two runs.
-    """
+    """Yield which figures may be compared, the figures with their differences, and what these are worth."""
     yield from map(doc.Text, _comparable(comparison))
     if comparison.differences:
         yield _figures(comparison)
@@ -68,11 +55,7 @@ def figures_of(comparison: Comparison) -> Iterator[doc.Block]:
 
 
 def charts_of(comparisons: Sequence[Comparison]) -> Iterator[doc.ChartData]:
-    """Yield the differences from the first run that have an interval, a chart for each figure that leads.
-
-    Args:
-        comparisons: of one run with others.
-    """
+    """Yield the differences from the first run that have an interval, a chart for each figure that leads."""
     leads = [(item, item.differences[0]) for item in comparisons if item.differences]
     for metric in dict.fromkeys(lead.metric for _, lead in leads):
         rows = [(item.second, lead.difference, lead.interval) for item, lead in leads if lead.metric == metric]
@@ -81,13 +64,7 @@ def charts_of(comparisons: Sequence[Comparison]) -> Iterator[doc.ChartData]:
 
 
 def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: str, metric: str) -> doc.ChartData:
-    """Return a chart of differences from one figure: in bits, or for perplexity in per cent.
-
-    Args:
-        rows: for each that is compared its name, the difference (for perplexity the ratio) and its interval.
-        first: what they are compared with.
-        metric: name of the figure.
-    """
+    """Return a chart of differences from one figure: in bits, or for perplexity in per cent."""
     perplexity = metric == "perplexity"
 
     def drawn(value: float) -> float:
@@ -111,11 +88,7 @@ def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: 
 
 
 def agreements_of(comparisons: Comparisons) -> doc.Table:
-    """Return what has to agree between all runs, and whether it does.
-
-    Args:
-        comparisons: at least one run beside the first.
-    """
+    """Return what has to agree between all runs, and whether it does."""
     return _agreements(comparisons.runs, comparisons.agreements)
 
 
@@ -132,7 +105,6 @@ def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Ta
 
 
 def _comparable(comparison: Comparison) -> Iterator[str]:
-    """Yield one line for metrics with the same verdict and reasons, and what is compared below."""
     metrics: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for verdict in comparison.verdicts:
         metrics.setdefault((verdict.comparable, verdict.reasons), []).append(TITLES[verdict.metric])
@@ -166,32 +138,21 @@ def _figures(comparison: Comparison) -> doc.Table:
 
 
 def _cells(difference: Difference) -> tuple[Figure, Figure, Figure, Figure]:
-    """Return the figure of each model, their difference and its interval."""
     perplexity = difference.metric == "perplexity"
     first, second = (doc.Number(value, 2 if perplexity else 4) for value in (difference.first, difference.second))
     return first, second, *change_cells(difference.difference, difference.interval, perplexity=perplexity)
 
 
 def change_cells(difference: float, interval: Interval | None, *, perplexity: bool) -> tuple[Figure, Figure]:
-    """Return a difference of two figures and its interval: in bits, or for perplexity as a change in per cent.
-
-    Args:
-        difference: in bits; for perplexity the ratio.
-        interval: its 95 % interval; None where there is none.
-        perplexity: the figure is a perplexity.
-    """
+    """Return a difference of two figures and its interval: in bits, or for perplexity as a change in per cent."""
+    # difference: in bits; for perplexity the ratio.
     form: doc.Form = "change" if perplexity else "signed"
     digits = 2 if perplexity else 4
     return doc.Number(difference, digits, form), doc.between(interval, digits, form)
 
 
 def verdict(comparison: Comparison, models: int) -> doc.Verdict:
-    """Return in a few sentences whether the two may be compared, how far they are apart, and whether that is real.
-
-    Args:
-        comparison: of two runs.
-        models: how many are compared with the first, for which p-values are adjusted.
-    """
+    """Return in a few sentences whether the two may be compared, how far they are apart, and whether that is real."""
     if not comparison.differences:
         return doc.Verdict("bad", "Not comparable: nothing of the two can be compared.")
     lead = comparison.differences[0]
@@ -235,11 +196,7 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
 
 
 def details_of(comparison: Comparison) -> doc.Document:
-    """Return where the difference comes from: slices of the text, then the tokens and segments that differ most.
-
-    Args:
-        comparison: of two runs.
-    """
+    """Return where the difference comes from: slices of the text, then the tokens and segments that differ most."""
     names = (comparison.first, comparison.second)
     examples = (
         ("Tokens where {} loses most", comparison.tokens_lost),

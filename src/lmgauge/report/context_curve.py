@@ -12,11 +12,7 @@ _LEVEL = 0.05
 
 
 def blocks(curve: ContextCurve) -> doc.Document:
-    """Return the answer, both tables, the charts, what a reader must know, and the signature.
-
-    Args:
-        curve: of one model on one text.
-    """
+    """Return the answer, both tables, the charts, what a reader must know, and the signature."""
     bound = ["bits per byte are a lower bound: " + "; ".join(curve.bound_reasons)] if curve.bits_per_byte_is_bound else []
     independence = [f"95 % intervals: {curve.independence}."] if curve.independence else []
     return (
@@ -31,7 +27,6 @@ def blocks(curve: ContextCurve) -> doc.Document:
 
 
 def _answer(curve: ContextCurve) -> str:
-    """Return which steps help, as far as tests show it."""
     first, last = curve.points[0], curve.points[-1]
     values = [in_words(doc.Number(point.bits_per_token, 4)) for point in (first, last)]
     says = (
@@ -96,7 +91,6 @@ def _steps(curve: ContextCurve) -> doc.Table:
 
 
 def _charts(curve: ContextCurve) -> Iterator[doc.ChartData]:
-    """Yield the curve with its band, and the steps with their intervals."""
     x = [f"{point.context:,}" for point in curve.points]
     note = "bands are of each length alone; the steps, which are paired, are surer than bands that overlap look"
     exact = not curve.bits_per_byte_is_bound and all(point.bits_per_byte is not None for point in curve.points)

@@ -14,11 +14,7 @@ CORRELATION_COLUMNS = ("system", "x", "y", "rank_x", "rank_y", "rank_difference"
 
 
 def blocks(correlation: Correlation) -> doc.Document:
-    """Return the verdict, a row for each system, each coefficient with what is known of it, and notes.
-
-    Args:
-        correlation: of two numbers of several systems.
-    """
+    """Return the verdict, a row for each system, each coefficient with what is known of it, and notes."""
     independence = [f"{correlation.independence}."] if correlation.independence else []
     notes = doc.notes([*_permutations(correlation), *independence, *correlation.notes])
     return (*_verdict(correlation), _systems(correlation), *_coefficients(correlation), *notes)
@@ -38,7 +34,6 @@ def _systems(correlation: Correlation) -> doc.Table:
 
 
 def _permutations(correlation: Correlation) -> Iterator[str]:
-    """Say where the p-value comes from."""
     if correlation.p_value is not None:
         drawn = f"{PERMUTATIONS:,} permutations, seed {correlation.seed}"
         yield f"p-value of rho: {'all permutations' if correlation.exact else drawn}."

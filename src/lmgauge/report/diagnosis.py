@@ -20,11 +20,7 @@ _Z_95 = 1.959963984540054
 
 
 def blocks(diagnosis: Diagnosis) -> doc.Document:
-    """Return all that was worked out; sections that say nothing are left out.
-
-    Args:
-        diagnosis: of one model on one text.
-    """
+    """Return all that was worked out; sections that say nothing are left out."""
     return (
         *_verdict(diagnosis),
         *evaluations.blocks([diagnosis.evaluation]),
@@ -34,7 +30,7 @@ def blocks(diagnosis: Diagnosis) -> doc.Document:
 
 
 def _verdict(diagnosis: Diagnosis) -> Iterator[doc.Verdict]:
-    """Say what the number is worth: beside the cheapest way to write the same bytes without a language model."""
+    # Say what the number is worth: beside the cheapest way to write the same bytes without a language model.
     own = diagnosis.evaluation.bits_per_byte
     if own is None or not diagnosis.baselines:
         return
@@ -53,11 +49,7 @@ def _verdict(diagnosis: Diagnosis) -> Iterator[doc.Verdict]:
 
 
 def parts(diagnosis: Diagnosis) -> dict[str, doc.Document]:
-    """Return the sections of a diagnosis in the order of reading, each as its blocks; empty where it says nothing.
-
-    Args:
-        diagnosis: of one model on one text.
-    """
+    """Return the sections of a diagnosis in the order of reading, each as its blocks; empty where it says nothing."""
     names = [diagnosis.evaluation.model]
     dear = f"segments that cost most beyond the {number(_average(diagnosis), 3)} bits a byte that bytes cost on average"
     events = (
@@ -168,7 +160,6 @@ def _calibration(calibration: Calibration) -> Iterator[doc.Block]:
 
 
 def _calibration_charts(calibration: Calibration, bins: Sequence[Bin]) -> Iterator[doc.ChartData]:
-    """Yield reliability of all forecasts, with what chance allows, and of the most probable tokens."""
     if bins:
         means = [one.mean_forecast for one in bins]
         half = [_Z_95 * one.deviation / one.forecasts for one in bins]
@@ -203,7 +194,6 @@ def _calibration_charts(calibration: Calibration, bins: Sequence[Bin]) -> Iterat
 
 
 def _deviation(one: Bin) -> float | None:
-    """Return how far a bin is from what was expected, in standard deviations."""
     return (one.happened - one.expected) / one.deviation if one.deviation else None
 
 

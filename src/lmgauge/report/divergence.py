@@ -19,12 +19,7 @@ _AROUND = 40  # characters of context to show
 
 
 def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
-    """Return the verdict, the figures, where the candidate suffers, what a reader must know, and the signature.
-
-    Args:
-        divergence: of two models on one text.
-        details: also slices of the text and the tokens that suffer most.
-    """
+    """Return the verdict, the figures, where the candidate suffers, what a reader must know, and the signature."""
     names, values, intervals = zip(*_rows(divergence), strict=True)
     return (
         doc.Heading(f"A = {divergence.a}, B = {divergence.b}"),
@@ -41,11 +36,7 @@ def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
 
 
 def looked_at(result: Divergence) -> str:
-    """Return how many of the events and segments of the text were compared.
-
-    Args:
-        result: of two models.
-    """
+    """Return how many of the events and segments of the text were compared."""
     return f"{_of(result.events, result.total_events)} events, {_of(result.segments, result.total_segments)} segments"
 
 
@@ -54,7 +45,6 @@ def _of(part: int, whole: int) -> str:
 
 
 def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
-    """Say how far B is from A, whether it predicts the text better or worse, and how often both agree."""
     ratio, agreement, kl = result.perplexity_ratio, result.top_1_agreement.value, result.kl_ab_nats.value
     if ratio.value is None or not math.isfinite(ratio.value) or kl is None:
         return
@@ -98,20 +88,11 @@ def _row(name: str, figure: Figure, digits: int = 6, scale: float = 1.0) -> Row:
 
 
 def percentile(percent: str) -> str:
-    """Return what a quantile is called: 50 is the median, 0 and 100 the ends.
-
-    Args:
-        percent: as in `kl_ab_quantiles_nats`.
-
-    Example:
-        >>> percentile("99.9"), percentile("100")
-        ('99.9 %', 'maximum')
-    """
+    """Return what a quantile is called: 50 is the median, 0 and 100 the ends."""
     return {"0": "minimum", "50": "median", "100": "maximum"}.get(percent, f"{percent} %")
 
 
 def _quantiles(result: Divergence) -> Iterator[doc.Block]:
-    """Yield how far apart the models are at how many of the events."""
     quantiles = result.kl_ab_quantiles_nats
     if not any(quantiles.values()):
         return
@@ -141,11 +122,7 @@ def _quantiles(result: Divergence) -> Iterator[doc.Block]:
 
 
 def details_of(result: Divergence) -> Iterator[doc.Block]:
-    """Yield slices of the text, and the tokens that suffer most.
-
-    Args:
-        result: of two models.
-    """
+    """Yield slices of the text, and the tokens that suffer most."""
     if not any(result.kl_ab_quantiles_nats.values()):
         return
     for slices in result.slices:
@@ -205,7 +182,7 @@ def _costly(result: Divergence) -> doc.Table:
 
 
 def _worst(title: str, tokens: Sequence[WorstToken]) -> Iterator[doc.Block]:
-    """Yield a table of events: where, how far apart, the token in its context, and what each model expected."""
+    # Table of events: where, how far apart, the token in its context, and what each model expected.
     if not tokens:
         return
     columns = [

@@ -12,14 +12,6 @@ _Builder = Callable[[Any], Document]
 
 
 def _by(module: str, function: str = "blocks", *, alone: bool = False) -> _Builder:
-    """Return a builder of `lmgauge.report`, loaded when it is called.
-
-    Args:
-        module: its file.
-        function: in it.
-        alone: the builder takes several results, and gets one.
-    """
-
     def build(result: Any) -> Document:
         builder = getattr(import_module(f"lmgauge.report.{module}"), function)
         return tuple(builder([result] if alone else result))
@@ -83,19 +75,7 @@ KINDS = tuple(_BUILDERS)
 
 
 def document_of(result: object) -> Document:
-    """Return what is shown of a result, in the terminal, in a notebook and on a page.
-
-    Args:
-        result: of one of the functions of lmgauge, or several of them in a list, which are shown one after the other.
-
-    Raises:
-        TypeError: it is something else.
-
-    Example:
-        >>> import lmgauge
-        >>> document_of(lmgauge.calc([0.5, 0.25]))[0].pairs[0]
-        ('events', '2')
-    """
+    """Return what is shown of a result, in the terminal, in a notebook and on a page."""
     for kind in type(result).__mro__:
         if kind.__name__ in _BUILDERS and kind.__module__.startswith("lmgauge."):
             return _BUILDERS[kind.__name__](result)

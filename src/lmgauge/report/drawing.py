@@ -1,8 +1,7 @@
-"""Charts drawn: specifications to SVG for a page, and to files for papers and other tools, by vl-convert (extra `report`).
+"""Charts drawn: specifications to SVG for a page, and to files for papers and other tools, by vl-convert."""
 
-vl-convert draws without network. Its SVG is made smaller here and freed of what a page must not have: references to
-elsewhere, and ids that two charts on a page would share.
-"""
+# vl-convert draws without network. Its SVG is made smaller here and freed of what a page must not have: references to
+# elsewhere, and ids that two charts on a page would share.
 
 from __future__ import annotations
 
@@ -37,17 +36,9 @@ _REFERRING = ("clip-path", "mask", "fill", "stroke")
 
 
 def svg(spec: Mapping[str, Any]) -> str:
-    """Return a specification drawn as an SVG element for a page: as wide as there is room, and readable aloud.
-
-    It has no `style`, no reference but to anchors of the page, no id that another chart has, and the class `chart`. A chart
-    with links is a group of links, another one an image; its label is the specification's description.
-
-    Args:
-        spec: of `charts.specification`.
-
-    Raises:
-        MissingExtraError: vl-convert is not installed.
-    """
+    """Return a specification drawn as an SVG element for a page: as wide as there is room, and readable aloud."""
+    # It has no `style`, no reference but to anchors of the page, no id that another chart has, and the class `chart`. A
+    # chart with links is a group of links, another one an image; its label is the specification's description.
     root = _drawn(spec)
     linked = any(element.tag == "a" for element in root.iter())
     _show_when_pointed_at(root)
@@ -68,21 +59,7 @@ def svg(spec: Mapping[str, Any]) -> str:
 def write_figures(
     charts: Iterable[ChartData], folder: str | PathLike[str], formats: Iterable[FigureFormat] = ("svg", "pdf", "png")
 ) -> list[Path]:
-    """Write a file for each chart and format: `position.svg`, `position.pdf`, `position.png`, ...
-
-    Args:
-        charts: to be drawn.
-        folder: created where it does not exist.
-        formats: SVG and PDF are for papers, PNG (twice the size) for slides and chats.
-
-    Returns:
-        The files, chart by chart.
-
-    Raises:
-        MissingExtraError: vl-convert is not installed.
-        UsageError: a format is unknown.
-        OutputError: a file cannot be written.
-    """
+    """Write a file for each chart and format: `position.svg`, `position.pdf`, `position.png`, ..."""
     chosen = tuple(formats)
     for unknown in sorted(set(chosen) - set(_FORMATS)):
         raise UsageError(f"unknown format of figures: {unknown!r} (known: {', '.join(_FORMATS)})")
@@ -97,18 +74,7 @@ def write_figures(
 
 
 def write_specifications(charts: Iterable[ChartData], folder: str | PathLike[str]) -> list[Path]:
-    """Write the Vega-Lite specification of each chart with its data: `position.vl.json`, ...
-
-    Args:
-        charts: to be described.
-        folder: created where it does not exist.
-
-    Returns:
-        The files.
-
-    Raises:
-        OutputError: a file cannot be written.
-    """
+    """Write the Vega-Lite specification of each chart with its data: `position.vl.json`, ..."""
     paths = []
     for name, chart in named(charts):
         paths.append(Path(folder) / f"{name}.vl.json")
@@ -118,11 +84,7 @@ def write_specifications(charts: Iterable[ChartData], folder: str | PathLike[str
 
 
 def named(charts: Iterable[ChartData]) -> Iterator[tuple[str, ChartData]]:
-    """Yield charts with names that are safe for files and links, each once.
-
-    Args:
-        charts: of one document.
-    """
+    """Yield charts with names that are safe for files and links, each once."""
     taken: set[str] = set()
     for chart in charts:
         stem = re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-")[:80] or "chart"
@@ -140,15 +102,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def figure(spec: Mapping[str, Any], kind: FigureFormat) -> bytes:
-    """Return a chart as the content of a file.
-
-    Args:
-        spec: of the chart.
-        kind: svg, pdf or png.
-
-    Raises:
-        MissingExtraError: vl-convert is not installed.
-    """
+    """Return a chart as the content of a file."""
     return _FORMATS[kind](spec)
 
 
@@ -178,7 +132,7 @@ _FORMATS = {"svg": _figure_svg, "pdf": _figure_pdf, "png": _figure_png}
 
 
 def _drawn(spec: Mapping[str, Any]) -> ET.Element:
-    """Return the SVG of a specification, freed of what a page must not have."""
+    # SVG of a specification, freed of what a page must not have.
     with needing("vl-convert-python", extra="report"):
         import vl_convert
     text = vl_convert.vegalite_to_svg(dict(spec), vl_version=_VERSION)
@@ -193,7 +147,6 @@ def _drawn(spec: Mapping[str, Any]) -> ET.Element:
 
 
 def _show_when_pointed_at(root: ET.Element) -> None:
-    """Give marks their description as a tooltip, and filled points that are links room to be hit."""
     for parent in list(root.iter()):
         for mark in parent:
             if mark.get("aria-roledescription") not in _MARKS:
@@ -238,7 +191,6 @@ def _clean(element: ET.Element) -> None:
 
 
 def _is_empty(element: ET.Element) -> bool:
-    """Return True for the frames of groups, which have neither a fill nor a stroke, and the ground, which is transparent."""
     if element.get("fill") == "transparent" and element.tag == f"{_SVG}rect":
         return True
     if element.get("class") not in ("background", "foreground"):

@@ -14,12 +14,7 @@ from lmgauge.report import blocks as doc
 
 
 def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
-    """Return a table with a row for each evaluation, what a reader must know to read it, and the signatures.
-
-    Args:
-        results: at least one, of models or groups of segments.
-        title: above the table.
-    """
+    """Return a table with a row for each evaluation, what a reader must know to read it, and the signatures."""
     signatures = dict.fromkeys(result.signature for result in results)
     return (_table(results, title), *_charts(results), *doc.notes(footnotes(results)), *map(doc.Signature, signatures))
 
@@ -50,7 +45,6 @@ _UNSEEN = {"spelled": "spelled", "unk": "as <unk>", "closed": "impossible"}
 
 
 def _charts(results: Sequence[Evaluation]) -> Iterator[doc.ChartData]:
-    """Yield a chart of the models, and one of the groups, where there are several and their figures may be compared."""
     wholes = [result for result in results if result.group is None]
     groups = [result for result in results if result.group is not None]
     if len({result.model for result in wholes}) == len(wholes) > 1:
@@ -77,7 +71,7 @@ def _chart(
     parts: Sequence[tuple[str, list[str], Sequence[Evaluation]]],
     cut: str = "",
 ) -> Iterator[doc.ChartData]:
-    """Yield a chart of the figure that may be compared: perplexity with its intervals, else bits per byte, else none."""
+    # Chart of the figure that may be compared: perplexity with its intervals, else bits per byte, else none.
     texts = {result.fingerprints.get("text") for result in wholes}
     noted = comparison_notes(wholes)
     bits = bool(noted)
@@ -102,11 +96,7 @@ def _cells(figure: Figure, results: Sequence[Evaluation]) -> list[doc.Number]:
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
-    """Yield sentences about bounds, zero probabilities, what reading changed and what may be compared; each once.
-
-    Args:
-        results: the evaluations of one table.
-    """
+    """Yield sentences about bounds, zero probabilities, what reading changed and what may be compared; each once."""
     if any(result.bits_per_byte_is_bound and not result.zero_probability_events for result in results):
         reasons = dict.fromkeys(reason for result in results for reason in result.bound_reasons)
         bounds = [result for result in results if result.oov and result.bits_per_byte_is_bound]
@@ -138,7 +128,7 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
 
 
 def _notes(results: Sequence[Evaluation]) -> Iterator[str]:
-    """Yield the notes of the results, each once, with the models it is about where it is not about all of them."""
+    # Notes of the results, each once, with the models it is about where it is not about all of them.
     models = dict.fromkeys(result.model for result in results)
     about: dict[str, dict[str, None]] = {}
     for result in results:
@@ -149,7 +139,7 @@ def _notes(results: Sequence[Evaluation]) -> Iterator[str]:
 
 
 def _independence(results: Sequence[Evaluation]) -> Iterator[str]:
-    """Say what the intervals take as independent, once for each kind: for the result whose segments are most alike."""
+    # Say what the intervals take as independent, once for each kind: for the result whose segments are most alike.
     kinds: dict[tuple[str, int, bool], list[Evaluation]] = {}
     for result in results:
         if result.interval is not None and result.independence and result.group is None:

@@ -29,11 +29,7 @@ _ALL, _WHAT_STAYS = "all documents", "what stays"
 
 
 def blocks(result: FilteredDocuments) -> doc.Document:
-    """Return how many documents and bytes stay, what was dropped and why, the perplexities, the groups, and examples.
-
-    Args:
-        result: of filtering or scoring documents.
-    """
+    """Return how many documents and bytes stay, what was dropped and why, the perplexities, the groups, and examples."""
     return (
         _verdict(result),
         doc.Lines(tuple(_headline(result))),
@@ -48,7 +44,6 @@ def blocks(result: FilteredDocuments) -> doc.Document:
 
 
 def _is_filter(result: FilteredDocuments) -> bool:
-    """Return True if documents could be dropped, or split into buckets."""
     return bool(result.rules or result.reasons or result.buckets)
 
 
@@ -83,7 +78,6 @@ def _headline(result: FilteredDocuments) -> Iterator[tuple[str, str | tuple[str,
 
 
 def _outcomes(result: FilteredDocuments) -> Iterator[doc.Table]:
-    """Yield how many documents stay, are dropped for each reason, and are in each bucket."""
     if not _is_filter(result) or not result.documents:
         return
     rows = {_STAYS: result.stay_documents, **result.reasons}
@@ -103,7 +97,6 @@ def _counts(title: str, what: str, rows: dict[str, int], whole: int, bold: tuple
 
 
 def _problems(result: FilteredDocuments) -> Iterator[doc.Table]:
-    """Yield the records that could not be used."""
     names = list(result.problems)[:_MOST_ROWS]
     firsts = [_shortened(result.first_problems.get(name, "")) for name in names]
     columns = (
@@ -115,7 +108,6 @@ def _problems(result: FilteredDocuments) -> Iterator[doc.Table]:
 
 
 def _perplexities(result: FilteredDocuments) -> Iterator[doc.Block]:
-    """Yield what the models make of all documents and of those that stay, and how perplexities are distributed."""
     if not result.documents:
         return
     yield doc.Heading("Perplexity")
@@ -156,7 +148,7 @@ def _bin(ends: tuple[float, float] | None) -> doc.Cell:
 
 
 def _histogram(result: FilteredDocuments, model: str) -> Iterator[doc.ChartData]:
-    """Yield how many documents have which perplexity, before and after."""
+    # How many documents have which perplexity, before and after.
     extent = result.scored.extent(model)
     if extent is None:
         return
@@ -197,7 +189,6 @@ def _not_drawn(bins: PerplexityBins) -> str:
 
 
 def _groups(result: FilteredDocuments) -> Iterator[doc.Block]:
-    """Yield what stays of each group, and how the perplexities of the largest are distributed."""
     if len(result.groups) < 2:
         return
     yield doc.Heading("Groups")
@@ -229,7 +220,6 @@ def _groups(result: FilteredDocuments) -> Iterator[doc.Block]:
 
 
 def _group_perplexities(result: FilteredDocuments, groups: Sequence[GroupCounts]) -> Iterator[doc.Column]:
-    """Yield the median of each group, and between which perplexities its documents stay, by each of the first models."""
     known = set(result.scored.groups)
     for model in list(result.models)[:_MOST_COLUMNS]:
         to = f" to {model}" if len(result.models) > 1 else ""
@@ -250,7 +240,7 @@ def _between(limits: PerplexityLimits | None) -> doc.Cell:
 
 
 def _group_lines(result: FilteredDocuments, groups: Sequence[GroupCounts], model: str) -> Iterator[doc.ChartData]:
-    """Yield how the perplexities of the largest groups are distributed, each in per cent of its own documents."""
+    # How the perplexities of the largest groups are distributed, each in per cent of its own documents.
     known = [group.name for group in groups if group.name and group.name in result.scored.groups][:_MOST_GROUPS_DRAWN]
     extents = [extent for name in known if (extent := result.scored.extent(model, name)) is not None]
     if len(extents) < 2:
@@ -273,7 +263,6 @@ def _group_lines(result: FilteredDocuments, groups: Sequence[GroupCounts], model
 
 
 def _examples(result: FilteredDocuments) -> Iterator[doc.Block]:
-    """Yield documents drawn at random, by what became of them."""
     if not result.examples:
         return
     yield doc.Heading("Examples, drawn at random")
@@ -295,7 +284,7 @@ def _about(example: Example) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Return a text with a sign in its middle where it is long: its ends tell the most."""
+    # Text with a sign in its middle where it is long: its ends tell the most.
     half = _LONGEST_PLACE // 2
     return text if len(text) <= _LONGEST_PLACE else f"{text[:half]}…{text[-half:]}"
 
@@ -320,13 +309,11 @@ def _notes(result: FilteredDocuments) -> Iterator[str]:
 
 
 def _spells(result: FilteredDocuments, name: str) -> bool:
-    """Return True if the model of some columns, or each of those that a field chooses from, spells unseen words."""
     parts = Signature.parse(result.signatures.get(name, "")).parts
     nested = [Signature.parse(line).parts for line in parts.values() if line.startswith("doc|")]
     return all(one.get("oov") == "spelled" for one in nested or [parts])
 
 
 def _more(count: int, what: str = "") -> tuple[str, ...]:
-    """Return what to say of the rows that are not shown."""
     rest = count - _MOST_ROWS
     return (f"and {rest:,} more{f', {what}' if what else ''}: --json has them all",) if rest > 0 else ()

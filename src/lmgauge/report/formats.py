@@ -13,11 +13,7 @@ _LARGE = 10**7
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a figure rounded to `digits` after the point; infinity as a sign, a dash for None.
-
-    >>> number(1234.5, 1), number(None), number(1e9), number(LowerBound(1.5), 1)
-    ('1,234.5', '–', '1e+09', '≥ 1.5')
-    """
+    """Return a figure rounded to `digits` after the point; infinity as a sign, a dash for None."""
     if value is None:
         return "–"
     if isinstance(value, LowerBound):
@@ -30,50 +26,30 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def signed(value: float | None, digits: int = 4) -> str:
-    """Return a difference: as `number`, with its sign always in front.
-
-    >>> signed(0.5, 1)
-    '+0.5'
-    """
+    """Return a difference: as `number`, with its sign always in front."""
     return ("+" if value is not None and value > 0 else "") + number(value, digits)
 
 
 def p_value(value: float | None) -> str:
-    """Return a p-value; very small ones as a bound.
-
-    >>> p_value(0.00001)
-    '< 0.0001'
-    """
+    """Return a p-value; very small ones as a bound."""
     if value is None:
         return number(None)
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
 def p_equals(value: float) -> str:
-    """Return a p-value for a sentence.
-
-    >>> p_equals(0.5), p_equals(0)
-    ('p = 0.5000', 'p < 0.0001')
-    """
+    """Return a p-value for a sentence."""
     shown = p_value(value)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
 def change(ratio: float, digits: int = 2) -> str:
-    """Return a ratio as a change in per cent; very large ones as they are.
-
-    >>> change(0.9)
-    '-10.00 %'
-    """
+    """Return a ratio as a change in per cent; very large ones as they are."""
     return f"{100 * (ratio - 1):+.{digits}f} %" if ratio < 1e6 else number(ratio)
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """Return a share of 1 in per cent; it reads as 0 % only if it is zero, and as 100 % only if it is all.
-
-    >>> percent(0.5, 1), percent(0.00001), percent(0.9999, 1), percent(1.0, 1)
-    ('50.0 %', '< 0.01 %', '> 99.9 %', '100.0 %')
-    """
+    """Return a share of 1 in per cent; it reads as 0 % only if it is zero, and as 100 % only if it is all."""
     least = 10.0**-digits
     if 0 < share < 1 and not least / 2 <= 100 * share < 100 - least / 2:
         return f"< {least:.{digits}f} %" if share < 0.5 else f"> {100 - least:.{digits}f} %"
@@ -81,29 +57,17 @@ def percent(share: float, digits: int = 2) -> str:
 
 
 def share_of(part: int, whole: int) -> str:
-    """Return the share that a part is of a whole, 0 of nothing.
-
-    >>> share_of(1, 2), share_of(1, 10**6), share_of(0, 0)
-    ('50.00 %', '< 0.01 %', '0.00 %')
-    """
+    """Return the share that a part is of a whole, 0 of nothing."""
     return percent(part / whole if whole else 0.0)
 
 
 def counted(count: int, what: str) -> str:
-    """Return a count with its noun.
-
-    >>> counted(1, "word"), counted(2000, "word")
-    ('1 word', '2,000 words')
-    """
+    """Return a count with its noun."""
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def probability(value: float, digits: int = 1) -> str:
-    """Return a probability; small ones as powers of ten, so that columns stay narrow.
-
-    >>> probability(0.25, 2), probability(0.00001)
-    ('0.25', '1e-5')
-    """
+    """Return a probability; small ones as powers of ten, so that columns stay narrow."""
     if value and value < 0.001:
         return f"{value:.{max(0, digits - 1)}e}".replace("e-0", "e-")
     return f"{value:.{digits}g}"
@@ -127,13 +91,7 @@ FORMS: dict[Form, Callable[[float, int], str]] = {
 
 
 def in_words(cell: Number | Range) -> str:
-    """Return a number or an interval as it is written everywhere: a lower bound with ≥, a significant p-value with *.
-
-    >>> in_words(Number(LowerBound(1.5), 1)), in_words(Range(0.1, 0.2, 1))
-    ('≥ 1.5', '0.1 – 0.2')
-    >>> in_words(Range(8_693_839.02, 14e6, 2))
-    '8.7e+06 – 1.4e+07'
-    """
+    """Return a number or an interval as it is written everywhere: a lower bound with ≥, a significant p-value with *."""
 
     def form(value: float, digits: int) -> str:
         return FORMS[cell.form if math.isfinite(value) or cell.form == "signed" else "number"](value, digits)
@@ -152,13 +110,7 @@ def in_words(cell: Number | Range) -> str:
 
 
 def names_in_brief(names: Sequence[str]) -> str:
-    """Return names for a title: the first three, and how many more there are.
-
-    Args:
-        names: in order.
-
-    >>> names_in_brief(["a", "b", "c", "d"])
-    'a, b, c and 1 more'
-    """
+    """Return names for a title: the first three, and how many more there are."""
+    # names: in order.
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

@@ -19,14 +19,7 @@ _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 
 
 def blocks(content: Mapping[str, Any]) -> Document:
-    """Return a line for each value that says something, and the curves of a trained network.
-
-    Args:
-        content: plain values by name, as `lmgauge.info` gives them.
-
-    >>> blocks({"oov_rate": 0.25, "tokens": 1200, "group": None})[0].pairs
-    (('oov rate', '25.00 %'), ('tokens', '1,200'))
-    """
+    """Return a line for each value that says something, and the curves of a trained network."""
     shown = {name: _shown(name, value) for name, value in content.items() if value is not None}
     if content.get("bits_per_byte_is_bound"):
         shown |= {name: f"≥ {shown[name]}" for name in _BOUNDED & shown.keys()}
@@ -37,7 +30,7 @@ def blocks(content: Mapping[str, Any]) -> Document:
 
 
 def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:
-    """Return what a trained network says of its epochs; nothing where it does not."""
+    # What a trained network says of its epochs; nothing where it does not.
     stored = content.get("training")
     run = stored.get("training") if isinstance(stored, dict) else None
     history = run.get("history") if isinstance(run, dict) else None
@@ -62,7 +55,7 @@ def _shown(name: str, value: Any) -> Shown:
 
 
 def _shortened(value: Any) -> Any:
-    """Return the beginning of a digest, which is enough to tell one from another; anything else as it is."""
+    # Beginning of a digest, which is enough to tell one from another; anything else as it is.
     return value[:12] if isinstance(value, str) and _DIGEST.fullmatch(value) else value
 
 

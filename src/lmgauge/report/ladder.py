@@ -1,7 +1,6 @@
-"""Ladders: what a text costs without a network, in one column of bits per byte, and where your models stand in it.
+"""Ladders: what a text costs without a network, in one column of bits per byte, and where your models stand in it."""
 
-`diagnosis.py` shows the rungs below one model with the same table and chart.
-"""
+# `diagnosis.py` shows the rungs below one model with the same table and chart.
 
 from __future__ import annotations
 
@@ -19,11 +18,7 @@ _TITLE = "the ladder a network must climb: bits per byte of the test text"
 
 
 def blocks(ladder: Ladder) -> doc.Document:
-    """Return where your models stand, the rungs, a chart of them, and the tests between neighbors.
-
-    Args:
-        ladder: of one test text.
-    """
+    """Return where your models stand, the rungs, a chart of them, and the tests between neighbors."""
     sizes = f"{ladder.bytes:,} bytes, {ladder.words:,} words; training text: {ladder.training_bytes:,} bytes"
     return (
         *_verdicts(ladder),
@@ -36,7 +31,7 @@ def blocks(ladder: Ladder) -> doc.Document:
 
 
 def _verdicts(ladder: Ladder) -> Iterator[doc.Verdict]:
-    """Say of each of your models which rungs it is above; without one, what a network must beat."""
+    # Say of each of your models which rungs it is above; without one, what a network must beat.
     yours = [rung for rung in ladder.rungs if rung.own]
     if not yours and ladder.baselines:
         untrained = next((rung for rung in ladder.baselines if not rung.trained), None)
@@ -63,17 +58,8 @@ def _verdict(rung: Baseline, ladder: Ladder) -> doc.Verdict:
 
 
 def verdict_on_bound(name: str, bound: LowerBound, best: Baseline) -> doc.Verdict:
-    """Return what a lower bound says of a model: that it loses, or nothing.
-
-    Args:
-        name: of the model.
-        bound: of its bits per byte.
-        best: the best of what it stands beside.
-
-    Example:
-        >>> verdict_on_bound("kn3", LowerBound(0.5), Baseline("xz", "LZMA", 16.0, 2.0)).level
-        'unknown'
-    """
+    """Return what a lower bound says of a model: that it loses, or nothing."""
+    # bound: of its bits per byte.
     says = f"{name}: {number(bound, 3)} bits per byte, a lower bound"
     if bound.exceeds(best.bits_per_byte):
         return doc.Verdict("bad", f"{says}; so it loses to {best.name} ({_bits(best)}).")
@@ -93,19 +79,9 @@ def _bits(rung: Baseline) -> str:
 def table(
     rungs: Sequence[Baseline], reference: Baseline | None, title: str, *, words: int = 0, characters: int = 0
 ) -> doc.Table:
-    """Return rungs as a table; columns in which nothing would stand are left out.
-
-    Args:
-        rungs: in order.
-        reference: what each is compared with, no lower bound; None where its bits are not known.
-        title: of the table.
-        words: of the text; 0 for no such column, and none of seconds.
-        characters: of the text; 0 for no such column.
-
-    Example:
-        >>> table([Baseline("xz", "LZMA", 16.0, 2.0)], None, "a ladder").rows[0][0]
-        'xz'
-    """
+    """Return rungs as a table; columns in which nothing would stand are left out."""
+    # rungs: in order; reference: what each is compared with, no lower bound; None where its bits are not known; words: of
+    # the text; 0 for no such column, and none of seconds.
     own = tuple(i for i, rung in enumerate(rungs) if rung.own)
     columns = [doc.labels("", [rung.name for rung in rungs]), doc.numbers("bits/byte", [r.bits_per_byte for r in rungs], 3)]
     if any(rung.interval for rung in rungs):
@@ -133,16 +109,8 @@ def _compared(rungs: Sequence[Baseline], reference: Baseline | None) -> doc.Colu
 
 
 def chart(rungs: Sequence[Baseline], title: str) -> doc.ChartData:
-    """Return a bar for each rung, and a line at the best of your models.
-
-    Args:
-        rungs: in order.
-        title: of the chart.
-
-    Example:
-        >>> chart([Baseline("xz", "LZMA", 16.0, 2.0)], "A ladder").series[0].name
-        'bits per byte'
-    """
+    """Return a bar for each rung, and a line at the best of your models."""
+    # rungs: in order.
     finite = [rung for rung in rungs if math.isfinite(rung.bits_per_byte)]
     own = next((rung for rung in finite if rung.own and not rung.bound), None)
     series = doc.series("bits per byte", [rung.name for rung in finite], [rung.bits_per_byte for rung in finite])

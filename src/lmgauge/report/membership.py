@@ -21,12 +21,7 @@ _HEADLINES = ("reference", "min_k_plus_plus", "min_k", "loss")
 
 
 def blocks(membership: Membership, *, examples: int = 5) -> doc.Document:
-    """Return the answer, the scores, the texts that look most like seen ones, what a reader must know, and the signature.
-
-    Args:
-        membership: the scores.
-        examples: how many texts to show.
-    """
+    """Return the answer, the scores, the texts that look most like seen ones, what a reader must know, and the signature."""
     of = f"Has {membership.model} seen these texts?"
     reference = f", reference {membership.reference}" if membership.reference else ""
     control = "no control texts" if membership.control_texts is None else f"{membership.control_texts:,} control texts"
@@ -49,7 +44,7 @@ def blocks(membership: Membership, *, examples: int = 5) -> doc.Document:
 
 
 def _verdict(result: Membership) -> Iterator[doc.Verdict]:
-    """Say what the scores show, never more than they can."""
+    # Say what the scores show, never more than they can.
     if result.control_texts is None:
         yield doc.Verdict("unknown", SCORES_ALONE)
         return
@@ -79,7 +74,7 @@ def _ends(score: ScoreOfSets) -> str:
 
 
 def _table(result: Membership, scores: Sequence[ScoreOfSets], title: str) -> doc.Table:
-    """Return a row for each score; with control texts, how well it tells the sets apart."""
+    # Row for each score; with control texts, how well it tells the sets apart.
     columns = [
         doc.labels("score", [score.title for score in scores]),
         doc.numbers("median of texts", [score.median for score in scores], 3, drop=2),
@@ -99,7 +94,6 @@ def _table(result: Membership, scores: Sequence[ScoreOfSets], title: str) -> doc
 
 
 def _charts(result: Membership) -> Iterator[doc.ChartData]:
-    """Yield the ROC curves."""
     if not result.curves:
         return
     yield doc.ChartData(
@@ -114,7 +108,6 @@ def _charts(result: Membership) -> Iterator[doc.ChartData]:
 
 
 def _examples(result: Membership, count: int) -> Iterator[doc.Table]:
-    """Yield the texts in question that look most like seen ones, by the score that is listed last in `scores`."""
     name = next(name for name in _HEADLINES if name in result.rows)
     seen_high = result.score(name).seen_if == "high"
     places = [

@@ -22,13 +22,7 @@ _EVENTS = {
 
 
 def blocks(mixture: Mixture, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
-    """Return a row for each component, then the mixture, and how its weights were chosen.
-
-    Args:
-        mixture: of two models or more.
-        name: of the mixture; its label if empty.
-        paths: of the components; their labels if empty.
-    """
+    """Return a row for each component, then the mixture, and how its weights were chosen."""
     names = list(paths or [component.label for component in mixture.components])
     is_spelled = getattr(mixture, "is_spelled", False)
     notes = [_EVENTS[how] for how, holds in (("bytes", mixture.read_as == "bytes"), ("spelled", is_spelled)) if holds]
@@ -36,13 +30,7 @@ def blocks(mixture: Mixture, *, name: str = "", paths: Sequence[str] = ()) -> do
 
 
 def static_blocks(merged: StaticMixture, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
-    """Return the rows of the mixture, then the n-grams of the static one and the perplexity lost.
-
-    Args:
-        merged: the n-gram model and the mixture it stands for.
-        name: of the model; its label if empty.
-        paths: of the components; their labels if empty.
-    """
+    """Return the rows of the mixture, then the n-grams of the static one and the perplexity lost."""
     notes = [f"{name or merged.model.label}: n-grams of order 1, 2, ...: {', '.join(f'{n:,}' for n in merged.ngrams)}"]
     if merged.perplexity is not None and merged.perplexity_of_mixture is not None:
         notes.append(lost(merged.perplexity_of_mixture, merged.perplexity, merged.events, ("of the mixture", "static")))
@@ -50,17 +38,13 @@ def static_blocks(merged: StaticMixture, *, name: str = "", paths: Sequence[str]
 
 
 def fit_blocks(fit: MixtureFit) -> doc.Document:
-    """Return a row for each component, which have no names here, then the mixture.
-
-    Args:
-        fit: the weights, and how they were found.
-    """
+    """Return a row for each component, which have no names here, then the mixture."""
     names = [f"component {i}" for i in range(1, len(fit.weights) + 1)]
     return _weights("mixture", names, fit.weights, fit.to_dict())
 
 
 def _weights(name: str, names: Sequence[str], weights: Sequence[float], fit: Mapping[str, Any]) -> doc.Document:
-    """Return the table; `fit` is `MixtureFit.to_dict()`, with infinities as the string "inf", and empty without a text."""
+    # Table; `fit` is `MixtureFit.to_dict()`, with infinities as the string "inf", and empty without a text.
     shares = doc.series("weight", names, weights)
     chart = doc.ChartData("weights", f"Weights of {name}", "model", "weight", "", (shares,), kind="bars")
     if not fit:

@@ -26,11 +26,7 @@ _FORMATS: dict[str, FigureFormat] = {".svg": "svg", ".pdf": "pdf", ".png": "png"
 
 @dataclass(frozen=True, repr=False)
 class Chart:
-    """A chart of a result, with its data: shows itself in a notebook, saves itself, and is a Vega-Lite specification.
-
-    Attributes:
-        data: what is drawn.
-    """
+    """A chart of a result, with its data: shows itself in a notebook, saves itself, and is a Vega-Lite specification."""
 
     data: ChartData
 
@@ -49,19 +45,7 @@ class Chart:
         return self.specification
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the chart.
-
-        Args:
-            path: its ending says what is written: .svg, .pdf, .png, or .json, which is the specification.
-
-        Returns:
-            The path.
-
-        Raises:
-            MissingExtraError: the extra `report` is not installed.
-            OutputError: the file cannot be written.
-            UsageError: another ending.
-        """
+        """Write the chart."""
         path = Path(path)
         kind = path.suffix.lower()
         if kind not in (*_FORMATS, ".json"):
@@ -75,7 +59,7 @@ class Chart:
         return path
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """Return the chart for a notebook, which shows the form that it prefers: Vega-Lite, a drawing, or its name."""
+        # Chart for a notebook, which shows the form that it prefers: Vega-Lite, a drawing, or its name.
         bundle: dict[str, Any] = {VEGA_LITE: self.specification, "text/plain": repr(self)}
         with suppress(MissingExtraError):
             bundle["image/svg+xml"] = figure(self.specification, "svg").decode()
@@ -86,27 +70,12 @@ class Chart:
 
 
 def charts(document: Iterable[Block]) -> Mapping[str, Chart]:
-    """Return the charts of a document by their names; of several with one name those after the first have a number.
-
-    Args:
-        document: of a result.
-
-    >>> list(charts([ChartData("loss", "Loss", "epoch", "loss", "bits", ())] * 2))
-    ['loss', 'loss-2']
-    """
+    """Return the charts of a document by their names; of several with one name those after the first have a number."""
     return {name: Chart(data) for name, data in named(block for block in document if isinstance(block, ChartData))}
 
 
 def chart(document: Iterable[Block], name: str) -> Chart:
-    """Return one chart of a document.
-
-    Args:
-        document: of a result.
-        name: of the chart.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
+    """Return one chart of a document."""
     known = charts(document)
     if name not in known:
         names = f"there are {', '.join(known)}" if known else "this result has none"
@@ -115,11 +84,7 @@ def chart(document: Iterable[Block], name: str) -> Chart:
 
 
 def fragment(document: Document) -> str:
-    """Return blocks as HTML for a notebook; without the extra `report` as what the terminal shows, escaped.
-
-    Args:
-        document: of a result.
-    """
+    """Return blocks as HTML for a notebook; without the extra `report` as what the terminal shows, escaped."""
     from lmgauge.report import page
 
     for count in (1, 0):
@@ -131,17 +96,7 @@ def fragment(document: Document) -> str:
 
 
 def write_page(document: Document, path: str | os.PathLike[str], title: str) -> Path:
-    """Write a document as a page.
-
-    Args:
-        document: of a result.
-        path: of the page; its folder is made where it does not exist.
-        title: of the page.
-
-    Raises:
-        MissingExtraError: the extra `report` is not installed.
-        OutputError: the page cannot be written.
-    """
+    """Write a document as a page."""
     from lmgauge.report import page
 
     content = page.render(document, title).encode()

@@ -27,11 +27,7 @@ Piece = tuple[str, ...]
 
 
 def articles(block: doc.Outputs) -> list[dict[str, Any]]:
-    """Return for each segment what the template shows.
-
-    Args:
-        block: segments, each with the same systems.
-    """
+    """Return for each segment what the template shows."""
     if not block.items:
         return []
     texts = sum(len(item.outputs) + (0 if block.aligned else len(item.references)) for item in block.items)
@@ -39,7 +35,6 @@ def articles(block: doc.Outputs) -> list[dict[str, Any]]:
 
 
 def _article(block: doc.Outputs, item: ShownSegment, room: int) -> dict[str, Any]:
-    """Return what the template shows of a segment; `room` is the bytes that each of its texts may take."""
     unit = item.outputs[0].alignment.unit
     most = 4 * _MOST_UNITS if unit == "character" else _MOST_UNITS
     first, last = window(item, min(most, max(1, room // _PAIR))) if block.aligned else (0, 0)
@@ -67,7 +62,7 @@ def _article(block: doc.Outputs, item: ShownSegment, room: int) -> dict[str, Any
 
 
 def _within(room: int, pieces: Sequence[Piece]) -> list[Piece]:
-    """Return the first pieces that have room, one at least."""
+    # First pieces that have room, one at least.
     shown: list[Piece] = []
     for operation, *texts in pieces:
         around = (_ERROR_PAIR if operation else _PAIR) if len(texts) > 1 else _MARK
@@ -79,11 +74,7 @@ def _within(room: int, pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def direction(text: str) -> str:
-    """Return the direction of a text: that of its first letter, as browsers have it with dir="auto".
-
-    >>> direction("42 \u05d0b"), direction("a\u05d0")
-    ('rtl', 'ltr')
-    """
+    """Return the direction of a text: that of its first letter, as browsers have it with dir="auto"."""
     strong = (unicodedata.bidirectional(character) for character in text[:1000])
     return "rtl" if next((kind for kind in strong if kind in ("L", "R", "AL")), "L") != "L" else "ltr"
 
@@ -103,7 +94,7 @@ def _short(text: str, most: int) -> str:
 
 
 def _pairs(alignment: Alignment, first: int, last: int) -> Iterator[Piece]:
-    """Yield operation, reference and hypothesis; characters that are equal stand together up to the end of a word."""
+    # Operation, reference and hypothesis; characters that are equal stand together up to the end of a word.
     pairs: Iterable[Piece] = (
         (OPERATIONS[operation], clean(reference or ""), clean(hypothesis or ""))
         for operation, reference, hypothesis in pairs_within(alignment, first, last)
@@ -128,7 +119,7 @@ def _joined(pairs: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def _pieces(alignment: Alignment) -> Iterator[Piece]:
-    """Yield the text of a system: whether the reference lacks a piece ("other", else ""), and the piece."""
+    # Text of a system: whether the reference lacks a piece ("other", else ""), and the piece.
     gap = " " if alignment.unit == "word" else ""
     units = (
         ("" if operation == "equal" else "other", other) for operation, _, other in alignment.pairs() if other is not None

@@ -20,11 +20,7 @@ _INDENT = 4
 
 
 def blocks(overlap: Overlap) -> doc.Document:
-    """Return how much of the test text is in the training text, by group, with passages.
-
-    Args:
-        overlap: of a training and a test text.
-    """
+    """Return how much of the test text is in the training text, by group, with passages."""
     return (
         doc.Lines(tuple(_headline(overlap))),
         *doc.notes(overlap.notes),
@@ -36,11 +32,7 @@ def blocks(overlap: Overlap) -> doc.Document:
 
 
 def page(overlap: Overlap) -> doc.Document:
-    """Return the answer in a sentence, then all else.
-
-    Args:
-        overlap: of a training and a test text.
-    """
+    """Return the answer in a sentence, then all else."""
     share = percent(overlap.contaminated_bytes / overlap.bytes if overlap.bytes else 0.0)
     sentence = (
         f"{share} of the test's bytes are in the training text, in {overlap.contaminated_segments:,} of "
@@ -50,7 +42,6 @@ def page(overlap: Overlap) -> doc.Document:
 
 
 def _share(part: int, whole: int) -> str:
-    """Return a count, what it is a part of, and the share."""
     return f"{part:,} of {whole:,} ({share_of(part, whole)})"
 
 
@@ -121,14 +112,14 @@ def _places(what: str, test: str, train: str) -> doc.Document:
 
 
 def _alike(a: str, b: str) -> int:
-    """Return how many characters of two texts to leave out, so that their first difference is seen."""
+    # How many characters of two texts to leave out, so that their first difference is seen.
     flat_a, flat_b = " ".join(a.split()), " ".join(b.split())
     alike = next((i for i, (x, y) in enumerate(zip(flat_a, flat_b, strict=False)) if x != y), 0)
     return 0 if alike < _LONGEST_TEXT // 2 else flat_a.rfind(" ", 0, alike - _LONGEST_TEXT // 4) + 1
 
 
 def _quoted(text: str, skipped: int = 0) -> doc.Text:
-    """Return the text in one paragraph, whatever its line ends were."""
+    # Text in one paragraph, whatever its line ends were.
     flat = "…" * (skipped > 0) + " ".join(text.split())[skipped:]
     if len(flat) > _LONGEST_TEXT:
         flat = flat[:_LONGEST_TEXT].rstrip("… ") + "…"
@@ -136,11 +127,7 @@ def _quoted(text: str, skipped: int = 0) -> doc.Text:
 
 
 def split_blocks(split: SplitEvaluation) -> Iterator[doc.Block]:
-    """Yield the figures of a run and of its parts, and which part is empty.
-
-    Args:
-        split: the run, its clean segments, and the others.
-    """
+    """Yield the figures of a run and of its parts, and which part is empty."""
     yield from evaluations.blocks([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
     for name, part in ((CLEAN, split.clean), (CONTAMINATED, split.contaminated)):
         if part is None:

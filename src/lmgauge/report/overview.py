@@ -19,11 +19,7 @@ from lmgauge.report.formats import counted, in_words, number
 
 
 def blocks(overview: Overview) -> doc.Document:
-    """Return a report of one run, or of several beside the first.
-
-    Args:
-        overview: all that was worked out.
-    """
+    """Return a report of one run, or of several beside the first."""
     parts = _of_one(overview) if len(overview.runs) == 1 else _of_several(overview)
     return tuple(parts)
 
@@ -46,11 +42,7 @@ def _of_one(overview: Overview) -> Iterator[doc.Block]:
 
 
 def verdict(diagnosed: Diagnosis) -> doc.Verdict:
-    """Return what the number of one run is, how sure it is, and what it may be compared with, in a few sentences.
-
-    Args:
-        diagnosed: of the run.
-    """
+    """Return what the number of one run is, how sure it is, and what it may be compared with, in a few sentences."""
     return doc.Verdict("bad" if diagnosed.evaluation.zero_probability_events else "fact", " ".join(_sentences(diagnosed)))
 
 
@@ -92,7 +84,6 @@ def _section(title: str, content: Sequence[doc.Block]) -> doc.Document:
 
 
 def _seal(overview: Overview) -> doc.Document:
-    """Return what an audit says, as a sentence and a ladder."""
     if overview.audit is None:
         return ()
     level: doc.Level = "good" if overview.audit.passed else "bad"
@@ -127,7 +118,6 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
 
 
 def _forest(overview: Overview) -> Iterator[doc.Block]:
-    """Yield bits per byte of the runs with their intervals, as a chart."""
     rows = [(name, d) for name, d in zip(overview.runs, overview.diagnoses, strict=True) if d.interval is not None]
     if len(rows) < 2:
         return
@@ -149,7 +139,7 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
 
 
 def _curve(overview: Overview) -> doc.Document:
-    """Return bits per byte (or perplexity) against steps, where the names of the runs differ by one number only."""
+    # Bits per byte (or perplexity) against steps, where the names of the runs differ by one number only.
     steps = step_numbers(overview.runs)
     if len(steps) < 3:
         return ()
@@ -181,11 +171,7 @@ _STEPS = re.compile(r"(?:step|steps|epoch|checkpoint|ckpt|iter|iteration|update)
 
 
 def step_numbers(names: Sequence[str]) -> list[int]:
-    """Return the numbers of steps, epochs or checkpoints by which names differ; empty where they differ by anything else.
-
-    >>> step_numbers(["run2/step-500", "run2/step-1000"]), step_numbers(["kn3", "kn5"])
-    ([500, 1000], [])
-    """
+    """Return the numbers of steps, epochs or checkpoints by which names differ; empty where they differ by anything else."""
     parts = [re.split(r"([0-9]{1,15})", name) for name in names]
     if len({len(part) for part in parts}) != 1:
         return []
@@ -202,7 +188,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
-    """Yield models by groups: all of it as a table, a chart of the costs and one of the differences."""
+    # Models by groups: all of it as a table, a chart of the costs and one of the differences.
     yield _matrix_table(matrix)
     series = [
         doc.series(name, matrix.groups, [_finite(cell.bits) for cell in cells], [cell.interval for cell in cells])
@@ -250,7 +236,6 @@ def _matrix_table(matrix: GroupMatrix) -> doc.Table:
 
 # -- the text -----------------------------------------------------------------------------------------------------------
 def _histogram(overview: Overview) -> Iterator[doc.Block]:
-    """Yield how many segments cost how much, as a chart."""
     scores = overview.passages.scores
     if scores is None or sum(map(sum, scores.counts)) < 2:
         return

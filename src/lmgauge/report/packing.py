@@ -25,26 +25,17 @@ _KEPT = "\n"
 
 
 def shown_text(text: str) -> str:
-    """Return text of a passage as a page shows it: control characters as signs, line ends kept.
-
-    Args:
-        text: of a segment, or its beginning, or what is given before it.
-    """
+    """Return text of a passage as a page shows it: control characters as signs, line ends kept."""
     return visible_on_page(text, keep=_KEPT)
 
 
 def packed(passage: Passage) -> list[dict[str, Any]]:
-    """Return what the events of each run cost, for the page's script.
-
-    Each column is a string: the bytes of a number, a colon, and the numbers in base64, little-endian. `ends` are steps from
-    one end to the next in UTF-16 code units of `shown_text`, as scripts count; bits and entropies count steps of
-    `BITS_STEP`, divergences of `KL_STEP`, and 65535 is infinite or undefined; in other columns, and for entropies, the
-    largest number stands for none. The most probable tokens are numbers into the list `words`, event after event, with
-    minus their binary logarithms in thousandths.
-
-    Args:
-        passage: a segment, or its beginning.
-    """
+    """Return what the events of each run cost, for the page's script."""
+    # Each column is a string: the bytes of a number, a colon, and the numbers in base64, little-endian. `ends` are steps
+    # from one end to the next in UTF-16 code units of `shown_text`, as scripts count; bits and entropies count steps of
+    # `BITS_STEP`, divergences of `KL_STEP`, and 65535 is infinite or undefined; in other columns, and for entropies, the
+    # largest number stands for none. The most probable tokens are numbers into the list `words`, event after event, with
+    # minus their binary logarithms in thousandths.
     units = _units_before(passage.text)
     return [_packed(spans, units) for spans in passage.spans]
 
@@ -74,7 +65,7 @@ def _packed_tops(tops: TopTokens) -> dict[str, Any]:
 
 
 def _units_before(text: str) -> NDArray[np.int64]:
-    """Return int64 [bytes + 1]: the UTF-16 units of the characters that end at or before each byte, as they are shown."""
+    # int64 [bytes + 1]: the UTF-16 units of the characters that end at or before each byte, as they are shown.
     encoded = text.encode("utf-8", "surrogatepass")
     sizes = np.array([len(c.encode("utf-8", "surrogatepass")) for c in text], np.int64)
     shown = np.array([1 + (ord(visible_on_page(c, keep=_KEPT)) > 0xFFFF) for c in text], np.int64)

@@ -1,8 +1,7 @@
-"""Blocks as HTML: a page of one file that opens without a network, and fragments of it for notebooks.
+"""Blocks as HTML: a page of one file that opens without a network, and fragments of it for notebooks."""
 
-Nothing is computed here. Jinja2 escapes every string, control characters become signs, and the page's policy allows no other
-script or style than its own and no request to anywhere.
-"""
+# Nothing is computed here. Jinja2 escapes every string, control characters become signs, and the page's policy allows no
+# other script or style than its own and no request to anywhere.
 
 from __future__ import annotations
 
@@ -41,15 +40,8 @@ _LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {
 
 
 def render(document: Iterable[doc.Block], title: str) -> str:
-    """Return a page: one HTML file with everything in it.
-
-    Args:
-        document: blocks, in the order of reading.
-        title: of the page.
-
-    Raises:
-        MissingExtraError: Jinja2 is not installed, or what draws charts.
-    """
+    """Return a page: one HTML file with everything in it."""
+    # document: blocks, in the order of reading.
     content = list(document)
     if content and content[0] == doc.Heading(title):
         content = content[1:]
@@ -66,15 +58,8 @@ def render(document: Iterable[doc.Block], title: str) -> str:
 
 
 def fragment(document: Iterable[doc.Block], *, charts: int = 1) -> str:
-    """Return blocks as HTML to be put into a page of others, such as a notebook: no script, a style for itself only.
-
-    Args:
-        document: blocks, in the order of reading; passages are left out.
-        charts: how many charts to draw, the first ones.
-
-    Raises:
-        MissingExtraError: Jinja2 is not installed, or what draws charts.
-    """
+    """Return blocks as HTML to be put into a page of others, such as a notebook: no script, a style for itself only."""
+    # document: blocks, in the order of reading; passages are left out.
     shown = [block for block in document if not isinstance(block, doc.Passages | doc.Outputs)]
     drawn = [block for block in shown if isinstance(block, doc.ChartData)][:charts]
     content = [block for block in shown if not isinstance(block, doc.ChartData) or any(block is chart for chart in drawn)]
@@ -82,12 +67,7 @@ def fragment(document: Iterable[doc.Block], *, charts: int = 1) -> str:
 
 
 def policy(style: str, script: str, connect: str = "'none'") -> str:
-    """Return a content security policy for a page with one style and one script of its own.
-
-    Args:
-        style, script: their texts.
-        connect: where the script may ask for more: nowhere, or "'self'".
-    """
+    """Return a content security policy for a page with one style and one script of its own."""
     rules = {"default-src": "'none'", "style-src": _digest(style), "script-src": _digest(script), "img-src": "data:"}
     rules |= {"connect-src": connect, "base-uri": "'none'", "form-action": "'none'"}
     return "; ".join(f"{what} {allowed}" for what, allowed in rules.items())
@@ -98,21 +78,12 @@ def _digest(text: str) -> str:
 
 
 def asset(name: str, package: str = "lmgauge.report") -> str:
-    """Return the text of a style or a script.
-
-    Args:
-        name: of the file.
-        package: whose folder `templates` it is in.
-    """
+    """Return the text of a style or a script."""
     return (files(package) / "templates" / name).read_text("utf-8").strip()
 
 
 def check_installed() -> None:
-    """Check that pages can be made.
-
-    Raises:
-        MissingExtraError: Jinja2 is not installed, or what draws charts.
-    """
+    """Check that pages can be made."""
     environment()
     with needing("vl-convert-python", extra="report"):
         import vl_convert  # noqa: F401
@@ -120,14 +91,7 @@ def check_installed() -> None:
 
 @cache
 def environment(package: str = "lmgauge.report") -> Environment:
-    """Return what renders our templates: escaping is on, and what a template does not know is an error.
-
-    Args:
-        package: whose folder `templates` they are in.
-
-    Raises:
-        MissingExtraError: Jinja2 is not installed.
-    """
+    """Return what renders our templates: escaping is on, and what a template does not know is an error."""
     with needing("jinja2", extra="report"):
         import jinja2
     return jinja2.Environment(
@@ -149,7 +113,6 @@ _MOST_ROWS, _MOST_CELLS, _LARGEST_DRAWING = 200, 4000, 150_000
 
 
 def _clean(text: str, most: int = _LONGEST_TEXT) -> str:
-    """Return a text with signs for its control characters, cut where it is very long."""
     return visible_on_page(text if len(text) <= most else f"{text[:most]}…")
 
 
@@ -158,12 +121,7 @@ def _headings(content: Sequence[doc.Block]) -> Iterator[str]:
 
 
 class _Renderer:
-    """Turns blocks into HTML.
-
-    Args:
-        content: the whole document: rows and marks lead only to segments and slices that it shows.
-        linked: rows and marks lead to their examples.
-    """
+    """Turns blocks into HTML."""
 
     def __init__(self, content: Sequence[doc.Block], *, linked: bool = True) -> None:
         self._content, self._linked = content, linked
@@ -174,8 +132,8 @@ class _Renderer:
         self._heading = 0
 
     def body(self) -> list[Html]:
-        """Return all blocks: what a heading is above of is a section, and charts stand beside the table they are of,
-        or beside each other."""
+        # All blocks: what a heading is above of is a section, and charts stand beside the table they are of, or beside each
+        # other.
         parts: list[Html] = []
         place = 0
         while place < len(self._content):
@@ -192,7 +150,6 @@ class _Renderer:
         return parts
 
     def _charts_after(self, place: int) -> list[doc.ChartData]:
-        """Return the charts that follow a table, or a chart."""
         charts: list[doc.ChartData] = []
         if isinstance(self._content[place], doc.Table | doc.ChartData):
             for block in self._content[place + 1 :]:
@@ -266,7 +223,7 @@ class _Renderer:
         return self._macros.table(_clean(table.title), titles, rows, footnotes)
 
     def _row_link(self, table: doc.Table, row: int) -> str:
-        """Return where a row leads to: to the slice or segment it is of, as far as the page shows it; empty if nowhere."""
+        # Where a row leads to: to the slice or segment it is of, as far as the page shows it; empty if nowhere.
         if table.anchors and table.anchors[row] in self._segments:
             return f"#s{table.anchors[row]}"
         label = table.columns[0].cells[row]
@@ -347,7 +304,6 @@ def _slug(name: str) -> str:
 
 
 def _present(block: doc.Passages, cut: str) -> set[str]:
-    """Return the labels of the slices that an event shown is in."""
     labels = block.cuts[cut]
     codes = {
         int(code)
@@ -360,7 +316,7 @@ def _present(block: doc.Passages, cut: str) -> set[str]:
 
 
 def _script_json(data: Any) -> str:
-    """Return JSON that is text within a script element: no character in it can end the element."""
+    # JSON that is text within a script element: no character in it can end the element.
     plain = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -381,12 +337,11 @@ def _tokens(cell: doc.Tokens) -> dict[str, Any]:
 
 
 def _pair(operation: str, reference: str | None, hypothesis: str | None) -> tuple[str, str, str]:
-    """Return the operation in words, and the unit of the reference over that of the hypothesis."""
     return OPERATIONS[operation], _clean(reference or ""), _clean(hypothesis or "")
 
 
 def _cell(cell: doc.Cell) -> dict[str, Any]:
-    """Return a cell's kind, text, and the value it is sorted by."""
+    # Cell's kind, text, and the value it is sorted by.
     match cell:
         case str():
             text = _clean(cell, _LONGEST_CELL)

@@ -19,11 +19,7 @@ _MOST_LINES = 6  # of a chart
 
 
 def blocks(percentiles: Percentiles) -> doc.Document:
-    """Return a table and a chart for each model, and what a reader must know.
-
-    Args:
-        percentiles: learned, or read from a file.
-    """
+    """Return a table and a chart for each model, and what a reader must know."""
     names = _largest(percentiles, _MOST_ROWS)
     return (
         *(_table(percentiles, model, names) for model in percentiles.signatures),
@@ -34,7 +30,7 @@ def blocks(percentiles: Percentiles) -> doc.Document:
 
 
 def _largest(percentiles: Percentiles, most: int) -> list[str]:
-    """Return the groups with the most documents, in the order of names."""
+    # Groups with the most documents, in the order of names.
     by_size = sorted(percentiles.groups, key=lambda name: -percentiles.groups[name].documents)
     return sorted(by_size[:most])
 
@@ -60,7 +56,7 @@ def _table(percentiles: Percentiles, model: str, names: list[str]) -> doc.Table:
 
 
 def _interval(percentiles: Percentiles, model: str, group: str | None, percent: float) -> doc.Cell:
-    """Return the interval of a percentile; a dash where a group has no percentiles of its own."""
+    # interval of a percentile; a dash where a group has no percentiles of its own.
     of_group = percentiles.overall if group is None else percentiles.groups[group]
     if group is not None and not percentiles.has_own(model, group):
         return doc.Number(None)
@@ -97,7 +93,6 @@ def _notes(percentiles: Percentiles) -> Iterator[str]:
 
 
 def _chart(percentiles: Percentiles, model: str) -> doc.ChartData:
-    """Return the percentiles of the largest groups as lines with bands."""
     groups: list[str | None] = [name for name in _largest(percentiles, _MOST_LINES) if percentiles.has_own(model, name)]
     rest = [None] if percentiles.has_stand_in else []
     several = len(percentiles.signatures) > 1

@@ -24,20 +24,14 @@ _MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[
 
 
 def as_rows(document: Iterable[doc.Block]) -> str:
-    """Return a document as lines for programs, with a line end at its end.
-
-    Args:
-        document: blocks, in the order of reading.
-
-    >>> as_rows([doc.Table((doc.labels("model", ["kn5"]), doc.numbers("bits", [1.5], 1)), "one"), doc.Text("two")])
-    '# one\\nmodel\\tbits\\nkn5\\t1.5\\n\\n# two\\n'
-    """
+    """Return a document as lines for programs, with a line end at its end."""
+    # document: blocks, in the order of reading.
     parts = ["".join(f"{line}\n" for line in _lines(block)) for block in document]
     return "\n".join(_joined(part for part in parts if part))
 
 
 def _joined(parts: Iterable[str]) -> Iterator[str]:
-    """Yield what stands between blank lines: remarks that follow each other stand together."""
+    # What stands between blank lines: remarks that follow each other stand together.
     together = ""
     for part in parts:
         if together and not (_is_remark(together) and _is_remark(part)):
@@ -109,41 +103,19 @@ def _cell(cell: doc.Cell, signs: tuple[str, str]) -> str:
 
 
 def title(column: doc.Column) -> str:
-    """Return the head of a column, with its unit.
-
-    Args:
-        column: of a table.
-
-    >>> title(doc.numbers("text", [1.0], unit="bits"))
-    'text, bits'
-    """
+    """Return the head of a column, with its unit."""
     return readable(column.title) + (f", {readable(column.unit)}" if column.unit else "")
 
 
 def marks(cells: Sequence[doc.Cell]) -> tuple[str, str]:
-    """Return signs to set off a token, such as do not occur in the texts themselves and can be shown.
-
-    Args:
-        cells: those of a table.
-
-    >>> marks([doc.Tokens(("a", "[b]"), 0)])[0] in ("»", "{")
-    True
-    """
+    """Return signs to set off a token, such as do not occur in the texts themselves and can be shown."""
     text = "".join(part for cell in cells if isinstance(cell, doc.Tokens) for part in cell.parts)
     free = (pair for pair in _MARKS if not set("".join(pair)) & set(text) and readable("".join(pair)) == "".join(pair))
     return next(free, _MARKS[-1])
 
 
 def marked(cell: doc.Tokens, signs: tuple[str, str]) -> str:
-    """Return a piece of text with its token between signs; nothing is cut.
-
-    Args:
-        cell: the text.
-        signs: of `marks`.
-
-    >>> marked(doc.Tokens(("the ", " cat", " sat"), 1), ("[", "]"))
-    'the  [cat] sat'
-    """
+    """Return a piece of text with its token between signs; nothing is cut."""
     if cell.meant is None:
         return readable("".join(cell.parts))
     meant = cell.parts[cell.meant]

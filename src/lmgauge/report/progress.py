@@ -27,11 +27,9 @@ class _NowAndThen:
         self._thread.start()
 
     def update(self, text: str) -> None:
-        """Keep what is being done, until it is time to say so."""
         self._text = text
 
     def end(self) -> None:
-        """Say no more."""
         self._over.set()
         self._thread.join()
 

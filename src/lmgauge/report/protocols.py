@@ -13,11 +13,7 @@ _FIRST = {"bos": "after BOS", "eos": "after EOS", "uniform": "uniform", "unscore
 
 
 def blocks(table: ProtocolTable) -> doc.Document:
-    """Return the table, what the sources print, what was skipped and why, what a reader must know, and the signatures.
-
-    Args:
-        table: of one model.
-    """
+    """Return the table, what the sources print, what was skipped and why, what a reader must know, and the signatures."""
     pairs = [(row, row.evaluation) for row in table if row.evaluation is not None]
     rows, results = [row for row, _ in pairs], [result for _, result in pairs]
     bits = [doc.Number(result.bits_per_byte, 4) for result in results]
@@ -50,7 +46,7 @@ def _printed(pairs: list[tuple[ProtocolRow, Evaluation]]) -> doc.Table:
 
 
 def _notes(table: ProtocolTable) -> Iterator[str]:
-    """Yield why protocols were skipped, the rules of the others, and what else must be known, each note once."""
+    # Why protocols were skipped, the rules of the others, and what else must be known, each note once.
     about: dict[str, list[str]] = {}
     for row in table:
         rules = next((protocol.rules for name, protocol in PROTOCOLS.items() if name == row.protocol), "")

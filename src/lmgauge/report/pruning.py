@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 
 
 def blocks(pruned: PrunedModel, *, name: str = "") -> doc.Document:
-    """Return a row for each order and one for all, and what the pruning costs.
-
-    Args:
-        pruned: the smaller model.
-        name: what to call it; its label if empty.
-    """
+    """Return a row for each order and one for all, and what the pruning costs."""
     before, after = ([*counts, sum(counts)] for counts in (pruned.ngrams_before, pruned.ngrams))
     columns = (
         doc.labels("order", [*(str(order) for order in range(1, len(before))), "all"]),
@@ -36,17 +31,8 @@ def _measured(pruned: PrunedModel) -> list[str]:
 
 
 def lost(before: float, after: float, events: int, names: tuple[str, str]) -> str:
-    """Return what a smaller or simpler model costs, in a sentence.
-
-    Args:
-        before: the perplexity of the one it comes from.
-        after: its own.
-        events: of the text.
-        names: what to call the two.
-
-    >>> lost(100.0, 101.0, 5000, ("before", "after"))
-    'perplexity on 5,000 events: before 100.000, after 101.000 (+1.00 %)'
-    """
+    """Return what a smaller or simpler model costs, in a sentence."""
+    # after: its own.
     return (
         f"perplexity on {events:,} events: {names[0]} {number(before, 3)}, {names[1]} {number(after, 3)} "
         f"({change(after / before)})"

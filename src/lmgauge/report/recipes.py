@@ -13,11 +13,7 @@ from lmgauge.report.formats import in_words, p_equals
 
 
 def blocks(comparisons: Sequence[RecipeComparison]) -> doc.Document:
-    """Return the verdict, figures and notes of each recipe compared with the first.
-
-    Args:
-        comparisons: one for each recipe but the first.
-    """
+    """Return the verdict, figures and notes of each recipe compared with the first."""
     return tuple(block for item in comparisons for block in _one(item, len(comparisons)))
 
 
@@ -55,7 +51,6 @@ def _one(item: RecipeComparison, recipes: int) -> doc.Document:
 
 
 def _charts(item: RecipeComparison) -> doc.Document:
-    """Return a chart of all runs with the figure of each recipe, and one of the difference with its interval."""
     recipes = (item.first, item.second)
     runs = [recipe for recipe, values in zip(recipes, item.values, strict=True) for _ in values]
     values = [value for of_recipe in item.values for value in of_recipe]

@@ -11,11 +11,7 @@ from lmgauge.tasks.nbest.results import Rescored, Tuning
 
 
 def blocks(rescored: Rescored) -> doc.Document:
-    """Return the answer, error rates, weights, how they were tuned, charts, notes and the signature.
-
-    Args:
-        rescored: what `lmgauge.rescore` gave.
-    """
+    """Return the answer, error rates, weights, how they were tuned, charts, notes and the signature."""
     return (
         doc.Heading("N-best lists rescored"),
         doc.Verdict(*_answer(rescored)),
@@ -29,7 +25,6 @@ def blocks(rescored: Rescored) -> doc.Document:
 
 
 def _answer(rescored: Rescored) -> tuple[doc.Level, str]:
-    """Return what rescoring is worth, as far as the test shows it."""
     says = f"Another hypothesis is the best in {rescored.changed:,} of {counted(len(rescored.lists), 'list')}"
     if rescored.systems is None:
         return "fact", f"{says}."
@@ -44,12 +39,10 @@ def _answer(rescored: Rescored) -> tuple[doc.Level, str]:
 
 
 def _rates(rescored: Rescored) -> doc.Document:
-    """Return the table of both systems, its chart and what it rests on."""
     return () if rescored.systems is None else tuple(tasks.blocks(rescored.systems))
 
 
 def _limits(rescored: Rescored) -> Iterator[doc.Table]:
-    """Yield the best and the worst that the lists allow."""
     if rescored.oracle is None or rescored.worst is None:
         return
     limits = (("fewest errors (oracle)", rescored.oracle), ("most errors", rescored.worst))
@@ -62,7 +55,6 @@ def _limits(rescored: Rescored) -> Iterator[doc.Table]:
 
 
 def _weights(rescored: Rescored) -> doc.Table:
-    """Return the weight of each score, model and the length."""
     unknown = {one.model: one.unknown / max(one.words, 1) for one in rescored.unknown}
     kinds = [*["recognizer"] * len(rescored.lists.score_names), *["model"] * len(rescored.models), "length"]
     columns = (
@@ -75,7 +67,6 @@ def _weights(rescored: Rescored) -> doc.Table:
 
 
 def _tuning(rescored: Rescored) -> doc.Document:
-    """Return the error rates on the lists that weights were tuned on, and how these depend on each weight."""
     tuning = rescored.tuning
     if tuning is None:
         return ()

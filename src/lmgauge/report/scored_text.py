@@ -18,11 +18,7 @@ _UNKNOWN = {KINDS[OOV]: "unknown word", KINDS[SPELLED]: "unknown word, spelled"}
 
 
 def blocks(scored: ScoredText) -> doc.Document:
-    """Return the text, a row for each token, and the sums.
-
-    Args:
-        scored: one string.
-    """
+    """Return the text, a row for each token, and the sums."""
     unknown = [_UNKNOWN.get(kind, "") for kind in scored.kinds]
     columns = [
         doc.labels("token", scored.tokens),
@@ -37,7 +33,6 @@ def blocks(scored: ScoredText) -> doc.Document:
 
 
 def _colored(scored: ScoredText) -> doc.Document:
-    """Return the text in the pieces that its tokens cover, with the bits of each; `</s>` covers what is left."""
     text = scored.text.encode()
     parts = tuple(text[start:end].decode(errors="replace") for start, end in scored.spans)
     bits = tuple(nats_to_bits(-logprob) for logprob in scored.logprobs)
@@ -45,11 +40,7 @@ def _colored(scored: ScoredText) -> doc.Document:
 
 
 def blocks_of_several(scored: ScoredTexts) -> doc.Document:
-    """Return a row for each string.
-
-    Args:
-        scored: the strings.
-    """
+    """Return a row for each string."""
     rows = [item.summary() for item in scored]
     return (
         doc.Table(

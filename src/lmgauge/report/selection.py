@@ -16,11 +16,7 @@ _LEVEL = 0.05
 
 
 def blocks(selection: Selection) -> doc.Document:
-    """Return the answer, the shares that were tried, the charts, what a reader must know, and the signature.
-
-    Args:
-        selection: how many documents and bytes are selected, and how well that does.
-    """
+    """Return the answer, the shares that were tried, the charts, what a reader must know, and the signature."""
     independence = [f"95 % intervals: {selection.independence}."] if selection.independence else []
     return (
         doc.Heading("Documents that are most like the target"),
@@ -63,7 +59,6 @@ def _perplexity(model: MeasuredModel) -> str:
 
 
 def _how(selection: Selection) -> str:
-    """Return why this share was chosen."""
     chosen, best, alike = selection.chosen, selection.best, selection.smallest_alike
     if best is not None and chosen is not best:
         return f", which is surely no more than {percent(selection.tolerance)} above the lowest, at {percent(best.share)}"
@@ -72,13 +67,12 @@ def _how(selection: Selection) -> str:
 
 
 def _tells(cut: SelectionCut) -> bool:
-    """Return True if there is held-out text enough for "not significantly worse" to say something."""
     interval = None if cut.selected is None else cut.selected.interval
     return interval is not None and interval.units >= FEW_UNITS
 
 
 def _worth(chosen: SelectionCut) -> Iterator[doc.Verdict]:
-    """Say whether the selection helps: against as much text at random."""
+    # Say whether the selection helps: against as much text at random.
     random = chosen.random
     if random is None or random.ratio is None:
         yield doc.Verdict("unknown", "All of the pool is best: nothing is gained by leaving documents out.")
@@ -149,7 +143,7 @@ def _reading(selection: Selection) -> Iterator[str]:
 
 
 def _examples(selection: Selection) -> Iterator[doc.Block]:
-    """Yield documents of the pool, by where they stand in the order."""
+    # Documents of the pool, by where they stand in the order.
     if not selection.examples:
         return
     yield doc.Heading("Documents of the pool, by their difference")
@@ -161,7 +155,6 @@ def _examples(selection: Selection) -> Iterator[doc.Block]:
 
 
 def _charts(selection: Selection) -> Iterator[doc.ChartData]:
-    """Yield the perplexity by share, and how the documents of the pool differ."""
     cuts = [cut for cut in selection.cuts if cut.selected is not None]
     if len(cuts) > 1:
         shares: list[float | str] = [100 * cut.share for cut in cuts]

@@ -11,11 +11,7 @@ if TYPE_CHECKING:
 
 
 def blocks(result: FinishedShard) -> Document:
-    """Return a line for each thing that is known of a shard.
-
-    Args:
-        result: the shard.
-    """
+    """Return a line for each thing that is known of a shard."""
     state = "computed" if result.computed else "was complete before"
     pairs = (
         ("shard", f"{result.shard} of {result.of}"),

@@ -26,17 +26,11 @@ _SHARED = ("class", "group", "occurrences")
 
 
 def slice_blocks(slices: Slices, names: Sequence[str], whole: float | None = None) -> doc.Document:
-    """Return a table with a row for each slice, and charts.
-
-    For one model events, bytes, share of the bits, bits per byte and perplexity; for two bytes, bits per byte of each,
-    their difference with its 95 % interval and p-value. Charts are of the bits per byte, and of the share of the bits or the
-    difference.
-
-    Args:
-        slices: of as many models as there are names.
-        names: of the models.
-        whole: bits per byte (or event) of the whole text, for one model.
-    """
+    """Return a table with a row for each slice, and charts."""
+    # For one model events, bytes, share of the bits, bits per byte and perplexity; for two bytes, bits per byte of each,
+    # their difference with its 95 % interval and p-value. Charts are of the bits per byte, and of the share of the bits or
+    # the difference.
+    # whole: bits per byte (or event) of the whole text, for one model.
     if not slices.rows:
         return ()
     columns = [doc.labels("", [row.label for row in slices.rows])]
@@ -47,7 +41,7 @@ def slice_blocks(slices: Slices, names: Sequence[str], whole: float | None = Non
 
 
 def _independence(slices: Slices) -> Iterator[str]:
-    """Yield what the intervals of ordered slices take as independent: the last ones, far into a text, may rest on few."""
+    # What the intervals of ordered slices take as independent: the last ones, far into a text, may rest on few.
     rows = [row for row in slices.rows if row.units]
     if not rows or slice_kind(slices) != "line":
         return
@@ -90,7 +84,7 @@ def _of_two(slices: Slices, names: Sequence[str]) -> list[doc.Column]:
 
 
 def _charts(slices: Slices, names: Sequence[str], whole: float | None) -> Iterator[doc.ChartData]:
-    """Yield the charts of slices; those of many slices have the ones with most bits."""
+    # Charts of slices; those of many slices have the ones with most bits.
     rows, note = _most(slices)
     bits, kind = f"bits per {slices.unit}", slice_kind(slices)
     name = re.split(r" (?:in|of|seen|used|\()", slices.name)[0].replace(" ", "-")
@@ -124,16 +118,12 @@ def _charts(slices: Slices, names: Sequence[str], whole: float | None) -> Iterat
 
 
 def slice_kind(slices: Slices) -> doc.ChartKind:
-    """Return how slices are drawn: as a line where their order says something.
-
-    Args:
-        slices: of one way to cut the text.
-    """
+    """Return how slices are drawn: as a line where their order says something."""
     return "line" if slices.name.startswith(_ORDERED) else "intervals"
 
 
 def _most(slices: Slices) -> tuple[Sequence[Slice], str]:
-    """Return the slices to draw, and a note if some are left out."""
+    # Slices to draw, and a note if some are left out.
     rows: Sequence[Slice] = slices.rows
     note = ""
     if len(rows) > doc.MOST_CHART_ROWS and slice_kind(slices) != "line":
@@ -145,7 +135,7 @@ def _most(slices: Slices) -> tuple[Sequence[Slice], str]:
 
 
 def _by_value(slices: Slices, rows: Sequence[Slice], values: Sequence[float | None]) -> Sequence[Slice]:
-    """Return slices whose own order says nothing by their values, the highest first."""
+    # Slices whose own order says nothing by their values, the highest first.
     if slices.name not in _UNORDERED or any(isinstance(value, LowerBound) for value in values):
         return rows
     places = sorted(range(len(rows)), key=lambda i: -math.inf if (value := values[i]) is None else value, reverse=True)
@@ -153,21 +143,16 @@ def _by_value(slices: Slices, rows: Sequence[Slice], values: Sequence[float | No
 
 
 def _series(slices: Slices, rows: Sequence[Slice], name: str, model: int) -> doc.Series:
-    """Return the bits per byte (or event) of a model; an interval is known where there is one model only."""
+    # Bits per byte (or event) of a model; an interval is known where there is one model only.
     alone = all(len(row.bits) == 1 for row in slices.rows)
     ends = [row.interval for row in rows] if alone else ()
     return doc.series(name, [row.label for row in rows], [row.bits_per_unit[model] for row in rows], ends)
 
 
 def example_blocks(title: str, examples: Sequence[Example], names: Sequence[str]) -> doc.Document:
-    """Return a table with a row for each stretch of text: what it costs, where it is, and what stands around it.
-
-    Args:
-        title: above the table.
-        examples: in the order to be shown.
-        names: of the models; for two, the bits of each and the difference are shown; for one its bits, and what the stretch
-            stands out by, if that is something else.
-    """
+    """Return a table with a row for each stretch of text: what it costs, where it is, and what stands around it."""
+    # examples: in the order to be shown; names: of the models; for two, the bits of each and the difference are shown; for
+    # one its bits, and what the stretch stands out by, if that is something else.
     if not examples:
         return ()
     bits = [doc.numbers(name, [e.bits[i] for e in examples], 1, unit="bits") for i, name in enumerate(names)]

@@ -19,11 +19,7 @@ _MOST_SEPARATORS = 8
 
 
 def blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
-    """Yield where the bits go, of a model that spells unseen words; nothing of any other.
-
-    Args:
-        diagnosis: of one model on one text.
-    """
+    """Yield where the bits go, of a model that spells unseen words; nothing of any other."""
     costs = diagnosis.spelling
     if costs is None:
         return
@@ -69,14 +65,7 @@ def blocks(diagnosis: Diagnosis) -> Iterator[doc.Block]:
 
 
 def learned(content: Mapping[str, Any]) -> list[str]:
-    """Return what a speller learned from, and what white space costs.
-
-    Args:
-        content: as `SpelledModel.learned` gives it; empty for a model of characters.
-
-    >>> learned({})
-    ['unseen characters share what is left of Unicode; there is nothing to learn']
-    """
+    """Return what a speller learned from, and what white space costs."""
     if not content:
         return ["unseen characters share what is left of Unicode; there is nothing to learn"]
     speller, separators = content["speller"], content["separators"]
@@ -89,18 +78,7 @@ def learned(content: Mapping[str, Any]) -> list[str]:
 
 
 def model_blocks(model: SpelledModel, *, name: str = "") -> doc.Document:
-    """Return what a model is made of: the model inside, the speller, and the commonest separators.
-
-    Args:
-        model: that spells unseen words.
-        name: of the model; its label if empty.
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
-        >>> [type(block).__name__ for block in model_blocks(model)]
-        ['Lines', 'Table']
-    """
+    """Return what a model is made of: the model inside, the speller, and the commonest separators."""
     one = model.tokenizer.unit
     lines = [
         ("model", name or model.label),
@@ -119,7 +97,6 @@ def model_blocks(model: SpelledModel, *, name: str = "") -> doc.Document:
 
 
 def _separators(model: SeparatorModel) -> Iterator[doc.Block]:
-    """Yield the commonest separators, where any were seen."""
     seen: Counter[int] = Counter()
     for (_, which), count in model.counts.items():
         seen[which] += count
@@ -134,11 +111,6 @@ def _separators(model: SeparatorModel) -> Iterator[doc.Block]:
 
 
 def _shown(separator: str) -> str:
-    """Return a separator as a reader can see it.
-
-    >>> _shown(""), _shown(" "), _shown("  "), _shown("\\t")
-    ('none', 'a space', '2 spaces', "'\\\\t'")
-    """
     if set(separator) <= {" "}:
         return {0: "none", 1: "a space"}.get(len(separator), f"{len(separator)} spaces")
     return ascii(separator)

@@ -11,11 +11,7 @@ if TYPE_CHECKING:
 
 
 def blocks(split: SplitText) -> doc.Document:
-    """Return a row for each part, and what is needed to split the text in this way again.
-
-    Args:
-        split: the parts on disk.
-    """
+    """Return a row for each part, and what is needed to split the text in this way again."""
     parts = split.parts
     columns = (
         doc.labels("part", [part.name for part in parts]),

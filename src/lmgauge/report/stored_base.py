@@ -19,11 +19,7 @@ _NAMES = {
 
 
 def blocks(saved: SavedBase) -> doc.Document:
-    """Return what was stored and how long the file is.
-
-    Args:
-        saved: a base.
-    """
+    """Return what was stored and how long the file is."""
     rows = {
         "file": str(saved.path),
         "base": saved.model,
@@ -36,11 +32,7 @@ def blocks(saved: SavedBase) -> doc.Document:
 
 
 def storage_blocks(storage: Storage | None) -> Iterator[doc.Block]:
-    """Yield what storing can have done to figures; nothing where no stored base was used.
-
-    Args:
-        storage: of a divergence.
-    """
+    """Yield what storing can have done to figures; nothing where no stored base was used."""
     if storage is None:
         return
     yield _of_file(storage)
@@ -60,11 +52,7 @@ def storage_blocks(storage: Storage | None) -> Iterator[doc.Block]:
 
 
 def storage_of_several(items: Sequence[Divergence]) -> Iterator[doc.Block]:
-    """Yield what storing can have done to the KL divergence of each candidate; nothing where no stored base was used.
-
-    Args:
-        items: of candidates compared with one base.
-    """
+    """Yield what storing can have done to the KL divergence of each candidate; nothing where no stored base was used."""
     first = items[0].storage
     if first is None:
         return
@@ -103,7 +91,6 @@ def _what(stored: str, top: int, samples: int) -> str:
 
 
 def _size(file_bytes: int, whole: int) -> str:
-    """Return a size, and what it is of whole distributions in 16 bits."""
     ratio = whole / max(1, file_bytes)
     shown = f"1/{ratio:,.0f} of" if ratio >= 1.5 else f"{1 / ratio:,.2g} times"
     return f"{size_in_words(file_bytes)}, {shown} 16 bits a token of the vocabulary ({size_in_words(whole)})"

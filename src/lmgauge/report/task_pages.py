@@ -18,13 +18,7 @@ _OPERATIONS = ("substitutions", "deletions", "insertions")
 
 
 def page(systems: Systems, examples: SegmentExamples, *, width: int = 2) -> doc.Document:
-    """Return all that a page shows of systems.
-
-    Args:
-        systems: scored by one metric.
-        examples: segments chosen from what was scored.
-        width: digits after the point of scores.
-    """
+    """Return all that a page shows of systems."""
     return (
         verdict(systems, width),
         *tasks.blocks(systems, width=width),
@@ -35,12 +29,7 @@ def page(systems: Systems, examples: SegmentExamples, *, width: int = 2) -> doc.
 
 
 def verdict(systems: Systems, width: int = 2) -> doc.Verdict:
-    """Return which system is best, how sure that is, and against what.
-
-    Args:
-        systems: scored by one metric.
-        width: digits after the point of scores.
-    """
+    """Return which system is best, how sure that is, and against what."""
     best = systems.best
     of = counted(systems.segments, "segment")
     sentences = [f"{best.system} has {_article(systems.metric)} {systems.metric} of {_score(systems, best, width)} on {of}."]
@@ -71,7 +60,6 @@ def _score(systems: Systems, item: SystemResult, width: int) -> str:
 
 
 def _difference(systems: Systems, best: SystemResult, width: int) -> tuple[str, doc.Level]:
-    """Return what is known of the difference between the best system and the first, or the second best."""
     first = systems[0]
     if best is first:
         sign = 1 if systems.higher_is_better else -1
@@ -103,7 +91,6 @@ def _charts(systems: Systems, examples: SegmentExamples) -> doc.Document:
 
 
 def _errors_chart(systems: Systems) -> Iterator[doc.ChartData]:
-    """Yield what the errors of each system are, for 100 units of the reference."""
     rates = [(item.system, item.score) for item in systems if isinstance(item.score, ErrorRates)]
     if not rates or not all(score.reference_length for _, score in rates):
         return
@@ -124,7 +111,6 @@ def _unit(systems: Systems) -> str:
 
 
 def _histogram(systems: Systems, examples: SegmentExamples) -> Iterator[doc.ChartData]:
-    """Yield how many segments have which score."""
     if systems.segments < 2:
         return
     scale, unit = (100.0, "%") if systems.percent else (1.0, "")

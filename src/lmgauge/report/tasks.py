@@ -35,12 +35,7 @@ _PARTS: tuple[tuple[str, str, doc.Form, int, int], ...] = (
 
 
 def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
-    """Return a row for each system, a table of groups, what a reader must know, and the signature.
-
-    Args:
-        systems: scored by one metric.
-        width: digits after the point of scores; error rates are in per cent.
-    """
+    """Return a row for each system, a table of groups, what a reader must know, and the signature."""
     better = "" if systems.higher_is_better else "; lower is better"
     bold = (systems.items.index(systems.best),) if len(systems) > 1 else ()
     columns = (
@@ -62,7 +57,6 @@ def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
 
 
 def _charts(systems: Systems) -> Iterator[doc.ChartData]:
-    """Yield charts of the scores and of the differences from the first system, with their intervals."""
     items, scale = systems.items, _scale(systems)
     if len(items) < 2:
         return
@@ -99,11 +93,7 @@ def _ends(interval: Interval | None, scale: float) -> tuple[float, float] | None
 
 
 def score_blocks(score: TaskScore) -> doc.Document:
-    """Return one score and its parts, and the signature.
-
-    Args:
-        score: of one system by one metric.
-    """
+    """Return one score and its parts, and the signature."""
     ratio = isinstance(score, ErrorRates | F1Score)
     name, value = (f"{score.metric} %", 100 * score.score) if ratio else (score.metric, score.score)
     report = getattr(score, "labels", None)
@@ -113,11 +103,7 @@ def score_blocks(score: TaskScore) -> doc.Document:
 
 
 def label_blocks(scores: LabelScores) -> doc.Document:
-    """Return the averages, a row for each label, notes, and the signature.
-
-    Args:
-        scores: precision, recall and F1 of each label and over all.
-    """
+    """Return the averages, a row for each label, notes, and the signature."""
     names = get_args(Average)
     columns = [doc.labels("average", names)]
     for i, title in enumerate(("precision", "recall", "F1")):
@@ -128,13 +114,11 @@ def label_blocks(scores: LabelScores) -> doc.Document:
 
 
 def _labels(systems: Systems) -> doc.Document:
-    """Return a table for each system whose score is of labels."""
     reports = [(item.system, report) for item in systems if (report := getattr(item.score, "labels", None)) is not None]
     return tuple(_label_table(report, f"Labels of {system}") for system, report in reports)
 
 
 def _label_table(scores: LabelScores, title: str) -> doc.Table:
-    """Return precision, recall, F1 and counts of each label."""
     columns = (
         doc.labels("label", scores.labels),
         doc.numbers("precision", scores.precision, 2, "percent"),
@@ -179,7 +163,7 @@ def _part_columns(scores: Sequence[TaskScore]) -> Iterator[doc.Column]:
 
 
 def _precisions(parts: dict[str, Any]) -> str:
-    """Return the precisions of n-grams of order 1, 2, ...; empty for metrics without."""
+    # Precisions of n-grams of order 1, 2, ...; empty for metrics without.
     orders = [value for name, value in parts.items() if name.removeprefix("precision_").isdigit()]
     return "/".join(f"{value:.1f}" for value in orders)
 
@@ -223,7 +207,6 @@ def _unit(systems: Systems) -> str:
 
 
 def _footnotes(systems: Systems) -> Iterator[str]:
-    """Yield what the mark means, what is taken as independent, and notes."""
     tested = [item for item in systems if item.p_value_holm is not None]
     if tested:
         how = "paired, Student's t"

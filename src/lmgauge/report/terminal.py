@@ -1,8 +1,7 @@
-"""Blocks in a terminal or as a string (`NO_COLOR` is respected).
+"""Blocks in a terminal or as a string (`NO_COLOR` is respected)."""
 
-Where standard output is a pipe or a file, `show` writes rows for programs (`report.pipe`); `FORCE_COLOR` asks for what a
-terminal shows. Charts that have an order are a line of bars, such as ▇▅▃▂▁, where the characters can be shown.
-"""
+# Where standard output is a pipe or a file, `show` writes rows for programs (`report.pipe`); `FORCE_COLOR` asks for what a
+# terminal shows. Charts that have an order are a line of bars, such as ▇▅▃▂▁, where the characters can be shown.
 
 from __future__ import annotations
 
@@ -37,13 +36,9 @@ _COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow", "fact": "bol
 
 
 def show(document: Iterable[doc.Block]) -> None:
-    """Print a document on standard output; what a narrow terminal has no room for is named.
-
-    A pipe gets rows with a tab between cells, and all columns: see `report.pipe`.
-
-    Args:
-        document: blocks, in the order of reading.
-    """
+    """Print a document on standard output; what a narrow terminal has no room for is named."""
+    # A pipe gets rows with a tab between cells, and all columns: see `report.pipe`.
+    # document: blocks, in the order of reading.
     out = _terminal()
     parts = _Renderer(out).rendered(document) if out is not None else [as_rows(document)]
     for text in parts:
@@ -51,7 +46,7 @@ def show(document: Iterable[doc.Block]) -> None:
 
 
 def _terminal() -> Console | None:
-    """Return standard output as a terminal; None where it is a pipe or a file, mostly known without the cost of rich."""
+    # Standard output as a terminal; None where it is a pipe or a file, mostly known without the cost of rich.
     if not (sys.stdout.isatty() or {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(os.environ)):
         return None
     from rich.console import Console
@@ -61,15 +56,8 @@ def _terminal() -> Console | None:
 
 
 def as_text(document: Iterable[doc.Block], width: int = 100) -> str:
-    """Return a document as plain text without colors, as `str(result)` shows it; no line end at its end.
-
-    Args:
-        document: blocks, in the order of reading.
-        width: in characters.
-
-    >>> as_text([doc.Heading("one"), doc.Text("two")])
-    'one\\ntwo'
-    """
+    """Return a document as plain text without colors, as `str(result)` shows it; no line end at its end."""
+    # document: blocks, in the order of reading.
     from rich.console import Console
 
     out = Console(width=width, color_system=None)
@@ -77,13 +65,14 @@ def as_text(document: Iterable[doc.Block], width: int = 100) -> str:
 
 
 class _Renderer:
-    """Turns blocks into text for a console. All strings of a document become lines in `_line`, which escapes them."""
+    """Turns blocks into text for a console."""
+
+    # All strings of a document become lines in `_line`, which escapes them.
 
     def __init__(self, out: Console) -> None:
         self._out, self._width = out, out.width
 
     def rendered(self, document: Iterable[doc.Block]) -> Iterator[str]:
-        """Yield the text of each block that has some, with its line ends."""
         before: doc.Block | None = None
         for block in document:
             if isinstance(block, doc.ChartData) and isinstance(before, doc.Table) and _has_bars(before):
@@ -95,7 +84,7 @@ class _Renderer:
                 before = block
 
     def _written(self, line: Line) -> str:
-        """Return a line as the terminal gets it. rich is slow: only lines with a style take the way through it."""
+        # Line as the terminal gets it. rich is slow: only lines with a style take the way through it.
         if self._out.color_system is None or not (line.style or line.spans):
             return line.plain
         with self._out.capture() as capture:
@@ -103,7 +92,7 @@ class _Renderer:
         return capture.get()
 
     def _lines(self, block: doc.Block) -> Iterator[Line]:
-        """Yield the lines of a block as they are to be printed; ladders and passages are for pages and have none."""
+        # Lines of a block as they are to be printed; ladders and passages are for pages and have none.
         match block:
             case doc.Heading(text):
                 yield from self._broken(text, "bold")
@@ -135,7 +124,6 @@ class _Renderer:
                 assert_never(block)
 
     def _broken(self, text: str, style: str = "", width: int | None = None) -> Sequence[Line]:
-        """Return a paragraph as lines that fit."""
         line = _line(text, style)
         width = max(_NARROWEST, width or self._width)
         if _size(line.plain) <= width:
@@ -152,7 +140,7 @@ class _Renderer:
                 lead = ""
 
     def _bars(self, chart: doc.ChartData) -> Iterator[Line]:
-        """Yield a line of bars for each series whose x have an order, on one scale, with its lowest and highest value."""
+        # Line of bars for each series whose x have an order, on one scale, with its lowest and highest value.
         known = [y for series in chart.series for y in map(_drawn, series.y) if y is not None]
         if chart.kind not in ("line", "histogram") or chart.diagonal or not known or readable(_LEVELS) != _LEVELS:
             return
@@ -170,7 +158,6 @@ class _Renderer:
                 yield line
 
     def _quotes(self, quotes: doc.Quotes) -> Iterator[Line]:
-        """Yield the first of some texts, how each begins in a line."""
         yield from self._broken(quotes.title, "bold")
         for about, text in quotes.items[:_MOST_QUOTES]:
             yield _line(_cut(readable(about), self._width), "dim")
@@ -202,7 +189,7 @@ class _Renderer:
             yield from self._broken(f"not shown at this width: {dropped}; see --json or a wider terminal", "dim")
 
     def _row(self, shown: _Layout, cells: Sequence[Line], *, titles: bool = False) -> Iterator[Line]:
-        """Yield the lines of a row: titles, and cells that wrap, have several."""
+        # Lines of a row: titles, and cells that wrap, have several.
         broken: list[Sequence[Line]] = []
         for column, width, cell in zip(shown.columns, shown.widths, cells, strict=True):
             if _size(cell.plain) <= width:
@@ -220,10 +207,9 @@ class _Renderer:
 
 
 class _Layout:
-    """Which columns of a table there is room for, and how wide each is.
+    """Which columns of a table there is room for, and how wide each is."""
 
-    Where there is too little, titles are broken first, then columns go by their priority, then text is cut or broken.
-    """
+    # Where there is too little, titles are broken first, then columns go by their priority, then text is cut or broken.
 
     def __init__(self, columns: Sequence[doc.Column], width: int) -> None:
         self.columns = list(columns)
@@ -248,7 +234,7 @@ class _Layout:
         return sum(widths) + _GAP * (len(widths) - 1)
 
     def _fitted(self, width: int) -> list[int]:
-        """Return the width of each column; text gives way, the widest first, what can be broken before what is cut."""
+        # Width of each column; text gives way, the widest first, what can be broken before what is cut.
         widths = [self._wide(column) for column in self.columns]
         for _ in range(sum(widths) + _GAP * (len(widths) - 1) - width):
             wide = [i for i, column in enumerate(self.columns) if _gives_way(column) and widths[i] > _NARROWEST]
@@ -267,7 +253,6 @@ def _has_bars(table: doc.Table) -> bool:
 
 
 def _apart(before: doc.Block, block: doc.Block) -> bool:
-    """Return True if there is a blank line between two blocks."""
     if isinstance(before, doc.Heading) or isinstance(block, doc.ChartData):
         return False
     return isinstance(before, doc.Table | doc.Lines | doc.Aligned | doc.ChartData) or isinstance(
@@ -276,14 +261,14 @@ def _apart(before: doc.Block, block: doc.Block) -> bool:
 
 
 def _line(text: str, style: Any = "") -> Line:
-    """Return a text as a line: the one place where strings of a document are escaped."""
+    # Text as a line: the one place where strings of a document are escaped.
     from rich.text import Text as Line
 
     return Line(readable(text), style)
 
 
 def _padded(line: Line, width: int, align: Literal["left", "right"] = "left") -> Line:
-    """Return a copy of a line with spaces at its end, or at its beginning."""
+    # Copy of a line with spaces at its end, or at its beginning.
     line = line.copy()
     line.rstrip()
     space = " " * (width - _size(line.plain))
@@ -295,7 +280,6 @@ def _title(column: doc.Column) -> str:
 
 
 def _natural(cell: doc.Cell) -> int:
-    """Return how many columns of a terminal a cell would take."""
     if isinstance(cell, doc.Bar):
         return _BAR_WIDTH
     if isinstance(cell, doc.Tokens):
@@ -318,7 +302,7 @@ def _cell(cell: doc.Cell, width: int, signs: tuple[str, str], style: str) -> Lin
 
 
 def _tokens(cell: doc.Tokens, width: int, signs: tuple[str, str]) -> Line:
-    """Return the token that is meant between marks, and as much of what stands around it as there is room for."""
+    # Token that is meant between marks, and as much of what stands around it as there is room for.
     if cell.meant is None:
         return _line(_cut("".join(cell.parts), width, "end"))
     before, meant = "".join(cell.parts[: cell.meant]), cell.parts[cell.meant]
@@ -335,19 +319,18 @@ def _tokens(cell: doc.Tokens, width: int, signs: tuple[str, str]) -> Line:
 
 
 def _size(text: str) -> int:
-    """Return the columns of a terminal that a text takes: two for each wide character."""
+    # Columns of a terminal that a text takes: two for each wide character.
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def _drawn(value: float | None) -> float | None:
-    """Return a value that has a bar: a finite figure, not a lower bound."""
+    # Value that has a bar: a finite figure, not a lower bound.
     return None if value is None or isinstance(value, LowerBound) or not math.isfinite(value) else value
 
 
 def _cut(text: str, room: int, where: Literal["start", "middle", "end"] = "middle") -> str:
-    """Return as much of a text as fits, with a sign where something is missing."""
     if _size(text) <= room:
         return text
     sign = readable("…")

@@ -16,11 +16,7 @@ _CURVES = {"perplexity": "training text", "valid_perplexity": "validation text"}
 
 
 def blocks(training: NeuralTraining) -> doc.Document:
-    """Return what was trained and on what, a row and a point of the curves for each epoch, and notes.
-
-    Args:
-        training: a run that has ended.
-    """
+    """Return what was trained and on what, a row and a point of the curves for each epoch, and notes."""
     best = () if training.valid_perplexity is None else (("validation perplexity", number(training.valid_perplexity, 2)),)
     lines = doc.Lines(
         (
@@ -37,11 +33,7 @@ def blocks(training: NeuralTraining) -> doc.Document:
 
 
 def history_blocks(history: Sequence[Mapping[str, float]]) -> doc.Document:
-    """Return a row for each epoch, and the curves of the perplexity.
-
-    Args:
-        history: for each epoch `epoch`, `perplexity`, `learning_rate` and, with a validation text, `valid_perplexity`.
-    """
+    """Return a row for each epoch, and the curves of the perplexity."""
     known = {key: name for key, name in _CURVES.items() if any(key in epoch for epoch in history)}
     epochs = [epoch["epoch"] for epoch in history]
     columns = [doc.numbers("epoch", epochs, form="count")]
@@ -51,15 +43,7 @@ def history_blocks(history: Sequence[Mapping[str, float]]) -> doc.Document:
 
 
 def charts(history: Sequence[Mapping[str, float]]) -> doc.Document:
-    """Return the curves of the perplexity and of the learning rate; nothing for fewer than two epochs.
-
-    Args:
-        history: as for `history_blocks`.
-
-    >>> epochs = [{"epoch": i, "perplexity": 90.0 - i, "valid_perplexity": 95.0, "learning_rate": 0.1} for i in (1, 2)]
-    >>> [chart.name for chart in charts(epochs)]
-    ['loss', 'learning-rate']
-    """
+    """Return the curves of the perplexity and of the learning rate; nothing for fewer than two epochs."""
     if len(history) < 2:
         return ()
     epochs = [epoch["epoch"] for epoch in history]

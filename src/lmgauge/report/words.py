@@ -14,11 +14,7 @@ _FIGURES = (("surprisal", "surprisal"), ("surprisal_corrected", "corrected"), ("
 
 
 def blocks(words: WordSurprisals) -> doc.Document:
-    """Return the first rows, what they add up to, and notes.
-
-    Args:
-        words: words or regions of texts.
-    """
+    """Return the first rows, what they add up to, and notes."""
     shown = words.rows.slice(0, doc.MOST_CHART_ROWS).to_pydict()
     name = "word" if "word" in shown else "region"
     title = "word" if name == "word" else "text"
@@ -46,7 +42,6 @@ def blocks(words: WordSurprisals) -> doc.Document:
 
 
 def _chart(words: WordSurprisals, shown: dict[str, list[object]], name: str) -> doc.ChartData:
-    """Return what the first rows cost, with and without the correction."""
     numbers, strings = shown[f"{name}_number"], shown["word" if name == "word" else "region"]
     x = [f"{number} {string}" for number, string in zip(numbers, strings, strict=True)]
     one_text = [place for place, text in enumerate(shown["segment"]) if text == shown["segment"][0]]

@@ -30,12 +30,7 @@ _ROWS_REMEMBERED = 1 << 20
 
 
 class ScoreWriter:
-    """Writes batches to a Parquet file, which appears under its name when the `with` block ends without an error.
-
-    Args:
-        path: the file.
-        metadata: fingerprints and the like, kept with the file's schema; may grow until the file is closed.
-    """
+    """Writes batches to a Parquet file, which appears under its name when the `with` block ends without an error."""
 
     def __init__(self, path: str | Path, metadata: Mapping[str, object]) -> None:
         self._path, self._metadata = path, metadata  # kept, not copied: the text's fingerprint is known at the end
@@ -49,15 +44,8 @@ class ScoreWriter:
         return self
 
     def write(self, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
-        """Write the rows of a batch.
-
-        Args:
-            batch: with the same columns as all others.
-            ids: [s], the ids of its segments; None if they have none.
-
-        Raises:
-            OutputError: the file cannot be written.
-        """
+        """Write the rows of a batch."""
+        # ids: [s], the ids of its segments; None if they have none.
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -126,20 +114,9 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
 
 
 class RowReader:
-    """Reads any rows of a Parquet score table; only the row groups that they are in are touched.
+    """Reads any rows of a Parquet score table; only the row groups that they are in are touched."""
 
-    The file stays open, so that what is read is of one file even if another takes its place; `unchanged` tells.
-
-    Args:
-        path: of the table.
-
-    Attributes:
-        rows: how many there are.
-        columns: their names.
-
-    Raises:
-        InputError: the file cannot be read as Parquet.
-    """
+    # The file stays open, so that what is read is of one file even if another takes its place; `unchanged` tells.
 
     def __init__(self, path: str | Path) -> None:
         import pyarrow as pa
@@ -171,16 +148,7 @@ class RowReader:
             return False
 
     def read(self, begin: int, end: int, columns: Sequence[str] | None = None) -> ScoreBatch:
-        """Return consecutive rows, the first of which begins a segment.
-
-        Args:
-            begin: the first row.
-            end: the row behind the last.
-            columns: names of those to read, `segment` and `logprob` among them; all if None.
-
-        Raises:
-            InputError: a row breaks the rules of the table, or the file cannot be read.
-        """
+        """Return consecutive rows, the first of which begins a segment."""
         import pyarrow as pa
 
         first = max(0, int(np.searchsorted(self._bounds, begin, side="right")) - 1)
@@ -205,7 +173,7 @@ class RowReader:
         return _from_arrow(table, self.path, -1, 0)
 
     def _batches(self, group: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        """Yield a group of rows; the last one of a usual size is remembered, as neighbors are asked for one by one."""
+        # Group of rows; the last one of a usual size is remembered, as neighbors are asked for one by one.
         if self._bounds[group + 1] - self._bounds[group] > _ROWS_REMEMBERED:
             yield from self._file.iter_batches(_ROWS_AT_A_TIME, row_groups=[group], columns=columns)
             return
@@ -216,14 +184,7 @@ class RowReader:
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """Return what a table stored by lmgauge records of its origin; empty for any other.
-
-    Args:
-        path: of the table.
-
-    Raises:
-        InputError: the file cannot be read as Parquet.
-    """
+    """Return what a table stored by lmgauge records of its origin; empty for any other."""
     if is_json_lines(Path(path)):
         return {}
     import pyarrow as pa
@@ -243,17 +204,12 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 
 
 def _is_parquet(path: Path) -> bool:
-    """Return True if a file begins as Parquet does, whole or not."""
     with path.open("rb") as file:
         return file.read(4) == b"PAR1"
 
 
 def is_json_lines(path: Path) -> bool:
-    """Return True if a score table is JSON lines, by its name.
-
-    >>> is_json_lines(Path("scores.jsonl")), is_json_lines(Path("scores.parquet"))
-    (True, False)
-    """
+    """Return True if a score table is JSON lines, by its name."""
     return path.name.endswith((".jsonl", ".ndjson", ".json"))
 
 
@@ -274,7 +230,7 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield JSON lines in batches of rows; a logprob of "-inf" (JSON has no infinities) is read as minus infinity."""
+    # JSON lines in batches of rows; a logprob of "-inf" (JSON has no infinities) is read as minus infinity.
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []
@@ -323,7 +279,7 @@ _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 
 
 def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> ScoreBatch:
-    """Return checked rows; the row before them is of segment `last`, and its span ended at byte `reach`."""
+    # Checked rows; the row before them is of segment `last`, and its span ended at byte `reach`.
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -387,11 +343,7 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
 
 
 def _lists(column: pa.Array, kind: pa.DataType) -> NDArray[Any]:
-    """Return a column of lists as an array [n, k], where all have the same length.
-
-    Raises:
-        ValueError: they do not, or are not lists.
-    """
+    # Column of lists as an array [n, k], where all have the same length.
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
@@ -402,7 +354,7 @@ def _lists(column: pa.Array, kind: pa.DataType) -> NDArray[Any]:
 
 
 def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray[np.int64]:
-    """Return the documents of rows as numbers by first appearance in the table; `known` has those met before, and grows."""
+    # Documents of rows as numbers by first appearance in the table; `known` has those met before, and grows.
     import pyarrow as pa
     import pyarrow.compute as pc
 

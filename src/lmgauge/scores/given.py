@@ -13,29 +13,19 @@ from numpy.typing import NDArray
 class GivenTokens:
     """The tokens that were given before each segment of a batch; they are in memory only, as no row is theirs.
 
-    Attributes:
-        ids: uint32 [m], of the given tokens, segment after segment: index into the strings of the batch.
-        counts: int64 [segments], given tokens of each.
-        lengths: int64 [segments], bytes of given text of each.
-        crossing: bool [segments], True where the first event is a token that begins in the given text.
-
-    Example:
-        >>> before = GivenTokens(np.array([5, 6, 7]), np.array([1, 2]), np.array([3, 8]), np.array([False, True]))
-        >>> before.of_segments(np.array([False, True])).ids.tolist()
-        [6, 7]
+    >>> before = GivenTokens(np.array([5, 6, 7]), np.array([1, 2]), np.array([3, 8]), np.array([False, True]))
+    >>> before.of_segments(np.array([False, True])).ids.tolist()
+    [6, 7]
     """
 
-    ids: NDArray[np.uint32]
-    counts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    crossing: NDArray[np.bool_]
+    ids: NDArray[np.uint32]  # uint32 [m], of the given tokens, segment after segment: index into the strings of the batch
+    counts: NDArray[np.int64]  # int64 [segments], given tokens of each
+    lengths: NDArray[np.int64]  # int64 [segments], bytes of given text of each
+    crossing: NDArray[np.bool_]  # bool [segments], True where the first event is a token that begins in the given text
 
     def of_segments(self, chosen: slice | NDArray[np.bool_]) -> GivenTokens:
-        """Return what was given before some of the segments.
-
-        Args:
-            chosen: a slice, or bool [segments].
-        """
+        """Return what was given before some of the segments."""
+        # chosen: a slice, or bool [segments].
         of_some = np.zeros(len(self.counts), bool)
         of_some[chosen] = True
         ids = self.ids[np.repeat(of_some, self.counts)]
@@ -43,11 +33,7 @@ class GivenTokens:
 
     @classmethod
     def joined(cls, parts: Sequence[GivenTokens]) -> GivenTokens:
-        """Return what was given before the segments of some batches, one behind the other.
-
-        Args:
-            parts: at least one, with ids of the same strings.
-        """
+        """Return what was given before the segments of some batches, one behind the other."""
         columns = zip(*((part.ids, part.counts, part.lengths, part.crossing) for part in parts), strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
@@ -56,9 +42,6 @@ class GivenTokens:
         return np.split(self.ids, np.cumsum(self.counts)[:-1])
 
     def renamed(self, ids: NDArray[np.int64]) -> GivenTokens:
-        """Return the same tokens by other ids.
-
-        Args:
-            ids: [vocabulary], the other id of each.
-        """
+        """Return the same tokens by other ids."""
+        # ids: [vocabulary], the other id of each.
         return replace(self, ids=ids[self.ids].astype(np.uint32))

@@ -17,19 +17,9 @@ from lmgauge.text.units import pieces
 def score_in_pieces(
     score: Callable[[Iterator[Segments]], Iterable[ScoreBatch]], blocks: Iterable[Segments]
 ) -> Iterator[ScoreBatch]:
-    """Yield the batch of each block, which a model gets in pieces, see `lmgauge.text.units`.
-
-    Args:
-        score: takes pieces and yields the batch of each, in order; it may take several before it yields one.
-        blocks: of a text, in order.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "a"] * 200_000)
-        >>> model = lmgauge.train("mle", text, order=1)
-        >>> [len(batch.segments) for batch in score_in_pieces(model.score, text)]
-        [400000]
-    """
+    """Yield the batch of each block, which a model gets in pieces, see `lmgauge.text.units`."""
+    # score: takes pieces and yields the batch of each, in order; it may take several before it yields one; blocks: of a
+    # text, in order.
     counts: deque[int] = deque()  # pieces of the blocks that the model has begun, and that are not all scored
 
     def cut() -> Iterator[Segments]:
@@ -48,17 +38,7 @@ def score_in_pieces(
 
 
 def join_pieces(pieces: Sequence[ScoreBatch]) -> ScoreBatch:
-    """Return what a model made of the pieces of a block, one behind the other, as what it makes of the block.
-
-    Args:
-        pieces: at least one, of consecutive segments, with the same columns.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> batch = example_batch()
-        >>> join_pieces([batch.of_segments(0, 1), batch.of_segments(1, 2)]).segments.tolist()
-        [0, 1]
-    """
+    """Return what a model made of the pieces of a block, one behind the other, as what it makes of the block."""
     if len(pieces) == 1:
         return pieces[0]
     joined = join_batches(pieces)  # which leaves out segments without rows, and what is known of segments

@@ -17,30 +17,21 @@ from lmgauge.scores.table import SEPARATOR, SPELLING, ScoreBatch, join_batches, 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRows:
-    """The rows of one segment.
-
-    Attributes:
-        segment: its index.
-        strings: token strings by id.
-        token_ids: uint32 [n], index into `strings`.
-        logprob: float64 [n], nats.
-        kind: uint8 [n], index into `KINDS`.
-        ends: int64 [n] or empty, where each span ends, bytes.
-        starts: int64 [n] or empty, where each starts.
-        before: uint32 [m], index into `strings`: tokens of the text given before the segment, where they are known.
-        spelling: float64 [n] or empty: of `logprob`, the part that is the letters of an unseen word, nats.
-        separator: float64 [n] or empty: the part that is the white space before the event, nats.
-    """
+    """The rows of one segment."""
 
     segment: int
     strings: Sequence[str]
-    token_ids: NDArray[np.uint32]
-    logprob: NDArray[np.float64]
-    kind: NDArray[np.uint8]
-    ends: NDArray[np.int64]
+    token_ids: NDArray[np.uint32]  # uint32 [n], index into `strings`
+    logprob: NDArray[np.float64]  # float64 [n], nats
+    kind: NDArray[np.uint8]  # uint8 [n], index into `KINDS`
+    ends: NDArray[np.int64]  # int64 [n] or empty, where each span ends, bytes
+    # int64 [n] or empty, where each starts
     starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64), kw_only=True)
+    # uint32 [m], index into `strings`: tokens of the text given before the segment, where they are known
     before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32), kw_only=True)
+    # float64 [n] or empty: of `logprob`, the part that is the letters of an unseen word, nats
     spelling: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), kw_only=True)
+    # float64 [n] or empty: the part that is the white space before the event, nats
     separator: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), kw_only=True)
 
     def __len__(self) -> int:
@@ -57,15 +48,13 @@ class SegmentRows:
     def followed_by(self, more: SegmentRows) -> SegmentRows:
         """Return these rows and further ones of the same segment.
 
-        Args:
-            more: rows, [n], whose ids may belong to other strings.
-
-        Example:
-            >>> from lmgauge.scores.table import example_batch
-            >>> rows, _ = iter_segments([example_batch()])
-            >>> rows.followed_by(rows).tokens()
-            ['the', 'the']
+        >>> from lmgauge.scores.table import example_batch
+        >>> rows, _ = iter_segments([example_batch()])
+        >>> rows.followed_by(rows).tokens()
+        ['the', 'the']
         """
+        # more: rows, [n], whose ids may belong to other strings.
+        # Otherwise the ids of the second part move behind the strings of the first.
         same = more.strings is self.strings
         return SegmentRows(
             self.segment,
@@ -82,26 +71,14 @@ class SegmentRows:
 
 
 def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
-    """Yield the rows of each segment in the order of the table; those that came in several batches are joined.
-
-    A segment that is listed without rows is yielded without rows. Nothing is checked: a segment that comes back after
-    another is yielded twice.
-
-    Args:
-        batches: of one table.
-
-    Example:
-        >>> from lmgauge.scores.table import example_batch
-        >>> batch = example_batch()
-        >>> [(rows.segment, rows.tokens()) for rows in iter_segments([batch, batch.of_segments(1, 2)])]
-        [(0, ['the']), (1, ['cat', 'sat', 'cat', 'sat'])]
-    """
+    """Yield the rows of each segment in the order of the table; those that came in several batches are joined."""
+    # A segment that is listed without rows is yielded without rows. Nothing is checked: a segment that comes back after
+    # another is yielded twice.
     for _, parts in groupby(_segment_parts(batches), key=attrgetter("segment")):
         yield reduce(SegmentRows.followed_by, parts)
 
 
 def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
-    """Yield what each batch has of each of its segments."""
     for batch in batches:
         strings, begin, starts = batch.strings.tokens, 0, batch.starts()
         spelling, separator = (batch.extra.get(name, np.zeros(0)) for name in (SPELLING, SEPARATOR))
@@ -115,15 +92,7 @@ def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
 
 
 class SegmentReader:
-    """Hands out the rows of a table by ranges of segments.
-
-    Args:
-        batches: of the table.
-        name: of the table, for messages.
-
-    Raises:
-        InputError: the table has no rows.
-    """
+    """Hands out the rows of a table by ranges of segments."""
 
     def __init__(self, batches: Iterable[ScoreBatch], name: str) -> None:
         self._source = (batch for batch in batches if len(batch))
@@ -140,28 +109,12 @@ class SegmentReader:
 
     @property
     def next_segment(self) -> int:
-        """The first segment that was not taken; 0 when all were."""
+        """Return the first segment that was not taken; 0 when all were."""
         return int(self._waiting.segments[0]) if self._waiting is not None else 0
 
     def take(self, begin: int, end: int) -> ScoreBatch:
-        """Return the rows of a range of segments, each of which is listed, also those without rows.
-
-        Args:
-            begin: the first segment; not before the end of the range that was taken last.
-            end: the segment behind the last.
-
-        Returns:
-            The rows, with `segments` int64 [end - begin].
-
-        Raises:
-            InputError: the batches do not have the same columns.
-
-        Example:
-            >>> from lmgauge.scores.table import example_batch
-            >>> batch = example_batch()
-            >>> SegmentReader([batch], "table").take(0, 3).segment_events.tolist()
-            [1, 2, 0]
-        """
+        """Return the rows of a range of segments, each of which is listed, also those without rows."""
+        # -> the rows, with `segments` int64 [end - begin].
         parts: list[ScoreBatch] = []
         while self._waiting is not None:
             batch = self._waiting
@@ -176,6 +129,7 @@ class SegmentReader:
         if len(rows.segments) == end - begin:
             return rows
         events = np.zeros(end - begin, np.int64)
+        # Segments 5 and 7 have rows, 5 to 8 are asked for: events [2, 0, 3, 0].
         events[rows.segments - begin] = rows.segment_events
         lossy = np.zeros(end - begin if len(rows.lossy) else 0, bool)
         if len(lossy):

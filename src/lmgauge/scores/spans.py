@@ -1,9 +1,9 @@
-"""Where in a text the tokens of another program lie: their strings, as it shows them, held against the bytes of the text.
+"""Where in a text the tokens of another program lie: their strings, as it shows them, held against the bytes of the text."""
 
-A server shows a token as a string, and not every token is one: a part of a character becomes U+FFFD, or nothing at all, or
-is spelled out (`bytes:\\xe2\\x96`, `<0xE2>`); some show the vocabulary's own spelling (`▁the`, `Ġthe`), some drop the space
-before a word. So the source text is what counts, and a token string is only a witness of which bytes of it are meant.
-"""
+# A server shows a token as a string, and not every token is one: a part of a character becomes U+FFFD, or nothing at all,
+# or is spelled out (`bytes:\\xe2\\x96`, `<0xE2>`); some show the vocabulary's own spelling (`▁the`, `Ġthe`), some drop the
+# space before a word. So the source text is what counts, and a token string is only a witness of which bytes of it are
+# meant.
 
 from __future__ import annotations
 
@@ -28,20 +28,10 @@ _SPECIAL_NAME = re.compile(r"</?\w+>|<\|[^\s|<>]+\|>|\[[A-Z]+\]")
 
 
 def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
-    """Return where in a text each token ends.
-
-    Args:
-        pieces: the tokens of the whole text.
-        text: the text, UTF-8.
-
-    Returns:
-        One past the last byte of each token, never falling, the last `len(text)`; None where the tokens do not give the
-        text back. Bytes that no token shows go to the first of the tokens that hide them.
-
-    Example:
-        >>> place([" the", " cat"], b"the cat"), place(["the", " dog"], b"the cat")
-        ([3, 7], None)
-    """
+    """Return where in a text each token ends."""
+    # -> one past the last byte of each token, never falling, the last `len(text)`; None where the tokens do not give the
+    # text back. Bytes that no token shows go to the first of the tokens that hide them.
+    # place([" the", " cat"], b"the cat"), place(["the", " dog"], b"the cat") -> ([3, 7], None)
     plain = [piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogatepass") for piece in pieces]
     byte_level = [named for piece in pieces if (named := _byte_level(piece)) is not None]
     for spelled in (plain, byte_level):
@@ -50,6 +40,7 @@ def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
     for shown in (pieces, *_without_first_space(pieces)):
         # A token shown as nothing mostly is a part of a character, but may be one that has no text at all. What is shown
         # of a token mostly is all of it, but the part of a character at its end may be left out.
+        # From the strictest reading to the loosest: the first that gives the text back is taken.
         for loose, least in ((False, 1), (False, 0), (True, 1), (True, 0)):
             walk = _Walk(text, least, loose=loose)
             if all(walk.step(_parts(piece)) for piece in shown) and walk.finish():
@@ -58,7 +49,7 @@ def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
 
 
 def _without_first_space(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Return the tokens without the space that some tokenizers set before the first word, if there is such a space."""
+    # Tokens without the space that some tokenizers set before the first word, if there is such a space.
     first = pieces[0] if pieces else b""
     if first.startswith(b" ") if isinstance(first, bytes) else first.startswith((" ", _SENTENCEPIECE_SPACE)):
         return [[first[1:] or b"", *pieces[1:]]]
@@ -66,16 +57,8 @@ def _without_first_space(pieces: Sequence[Piece]) -> list[list[Piece]]:
 
 
 def approximate(pieces: Sequence[Piece], text: bytes) -> list[int]:
-    """Return about where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling.
-
-    Args:
-        pieces: the tokens.
-        text: the text, UTF-8 bytes.
-
-    Example:
-        >>> approximate(["the", "cat"], b"a cat.")
-        [0, 6]
-    """
+    """Return about where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling."""
+    # approximate(["the", "cat"], b"a cat.") -> [0, 6]
     at, ends = 0, []
     for piece in pieces:
         for candidate in spellings_of(piece):
@@ -91,21 +74,8 @@ def approximate(pieces: Sequence[Piece], text: bytes) -> list[int]:
 
 
 def left_out(pieces: Sequence[Piece], text: bytes) -> str | None:
-    """Say what is wrong with tokens that do not give a text back, beyond what a tokenizer does that alters it.
-
-    Compared are the characters that can be seen, without case, accents and white space, which tokenizers do alter.
-
-    Args:
-        pieces: the tokens.
-        text: the text, UTF-8.
-
-    Returns:
-        None where the tokens show all of the text: each character of it is shown, or belongs to a token that shows another
-        (such as `<unk>`) or nothing.
-
-    >>> left_out(["the", "cat"], b"The  Cat"), left_out(["The", " c"], b"The cat sat")
-    (None, 'tokens for only part of the prompt (4 of 9 visible characters)')
-    """
+    """Say what is wrong with tokens that do not give a text back, beyond what a tokenizer does that alters it."""
+    # Compared are the characters that can be seen, without case, accents and white space, which tokenizers do alter.
     folded = [(shown, character.isascii()) for character in text.decode() for shown in _folded(character)]
     whole = "".join(shown for shown, _ in folded)
     shown = [_folded_spellings(piece) for piece in pieces]
@@ -120,7 +90,6 @@ def left_out(pieces: Sequence[Piece], text: bytes) -> str | None:
 def _left_out(
     pieces: Sequence[Piece], shown: Sequence[tuple[str, ...]], folded: Sequence[tuple[str, bool]], whole: str
 ) -> str | None:
-    """Go along the text; `folded` says of each visible character whether it is one of ASCII, `shown` what tokens show."""
     at = seen = foreign = hiding = 0
     unknown = False  # a token before here shows what the text has not, and may stand for what it has here
     for piece, spellings in zip(pieces, shown, strict=True):
@@ -154,7 +123,6 @@ def _folded_spellings(piece: Piece) -> tuple[str, ...]:
 
 
 def _folded(text: str) -> str:
-    """Return what tokenizers leave of a text, however much they alter it."""
     if text.isascii() and text.isalnum():
         return text.lower()
     folded = unicodedata.normalize("NFKD", text.casefold()).casefold()
@@ -162,7 +130,7 @@ def _folded(text: str) -> str:
 
 
 def _may_hide(folded: Sequence[tuple[str, bool]], tokens: int) -> bool:
-    """Return True if tokens that show nothing can stand for some characters: parts of ones that are not ASCII."""
+    # True if tokens that show nothing can stand for some characters: parts of ones that are not ASCII.
     return len(folded) <= _MOST_HIDDEN * tokens and not any(is_ascii for _, is_ascii in folded)
 
 
@@ -171,16 +139,7 @@ def _beginning(text: str) -> str:
 
 
 class _Walk:
-    """Goes along a text token by token.
-
-    Args:
-        text: the text.
-        least: bytes that a token shown as nothing stands for at least.
-        loose: whether tokens that show something may hide bytes besides.
-
-    Attributes:
-        ends: where the tokens so far end.
-    """
+    """Goes along a text token by token."""
 
     def __init__(self, text: bytes, least: int, *, loose: bool) -> None:
         self._text, self._least, self._none = text, least, 0 if loose else None
@@ -191,11 +150,7 @@ class _Walk:
         self.ends: list[int] = []
 
     def step(self, parts: Sequence[tuple[bytes, ...] | None]) -> bool:
-        """Take the next token; False if it is not what the text has here.
-
-        Args:
-            parts: spellings of what it shows; None for what it hides.
-        """
+        # Take the next token; False if it is not what the text has here.
         for i, part in enumerate(parts):
             if part is None:
                 self._hide(1)
@@ -216,7 +171,6 @@ class _Walk:
         return True
 
     def finish(self) -> bool:
-        """Return True if the tokens reach the end of the text."""
         end = len(self._text)
         if self._hidden is None or self._most == _MOST_CUT:  # no token is left to hide anything
             return self._at == end
@@ -228,19 +182,21 @@ class _Walk:
         return fits
 
     def _hide(self, least: int) -> None:
-        """Note a token, or a part of one, that shows nothing of at least this number of bytes."""
+        # Note a token, or a part of one, that shows nothing of at least this number of bytes.
         self._hidden = (self._hidden or 0) + least
         self._most += _MOST_HIDDEN
 
     def _close(self, begin: int) -> None:
-        """End the tokens that hid the bytes before `begin`."""
+        # End the tokens that hid the bytes before `begin`.
         count, hidden = self._open, begin - self._at
+        # Three tokens for the three bytes of ▁ have a byte each; with fewer or more bytes than tokens, nobody knows, and
+        # all end where the hidden bytes do.
         bytewise = hidden == count
         self.ends += [self._at + i + 1 if bytewise else begin for i in range(count)]
         self._open = 0
 
     def _find(self, spellings: tuple[bytes, ...]) -> tuple[int, int] | None:
-        """First and one past the last byte of a part: here, or behind hidden bytes, which are never ASCII."""
+        # First and one past the last byte of a part: here, or behind hidden bytes, which are never ASCII.
         first = self._at + (self._hidden or 0)
         last = self._at if self._hidden is None else self._run_end()
         for begin in range(first, last + 1):
@@ -259,7 +215,6 @@ class _Walk:
         return None
 
     def _run_end(self) -> int:
-        """Return where the bytes that are not ASCII, and that may be hidden, end from here on."""
         end = self._at
         last = min(len(self._text), self._at + self._most)
         while end < last and self._text[end] >= _FIRST_NOT_ASCII:
@@ -268,7 +223,6 @@ class _Walk:
 
 
 def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
-    """Return what a token shows, in its possible spellings, and what it hides (None); [] for a token shown as nothing."""
     if isinstance(piece, bytes) or not _NO_TEXT.search(piece):
         return [spellings_of(piece)] if isinstance(piece, bytes) or piece else []
     parts: list[tuple[bytes, ...] | None] = []
@@ -282,14 +236,8 @@ def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
 
 @lru_cache(maxsize=1 << 16)
 def spellings_of(piece: Piece) -> tuple[bytes, ...]:
-    """Return bytes that a token string may stand for, the likeliest first.
-
-    Args:
-        piece: as a program shows it.
-
-    >>> spellings_of("Ġcafé")[-1], spellings_of("<0xE2>")[-1]
-    (b' caf\\xe9', b'\\xe2')
-    """
+    """Return bytes that a token string may stand for, the likeliest first."""
+    # spellings_of("Ġcafé")[-1], spellings_of("<0xE2>")[-1] -> (b' caf\xe9', b'\xe2')
     if isinstance(piece, bytes):
         return (piece,)
     spellings = [_encoded(piece)]
@@ -306,20 +254,19 @@ def spellings_of(piece: Piece) -> tuple[bytes, ...]:
 
 
 def _encoded(shown: str) -> bytes:
-    """Return UTF-8, with a question mark for half a surrogate pair, which JSON can hold and UTF-8 cannot."""
     return shown.encode("utf-8", "replace")
 
 
 @lru_cache(maxsize=1 << 16)
 def _byte_level(piece: Piece) -> bytes | None:
-    """Return the bytes that a piece of a byte-level vocabulary stands for; None if it is not one."""
+    # Bytes that a piece of a byte-level vocabulary stands for; None if it is not one.
     if isinstance(piece, str) and all(character in _BYTE_LEVEL for character in piece):
         return bytes(_BYTE_LEVEL[character] for character in piece)
     return None
 
 
 def _byte_level_alphabet() -> dict[str, int]:
-    """Return the characters that stand for bytes in byte-level vocabularies (Radford et al. 2019)."""
+    # Characters that stand for bytes in byte-level vocabularies (Radford et al. 2019).
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [value for value in range(256) if value not in printable]
     return {chr(value): value for value in printable} | {chr(256 + i): value for i, value in enumerate(others)}

@@ -1,8 +1,7 @@
-"""Arrays as files of a folder, each under its name once it is whole: `.npy` as NumPy writes it, without pickle.
+"""Arrays as files of a folder, each under its name once it is whole: `.npy` as NumPy writes it, without pickle."""
 
-Behind each stands a sum of its name and bytes, which a run that is resumed looks at: kernels trust the arrays of earlier
-stages, and a disk may fail between two runs.
-"""
+# Behind each stands a sum of its name and bytes, which a run that is resumed looks at: kernels trust the arrays of earlier
+# stages, and a disk may fail between two runs.
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class MissingArrayError(InputError, KeyError):
     """Raised when there is no array of a name, as where files of an earlier run were lost."""
 
     def __str__(self) -> str:
-        """Return the message; a KeyError alone would set it in quotation marks."""
+        # A KeyError alone would set the message in quotation marks.
         return str(self.args[0])
 
 
@@ -47,15 +46,10 @@ class DiskFullError(OutputError):
 def unwritten(path: Path, error: OSError) -> OutputError:
     """Return what to raise where a file cannot be written.
 
-    Args:
-        path: of the file.
-        error: what the system said.
-
-    Example:
-        >>> unwritten(Path("arrays/0.npy"), OSError(errno.ENOSPC, "No space left on device"))
-        DiskFullError('arrays/0.npy: the disk is full')
-        >>> unwritten(Path("arrays/0.npy"), OSError(errno.EACCES, "Permission denied"))
-        OutputError('arrays/0.npy: cannot be written: Permission denied')
+    >>> unwritten(Path("arrays/0.npy"), OSError(errno.ENOSPC, "No space left on device"))
+    DiskFullError('arrays/0.npy: the disk is full')
+    >>> unwritten(Path("arrays/0.npy"), OSError(errno.EACCES, "Permission denied"))
+    OutputError('arrays/0.npy: cannot be written: Permission denied')
     """
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(f"{path}: the disk is full")
@@ -63,39 +57,15 @@ def unwritten(path: Path, error: OSError) -> OutputError:
 
 
 class ArrayFolder:
-    """Reads and writes arrays; several threads and processes may use one folder at the same time.
-
-    Args:
-        folder: where the files are; folders are made as they are needed.
-        checking: whether reading looks at sums, as files of an earlier run need it.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     arrays = ArrayFolder(Path(folder))
-        ...     grown = arrays.write("counts/2/0", np.array([3, 1], dtype=np.uint32))
-        ...     [path.name for path in Path(folder).rglob("*.npy")], grown, arrays.read("counts/2/0").tolist()
-        (['0.npy'], 144, [3, 1])
-    """
+    """Reads and writes arrays; several threads and processes may use one folder at the same time."""
 
     def __init__(self, folder: Path, *, checking: bool = True) -> None:
         self._folder, self._checking = folder, checking
 
     def write(self, name: str, array: Array) -> int:
-        """Write an array, in the place of one of that name.
-
-        Args:
-            name: of the array; a `/` separates folders.
-            array: of numbers, in any shape.
-
-        Returns:
-            By how many bytes the files grew.
-
-        Raises:
-            ValueError: it is not of numbers.
-            DiskFullError: there is no room.
-            OutputError: the file cannot be written.
-        """
+        """Write an array, in the place of one of that name."""
+        # -> by how many bytes the files grew.
+        # [2, 3] of uint32: a header of 128 bytes, 24 of data, 8 of the sum.
         array = np.asarray(array, order="C")
         if array.dtype.kind not in "biufc":
             raise ValueError(f"array {name} is of {array.dtype}, not of numbers")
@@ -110,6 +80,8 @@ class ArrayFolder:
                 _write_all(file, memoryview(header))
                 _write_all(file, data)
                 _write_all(file, memoryview(_sum_of(name, header, data)))
+            # The name appears when all bytes are written: a task that is killed leaves no array that could be taken for
+            # whole.
             os.replace(unfinished, path)
         except OSError as error:
             with suppress(OSError):
@@ -118,12 +90,7 @@ class ArrayFolder:
         return len(header) + array.nbytes + _SUM_BYTES - earlier
 
     def read(self, name: str) -> Array:
-        """Return an array, read into memory.
-
-        Raises:
-            MissingArrayError: there is none of this name.
-            InputError: its file is damaged, or has more or fewer bytes than its array, or cannot be read.
-        """
+        """Return an array, read into memory."""
         path = self._path(name)
         try:
             with open(path, "rb", buffering=0, opener=regular) as file:
@@ -159,7 +126,7 @@ class ArrayFolder:
             path.unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
-        """Return the file of a name: `Rows/2` is `%52ows/2.npy`, different for different names on every file system."""
+        # `Rows/2` is `%52ows/2.npy`: different names are different files also where a file system ignores case.
         parts = ("".join(chr(b) if b in _PLAIN else f"%{b:02x}" for b in part.encode()) or "%" for part in name.split("/"))
         return self._folder.joinpath(*parts).with_suffix(_SUFFIX)
 
@@ -170,16 +137,13 @@ def _write_all(file: io.FileIO, data: memoryview) -> None:
 
 
 def _sum_of(name: str, header: bytes, data: memoryview) -> bytes:
+    # The name is part of the sum: two files that were exchanged are noticed, too.
     of_data = _native.checksum_bytes(np.frombuffer(data, np.uint8)) if data.nbytes else 0
     return (of_data ^ zlib.crc32(name.encode() + header)).to_bytes(_SUM_BYTES, "little")
 
 
 def _read_array(file: io.FileIO, path: Path, name: str | None) -> Array:
-    """Return the array of an open file, once its header and its size, and for a given name its sum, fit together.
-
-    Raises:
-        InputError: they do not.
-    """
+    # Array of an open file, once its header and its size, and for a given name its sum, fit together.
     try:
         array, header = _announced(file)
         rest = data = array.reshape(-1).view(np.uint8).data
@@ -196,7 +160,7 @@ def _read_array(file: io.FileIO, path: Path, name: str | None) -> Array:
 
 
 def _read_exactly(file: io.FileIO, size: int) -> bytes:
-    """Return `size` bytes of a file, or all that are left: the system may return fewer than are asked for."""
+    # `size` bytes of a file, or all that are left: the system may return fewer than are asked for.
     data = b""
     while len(data) < size and (piece := file.read(size - len(data))):
         data += piece
@@ -204,19 +168,15 @@ def _read_exactly(file: io.FileIO, size: int) -> bytes:
 
 
 def _announced(file: io.FileIO) -> tuple[Array, bytes]:
-    """Return an empty array such as the header says, of the size that the rest of the file has, and the header's bytes.
-
-    NumPy's own reader of headers reads them as Python, with every error and warning that this can give.
-
-    Raises:
-        ValueError, TypeError: it is not such a header, or the sizes do not fit.
-    """
+    # Empty array such as the header says, of the size that the rest of the file has, and the header's bytes.
+    # NumPy's own reader of headers reads them as Python, with every error and warning that this can give.
     start = _read_exactly(file, len(_MAGIC) + 2)
     header = _read_exactly(file, int.from_bytes(start[len(_MAGIC) :], "little"))
     match = _HEADER.fullmatch(header)
     if match is None or not start.startswith(_MAGIC):
         raise ValueError("it is not an array as lmgauge writes them")
     dtype, shape = np.dtype(match[1].decode()), tuple(int(rows) for rows in match[2].replace(b" ", b"").split(b",") if rows)
+    # Before memory is taken: a header that was damaged could ask for any amount of it.
     if file.tell() + math.prod(shape) * dtype.itemsize + _SUM_BYTES != os.fstat(file.fileno()).st_size:
         raise ValueError("its size is not that of its array")
     return np.empty(shape, dtype), start + header

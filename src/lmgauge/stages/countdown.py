@@ -8,13 +8,7 @@ from lmgauge.progress import say_progress
 
 
 class Countdown:
-    """Says how many tasks of a stage are done, and how long the others will take at the pace of this run.
-
-    Args:
-        title: what the stage does.
-        tasks: how many tasks it has.
-        done: how many of them an earlier run did.
-    """
+    """Says how many tasks of a stage are done, and how long the others will take at the pace of this run."""
 
     def __init__(self, title: str, tasks: int, done: int = 0) -> None:
         self._title, self._tasks, self._before, self._done = title, tasks, done, done
@@ -32,15 +26,7 @@ class Countdown:
 
 
 def rounded_time(seconds: float) -> str:
-    """Return a time in one unit.
-
-    Args:
-        seconds: 0 or more.
-
-    Example:
-        >>> rounded_time(12.3), rounded_time(3600), rounded_time(9000)
-        ('12 s', '60 min', '2.5 h')
-    """
+    """Return a time in one unit."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

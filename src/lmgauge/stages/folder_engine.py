@@ -22,37 +22,11 @@ from lmgauge.threads import thread_count
 
 
 class FolderEngine:
-    """Runs stages whose arrays are files: memory holds only what the tasks at work read and make.
+    """Runs stages whose arrays are files: memory holds only what the tasks at work read and make."""
 
-    What is done is noted, so that a run that was killed, or for which the disk was too small, can be resumed. Leaving the
-    block leaves the folder as it is; `remove` removes it when the work has come to its end.
-
-    Args:
-        folder: of this work alone; it may exist if it is empty, or holds this work and `resume` is True.
-        work: all that the arrays depend on, as values of JSON: a run with another description is not resumed.
-        workers: how many tasks run at a time, in threads.
-        processes: run them in processes instead, for work that does not release the GIL.
-        resume: go on after the last task that an earlier run finished; with nothing to resume, begin.
-
-    Attributes:
-        workers: as above.
-        peak_bytes: the most that the files took so far, in bytes.
-
-    Raises:
-        UsageError: the folder holds other work or other files, is in use, or holds unfinished work and `resume` is False.
-        OutputError: the folder cannot be made.
-
-    Example:
-        >>> import tempfile, numpy as np
-        >>> def double(read, number, settings):
-        ...     yield 2 * read("a")
-        >>> with tempfile.TemporaryDirectory() as folder, FolderEngine(folder, {"order": 2}, workers=2) as engine:
-        ...     engine.write("a", np.array([1, 2]))
-        ...     engine.run(Stage("double", 1, double, None, needs=lambda i: ["a"], makes=lambda i: ["b"], drops=["a"]))
-        ...     engine.read("b").tolist()
-        ...     engine.remove()
-        [2, 4]
-    """
+    # What is done is noted, so that a run that was killed, or for which the disk was too small, can be resumed. Leaving the
+    # block leaves the folder as it is; `remove` removes it when the work has come to its end.
+    # workers: how many tasks run at a time, in threads.
 
     def __init__(
         self,
@@ -65,6 +39,7 @@ class FolderEngine:
     ) -> None:
         self.workers = thread_count(workers)
         self._record = WorkRecord(Path(folder), work, resume=resume)
+        # Sums are looked at only in a resumed run: what this run wrote it can trust, and sums cost time.
         self._arrays = ArrayFolder(self._record.folder / ARRAYS, checking=resume)
         self._arrays.remove_unfinished()
         self._bytes = self.peak_bytes = self._arrays.total_size()
@@ -87,21 +62,12 @@ class FolderEngine:
         self._bytes = 0
 
     def write(self, name: str, array: Array) -> None:
-        """Hold an array that the program itself made.
-
-        Raises:
-            OutputError: the disk is full, or the file cannot be written.
-        """
+        """Hold an array that the program itself made."""
         with self._explained():
             self._grow(self._arrays.write(name, array))
 
     def read(self, name: str) -> Array:
-        """Return an array, read into memory.
-
-        Raises:
-            KeyError: there is none of this name.
-            InputError: its file is damaged.
-        """
+        """Return an array, read into memory."""
         return self._arrays.read(name)
 
     def drop(self, names: Sequence[str]) -> None:
@@ -110,36 +76,8 @@ class FolderEngine:
             self._bytes -= self._arrays.remove(name)
 
     def run(self, stage: Stage) -> None:
-        """Run the tasks of a stage that no earlier run did; then drop what no later stage reads.
-
-        Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
-
-        Raises:
-            LmgaugeError: what a task raised, or that it failed.
-            OutputError: the disk is full.
-
-        Example:
-            A run fails in its second task, and the next run begins with that:
-
-            >>> import tempfile, numpy as np
-            >>> from lmgauge.errors import LmgaugeError
-            >>> def square(read, number, failing):
-            ...     print("task", number)
-            ...     if number == failing:
-            ...         raise MemoryError("too large")
-            ...     yield np.array([number**2])
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     for failing in (1, None):
-            ...         with FolderEngine(folder, {}, resume=True) as engine:
-            ...             try:
-            ...                 engine.run(Stage("square", 2, square, failing, lambda i: [], lambda i: [f"squares/{i}"]))
-            ...             except LmgaugeError as error:
-            ...                 print(error)
-            task 0
-            task 1
-            stage square, task 1: MemoryError: too large
-            task 1
-        """
+        """Run the tasks of a stage that no earlier run did; then drop what no later stage reads."""
+        # Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
         if self.is_finished(stage.name):
             return
         rest = [number for number in range(stage.tasks) if not self._record.is_done(stage.name, number)]
@@ -147,6 +85,8 @@ class FolderEngine:
         with self._explained(), closing(self._crew.run(Task.of(stage, number) for number in rest)) as done:
             for number, growth in done:
                 self._grow(growth)
+                # After its arrays are whole, so that a note is never about something that is missing. A task that was not
+                # noted runs again, and replaces what it had made.
                 self._record.note(stage.name, number)
                 countdown.step()
         self.drop(stage.drops)
@@ -157,11 +97,7 @@ class FolderEngine:
         return self._record.is_done(name)
 
     def finish(self, name: str) -> None:
-        """Note that what the program itself did under this name is done.
-
-        Raises:
-            OutputError: the disk is full.
-        """
+        """Note that what the program itself did under this name is done."""
         with self._explained():
             self._record.note(name)
 
@@ -171,7 +107,7 @@ class FolderEngine:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say of a full disk how much is there, and how to go on; whatever ends a run leaves no unfinished file."""
+        # Say of a full disk how much is there, and how to go on; whatever ends a run leaves no unfinished file.
         try:
             yield
         except BaseException as error:

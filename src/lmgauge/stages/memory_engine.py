@@ -9,18 +9,7 @@ from lmgauge.stages.task import Task, make_arrays
 
 
 class MemoryEngine:
-    """Runs stages in this thread.
-
-    Example:
-        >>> import numpy as np
-        >>> def double(read, number, settings):
-        ...     yield 2 * read("a")
-        >>> engine = MemoryEngine()
-        >>> engine.write("a", np.array([1, 2]))
-        >>> engine.run(Stage("double", 1, double, None, needs=lambda i: ["a"], makes=lambda i: ["b"], drops=["a"]))
-        >>> engine.read("b").tolist()
-        [2, 4]
-    """
+    """Runs stages in this thread."""
 
     workers = 1
 
@@ -33,11 +22,7 @@ class MemoryEngine:
         self._arrays[name] = array
 
     def read(self, name: str) -> Array:
-        """Return an array.
-
-        Raises:
-            KeyError: there is none of this name.
-        """
+        """Return an array."""
         return self._arrays[name]
 
     def drop(self, names: Sequence[str]) -> None:
@@ -46,11 +31,7 @@ class MemoryEngine:
             self._arrays.pop(name, None)
 
     def run(self, stage: Stage) -> None:
-        """Run all tasks of a stage; then drop what no later stage reads.
-
-        Raises:
-            Exception: what a task raised.
-        """
+        """Run all tasks of a stage; then drop what no later stage reads."""
         if self.is_finished(stage.name):
             return
         for number in range(stage.tasks):

@@ -29,11 +29,6 @@ class _Worker:
     connection: Connection
 
     def send(self, task: Task) -> Task:
-        """Hand a task on, and return it.
-
-        Raises:
-            LmgaugeError: the process has ended.
-        """
         try:
             self.connection.send(task)
         except BrokenPipeError:
@@ -41,11 +36,6 @@ class _Worker:
         return task
 
     def answer(self, task: Task) -> int:
-        """Return by how many bytes a task let the files grow.
-
-        Raises:
-            LmgaugeError: what the task raised; or its process has ended.
-        """
         try:
             answer = self.connection.recv()
         except (EOFError, OSError):
@@ -55,7 +45,7 @@ class _Worker:
         return int(answer)
 
     def _ended(self, task: Task) -> LmgaugeError:
-        """Return what to say of a process that ended before it answered."""
+        # What to say of a process that ended before it answered.
         self.process.join(10)
         code = self.process.exitcode
         if code is not None and code < 0:
@@ -66,25 +56,15 @@ class _Worker:
 
 
 class ProcessCrew:
-    """Does tasks in other processes, which start at the first task and wait for more until `close`.
-
-    Args:
-        arrays: what tasks read and write.
-        workers: how many processes there are.
-    """
+    """Does tasks in other processes, which start at the first task and wait for more until `close`."""
 
     def __init__(self, arrays: ArrayFolder, workers: int) -> None:
         self._arrays, self._count = arrays, workers
         self._workers: list[_Worker] = []
 
     def run(self, tasks: Iterable[Task]) -> Generator[tuple[int, int]]:
-        """Do tasks, and yield their numbers as they are done, and by how many bytes the files grew.
-
-        If one fails, or the caller closes the iterator before its end, the processes are ended.
-
-        Raises:
-            LmgaugeError: what a task raised, or that it failed, or that its process was killed.
-        """
+        """Do tasks, and yield their numbers as they are done, and by how many bytes the files grew."""
+        # If one fails, or the caller closes the iterator before its end, the processes are ended.
         rest = iter(tasks)
         at_work: dict[Connection, tuple[_Worker, Task]] = {}
         try:
@@ -130,7 +110,7 @@ def _start(arrays: ArrayFolder) -> _Worker:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back in the block; a process started there never gets it: the one that started it ends it."""
+    # Hold Ctrl-C back in the block; a process started there never gets it: the one that started it ends it.
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -145,7 +125,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _work(connection: Connection, arrays: ArrayFolder) -> None:
-    """Do tasks until there are no more; end with the process that started this one, even if that was killed."""
+    # Do tasks until there are no more; end with the process that started this one, even if that was killed.
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _leave)
     be_worker()
@@ -163,7 +143,7 @@ def _work(connection: Connection, arrays: ArrayFolder) -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End this process as if its work had failed, so that nothing half-written stays."""
+    # End this process as if its work had failed, so that nothing half-written stays.
     raise SystemExit(1)
 
 

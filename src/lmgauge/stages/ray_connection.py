@@ -27,28 +27,8 @@ _SETTINGS = {
 
 @contextmanager
 def ray_at(address: str, workers: int | None = None, store_bytes: int | None = None) -> Iterator[Any]:
-    """Yield the library, connected; what was started here ends with the block.
-
-    A connection that the program has already is used as it is, and stays.
-
-    Args:
-        address: `local` starts Ray on this machine; else that of a cluster: `host:port`, or `ray://host:port` from afar.
-        workers: for `local`, how many tasks run at a time; by default one for each core.
-        store_bytes: for `local`, the memory for arrays, in bytes; what exceeds it goes to disk. By default 30 % of the
-            machine's.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        UsageError: there is no cluster at the address, or it cannot be joined.
-
-    Example:
-        Ray itself would look for this cluster for minutes:
-
-        >>> with ray_at("head:six"):
-        ...     pass
-        Traceback (most recent call last):
-        lmgauge.errors.UsageError: 'head:six' is not the address of a Ray cluster; give local, host:port or ray://host:port
-    """
+    """Yield the library, connected; what was started here ends with the block."""
+    # A connection that the program has already is used as it is, and stays.
     if address != LOCAL:
         _refuse_unanswered(address)
     ray = library()
@@ -79,11 +59,7 @@ def library() -> Any:
 
 
 def _refuse_unanswered(address: str) -> None:
-    """Refuse an address where nobody speaks as Ray does: Ray itself would try for minutes, and then end the program.
-
-    Raises:
-        UsageError: as above.
-    """
+    # Refuse an address where nobody speaks as Ray does: Ray itself would try for minutes, and then end the program.
     match = re.fullmatch(r"(?:ray://)?(\[[0-9a-fA-F:]+\]|[^\s:/]+):(\d{1,5})", address)
     if match is None or not 0 < int(match[2]) < 65536:
         raise UsageError(f"{address!r} is not the address of a Ray cluster; give local, host:port or ray://host:port")

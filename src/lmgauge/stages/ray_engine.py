@@ -19,29 +19,11 @@ _GROUP = 1000
 
 
 class RayEngine:
-    """Runs stages as tasks of Ray, which does again what is lost with a process or a machine.
+    """Runs stages as tasks of Ray, which does again what is lost with a process or a machine."""
 
-    An array is what a task returned; if the machine that holds it dies, the tasks that made it run once more. So what the
-    program itself wrote stays until the block ends, also when it is dropped.
-
-    Args:
-        address: `local` starts Ray on this machine; else that of a cluster: `host:port`, or `ray://host:port` from afar.
-        workers: for `local`, how many tasks run at a time, by default one for each core; a cluster has its own number.
-        store_bytes: for `local`, the memory for arrays; what exceeds it goes to disk. By default 30 % of the machine's.
-
-    Attributes:
-        workers: how many tasks run at a time.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        UsageError: there is no cluster at the address, or it cannot be joined.
-
-    Example:
-        >>> with RayEngine("127.0.0.1:1") as engine:  # doctest: +ELLIPSIS
-        ...     engine.workers
-        Traceback (most recent call last):
-        lmgauge.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...
-    """
+    # An array is what a task returned; if the machine that holds it dies, the tasks that made it run once more. So what the
+    # program itself wrote stays until the block ends, also when it is dropped.
+    # workers: for `local`, how many tasks run at a time, by default one for each core; a cluster has its own number.
 
     def __init__(self, address: str = LOCAL, *, workers: int | None = None, store_bytes: int | None = None) -> None:
         self._stack = ExitStack()
@@ -72,18 +54,12 @@ class RayEngine:
         self._arrays[name] = self._source(array)
 
     def _source(self, value: object) -> Any:
-        """Return the reference of something that Ray could not make again."""
         reference = self._ray.put(value)
         self._sources.append(reference)
         return reference
 
     def read(self, name: str) -> Array:
-        """Return an array, which cannot be written to.
-
-        Raises:
-            KeyError: there is none of this name.
-            LmgaugeError: it is lost, and could not be made again.
-        """
+        """Return an array, which cannot be written to."""
         return self._get(self._arrays[name], f"array {name}")  # type: ignore[no-any-return]
 
     def _get(self, reference: Any, what: str) -> Any:
@@ -104,13 +80,8 @@ class RayEngine:
             self._arrays.pop(name, None)
 
     def run(self, stage: Stage) -> None:
-        """Run all tasks of a stage; then drop what no later stage reads.
-
-        Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
-
-        Raises:
-            LmgaugeError: what a task raised, or that it failed each time that it was tried.
-        """
+        """Run all tasks of a stage; then drop what no later stage reads."""
+        # Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
         if self.is_finished(stage.name):
             return
         countdown = Countdown(stage.title or stage.name, stage.tasks)
@@ -129,6 +100,7 @@ class RayEngine:
                         if not (retries and isinstance(getattr(error.__cause__, "cause", None), OSError)):
                             raise
                         retries -= 1
+                        # Its results get new references; tasks that come later ask for these by name.
                         again = self._submit(task, common)
                         tasks[again] = task
                         waiting.append(again)
@@ -142,7 +114,6 @@ class RayEngine:
         self.finish(stage.name)
 
     def _submit(self, task: Task, common: Any) -> Any:
-        """Send a task, note the references of what it will make, and return that of its receipt."""
         names = [*task.needs, *task.makes]
         groups = [names[i : i + _GROUP] for i in range(0, len(names), _GROUP)]
         # Two at least: Ray takes an iterator as the one value of a task that returns one.
@@ -166,17 +137,7 @@ class RayEngine:
 
 
 def _do(common: tuple[str, Any, Any], number: int, needs: int, *rest: Any) -> Iterator[Any]:
-    """Do a task in a process of Ray: yield what it makes, and a receipt at the end.
-
-    Args:
-        common: the name of the stage, its work and its settings.
-        number: of the task.
-        needs: how many arrays it needs.
-        rest: these arrays, in the shared memory of the machine; then lists of their names and of those of what it makes.
-
-    Raises:
-        TaskError: what the task raised.
-    """
+    # Do a task in a process of Ray: yield what it makes, and a receipt at the end.
     be_worker()
     names = [name for group in rest[needs:] for name in group]
     arrays: dict[str, Array] = dict(zip(names, rest[:needs], strict=False))

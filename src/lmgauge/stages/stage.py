@@ -27,38 +27,24 @@ Read = Callable[[str], Array]
 
 @dataclass(frozen=True)
 class Stage:
-    """Tasks that do not depend on each other.
+    """Tasks that do not depend on each other."""
 
-    Attributes:
-        name: of the stage, once in a piece of work, such as `count`.
-        tasks: how many there are.
-        work: called with what reads arrays, the number of the task, and the settings; yields what the task makes, in the
-            order of `makes`. It is a function of a module, as it may run in another process.
-        settings: what all tasks of the stage know; small, and can be pickled.
-        needs: the names of the arrays that a task may read, by its number.
-        makes: the names of the arrays that it yields, by its number.
-        drops: the names of arrays that no later stage reads.
-        title: what the stage does, to say while it runs, such as `counting`; else its name.
-    """
-
-    name: str
+    name: str  # of the stage, once in a piece of work, such as `count`
     tasks: int
+    # called with what reads arrays, the number of the task, and the settings; yields what the task makes, in the order of
+    # `makes`. It is a function of a module, as it may run in another process.
     work: Callable[[Read, int, Any], Iterator[Array]]
-    settings: Any
-    needs: Callable[[int], Sequence[str]]
-    makes: Callable[[int], Sequence[str]]
-    drops: Sequence[str] = ()
-    title: str = ""
+    settings: Any  # what all tasks of the stage know; small, and can be pickled
+    needs: Callable[[int], Sequence[str]]  # the names of the arrays that a task may read, by its number
+    makes: Callable[[int], Sequence[str]]  # the names of the arrays that it yields, by its number
+    drops: Sequence[str] = ()  # the names of arrays that no later stage reads
+    title: str = ""  # what the stage does, to say while it runs, such as `counting`; else its name
 
 
 class Engine(Protocol):
-    """Runs stages, and holds the arrays between them.
+    """Runs stages, and holds the arrays between them."""
 
-    Attributes:
-        workers: how many tasks run at a time.
-    """
-
-    workers: int
+    workers: int  # how many tasks run at a time
 
     def write(self, name: str, array: Array) -> None:
         """Hold an array that the program itself made."""

@@ -17,36 +17,14 @@ class _StoppedError(Exception):
 
 
 class ThreadCrew:
-    """Does tasks in threads of this process.
-
-    Args:
-        arrays: what tasks read and write.
-        workers: how many tasks are at work at a time.
-    """
+    """Does tasks in threads of this process."""
 
     def __init__(self, arrays: ArrayFolder, workers: int) -> None:
         self._arrays, self._workers = arrays, workers
 
     def run(self, tasks: Iterable[Task]) -> Generator[tuple[int, int]]:
-        """Do tasks, and yield their numbers as they are done, and by how many bytes the files grew.
-
-        If one fails, or the caller closes the iterator, those at work end when they next read or write an array.
-
-        Raises:
-            LmgaugeError: what a task raised, or that it failed.
-
-        Example:
-            >>> import tempfile, numpy as np
-            >>> from pathlib import Path
-            >>> def square(read, number, settings):
-            ...     yield np.array([number**2])
-            >>> tasks = [Task("square", number, square, None, [], [f"squares/{number}"]) for number in range(3)]
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     arrays = ArrayFolder(Path(folder))
-            ...     done = sorted(number for number, growth in ThreadCrew(arrays, workers=2).run(tasks))
-            ...     done, [int(arrays.read(f"squares/{number}")[0]) for number in done]
-            ([0, 1, 2], [0, 1, 4])
-        """
+        """Do tasks, and yield their numbers as they are done, and by how many bytes the files grew."""
+        # If one fails, or the caller closes the iterator, those at work end when they next read or write an array.
         stopped = threading.Event()
         failures: list[LmgaugeError] = []
 

@@ -22,20 +22,10 @@ _OURS = {ARRAYS, _WORK, _FINISHED, _LOCK}
 
 
 class WorkRecord:
-    """Opens a folder for some work, to begin it or to resume it.
+    """Opens a folder for some work, to begin it or to resume it."""
 
-    It outlives a run that is killed. Where the machine itself fails, files that it had not written yet may be missing or too
-    short, which reading them notices.
-
-    Args:
-        folder: of this work alone; it may exist if it is empty, or holds this work.
-        work: what the work is, as values of JSON; work of which anything differs is other work.
-        resume: go on with what an earlier run has done.
-
-    Raises:
-        UsageError: the folder holds other work or other files, is in use, or holds unfinished work and `resume` is False.
-        OutputError: the folder cannot be made.
-    """
+    # It outlives a run that is killed. Where the machine itself fails, files that it had not written yet may be missing or
+    # too short, which reading them notices.
 
     def __init__(self, folder: Path, work: Mapping[str, Any], *, resume: bool) -> None:
         self.folder = folder
@@ -57,7 +47,6 @@ class WorkRecord:
             self._stack = self._stack.pop_all()
 
     def _open(self, work: Mapping[str, Any], resume: bool) -> None:
-        """Read what an earlier run left, and refuse or clear it where it is not to be resumed."""
         description = json.loads(to_json(work))
         earlier = self._earlier()
         self._done = set(self._notes())
@@ -78,11 +67,7 @@ class WorkRecord:
             file.write(to_json({"work": description, "made": self._made}).encode())
 
     def _earlier(self) -> dict[str, Any] | None:
-        """Return what is there of an earlier run: the work, and whether that run made the folder.
-
-        Raises:
-            UsageError: a file of that name is not ours.
-        """
+        # What is there of an earlier run: the work, and whether that run made the folder.
         try:
             record = from_json(read_regular(self.folder / _WORK))
         except FileNotFoundError:
@@ -103,7 +88,7 @@ class WorkRecord:
                 )
 
     def _notes(self) -> Iterator[tuple[str, int | None]]:
-        """Yield the stages and tasks that are done; a line that a killed run began to write says nothing."""
+        # Stages and tasks that are done; a line that a killed run began to write says nothing.
         path = self.folder / _FINISHED
         with suppress(FileNotFoundError):
             text = read_regular(path)
@@ -120,23 +105,7 @@ class WorkRecord:
         return (stage, task) in self._done
 
     def note(self, stage: str, task: int | None = None) -> None:
-        """Note that a task is done, or with None the whole stage.
-
-        Raises:
-            DiskFullError: there is no room for it.
-            OutputError: it cannot be written.
-
-        Example:
-            >>> import tempfile
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     record = WorkRecord(Path(folder), {"order": 3}, resume=False)
-            ...     record.note("count", 0)
-            ...     record.close()
-            ...     again = WorkRecord(Path(folder), {"order": 3}, resume=True)
-            ...     again.is_done("count", 0), again.is_done("count", 1), again.is_done("count")
-            ...     again.close()
-            (True, False, False)
-        """
+        """Note that a task is done, or with None the whole stage."""
         path = self.folder / _FINISHED
         try:
             with open(path, "ab") as file:

@@ -40,13 +40,6 @@ class Accumulator:
     """
 
     def __init__(self, metric: TaskMetric, *, keep_segments: bool = True, threads: int | None = None) -> None:
-        """Begin with nothing.
-
-        Args:
-            metric: with its options.
-            keep_segments: keep the statistics of each segment, for `interval`; without, memory does not grow.
-            threads: how many score; no number depends on it.
-        """
         self.metric = metric
         self.references: int | None = 0
         """References a segment, None where the number varies."""
@@ -253,7 +246,7 @@ _KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "stati
 
 
 def _checked(blanks: Blanks) -> Blanks:
-    """Return counts that were stored; raise ValueError where one is not a count."""
+    # Counts that were stored; raise ValueError where one is not a count.
     for name, value in asdict(blanks).items():
         if not (type(value) is int and value >= 0) and not (value is None and name.startswith("first_")):
             raise ValueError(f"{name} of the blank segments is {str(value)[:100]!r}")
@@ -261,7 +254,7 @@ def _checked(blanks: Blanks) -> Blanks:
 
 
 def _identity(metric: TaskMetric) -> dict[str, Any]:
-    """Return what makes a metric the same: its class and options, as JSON would give them back."""
+    # What makes a metric the same: its class and options, as JSON would give them back.
     options: dict[str, Any] = {}
     if is_dataclass(metric):
         options = {f.name: getattr(metric, f.name) for f in fields(metric) if f.init and f.compare}

@@ -34,13 +34,7 @@ SEGMENTS_AT_A_TIME = 1024
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A run of the same operation: units `ref_start` to `ref_end` (excluded) of the reference, and so of the hypothesis.
-
-    Attributes:
-        type: "equal", "substitute", "delete" or "insert".
-        ref_start, ref_end: empty where something is inserted.
-        hyp_start, hyp_end: empty where something is deleted.
-    """
+    """A run of the same operation: units `ref_start` to `ref_end` (excluded) of the reference, and so of the hypothesis."""
 
     type: str
     ref_start: int
@@ -51,39 +45,33 @@ class Chunk:
 
 @dataclass(frozen=True, repr=False)
 class Alignment(Shown):
-    """One segment and its reference, unit by unit.
-
-    Attributes:
-        unit: "word" or "character".
-        reference: its units.
-        hypothesis: its units.
-        operations: uint8 [operations], what makes the hypothesis of the reference from left to right: 0 equal, 1 substitute,
-            2 delete, 3 insert.
-    """
+    """One segment and its reference, unit by unit."""
 
     unit: Unit
     reference: tuple[str, ...]
     hypothesis: tuple[str, ...]
+    # uint8 [operations], what makes the hypothesis of the reference from left to right: 0 equal, 1 substitute, 2 delete, 3
+    # insert
     operations: NDArray[np.uint8] = field(repr=False, compare=False)
 
     @property
     def hits(self) -> int:
-        """Units that are the same in both."""
+        """Return units that are the same in both."""
         return self._count(EQUAL)
 
     @property
     def substitutions(self) -> int:
-        """Units of the reference with another one in their place."""
+        """Return units of the reference with another one in their place."""
         return self._count(SUBSTITUTE)
 
     @property
     def deletions(self) -> int:
-        """Units of the reference with none in their place."""
+        """Return units of the reference with none in their place."""
         return self._count(DELETE)
 
     @property
     def insertions(self) -> int:
-        """Units of the hypothesis that stand for none of the reference."""
+        """Return units of the hypothesis that stand for none of the reference."""
         return self._count(INSERT)
 
     def _count(self, operation: int) -> int:
@@ -109,14 +97,8 @@ class Alignment(Shown):
             yield OPERATIONS[operation], one, other
 
     def lines(self, width: int | None = None) -> list[tuple[str, str, str]]:
-        """Return the three lines REF, HYP and EVAL, units below each other; wide characters take two columns.
-
-        Args:
-            width: the most columns of a line, after which new ones begin; None: no limit.
-
-        >>> align("a b c", "a c").lines(10)
-        [('REF:  a b', 'HYP:  a *', 'EVAL:   D'), ('REF:  c', 'HYP:  c', 'EVAL:')]
-        """
+        """Return the three lines REF, HYP and EVAL, units below each other; wide characters take two columns."""
+        # align("a b c", "a c").lines(10) -> [('REF:  a b', 'HYP:  a *', 'EVAL:   D'), ('REF:  c', 'HYP:  c', 'EVAL:')]
         gap = " " if self.unit == "word" else ""
         rows: list[tuple[str, str, str]] = []
         parts: list[tuple[str, str, str]] = []
@@ -146,14 +128,13 @@ def _row(parts: list[tuple[str, str, str]], gap: str) -> tuple[str, str, str]:
 
 
 def _visible(text: str) -> str:
-    """Return the text, with what would break the lines spelled out."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _columns(text: str) -> int:
-    """Return how many columns a terminal gives the text: two for wide characters, none for marks that combine."""
+    # How many columns a terminal gives the text: two for wide characters, none for marks that combine.
     if text.isascii():
         return len(text)
     return sum(
@@ -189,20 +170,7 @@ def align(reference: str, hypothesis: str, unit: Unit = "word") -> Alignment:
 
 
 def align_all(references: Texts, hypotheses: Texts, unit: Unit = "word") -> Iterator[Alignment]:
-    """Align many segments, one after the other, so that memory is bounded by the longest.
-
-    Args:
-        references: one for each segment; normalized, where that is wanted (`WER(...).prepared`).
-        hypotheses: one for each segment.
-        unit: "word" or "character".
-
-    Raises:
-        UsageError: the unit is unknown, or references and hypotheses are not equally many.
-
-    >>> texts = Texts.of_strings(["abc"]), Texts.of_strings(["abd"])
-    >>> [alignment.substitutions for alignment in align_all(*texts, unit="character")]
-    [1]
-    """
+    """Align many segments, one after the other, so that memory is bounded by the longest."""
     if unit not in UNITS:
         raise UsageError(f"unit {unit!r}: give word or character")
     if len(references) != len(hypotheses):
@@ -229,17 +197,11 @@ def _units(texts: Texts, unit: Unit) -> Iterator[tuple[str, ...]]:
 
 @dataclass(frozen=True, repr=False)
 class AlignedSegment(Shown):
-    """The alignment of one segment of one system.
-
-    Attributes:
-        segment: its number, from 0.
-        system: name of the system.
-        alignment: with the segment's reference, after normalization.
-    """
+    """The alignment of one segment of one system."""
 
     segment: int
     system: str
-    alignment: Alignment
+    alignment: Alignment  # with the segment's reference, after normalization
 
     def _in_brief(self) -> str:
         return f"segment {self.segment + 1:,} of {self.system}: {self.alignment._in_brief()}"
@@ -258,15 +220,7 @@ class AlignedSegment(Shown):
 
 
 def aligned_segments(metric: EditRate, segments: ParallelSegments) -> Iterator[AlignedSegment]:
-    """Align several systems with the references, block by block; the systems of a segment come one after the other.
-
-    Args:
-        metric: says the unit, and how texts are normalized.
-        segments: of one or more systems.
-
-    Raises:
-        UsageError: a segment has several references.
-    """
+    """Align several systems with the references, block by block; the systems of a segment come one after the other."""
     first = 0
     for block in segments:
         if block.against(0).count not in (0, 1):
@@ -283,29 +237,14 @@ def aligned_segments(metric: EditRate, segments: ParallelSegments) -> Iterator[A
 
 @dataclass(frozen=True, repr=False)
 class ErrorCounts(Shown):
-    """How often each error was made.
-
-    Attributes:
-        substitutions: (unit of the reference, unit of the hypothesis) -> how often.
-        deletions: unit of the reference -> how often.
-        insertions: unit of the hypothesis -> how often.
-    """
+    """How often each error was made."""
 
     substitutions: Counter[tuple[str, str]] = field(default_factory=Counter)
-    deletions: Counter[str] = field(default_factory=Counter)
-    insertions: Counter[str] = field(default_factory=Counter)
+    deletions: Counter[str] = field(default_factory=Counter)  # unit of the reference -> how often
+    insertions: Counter[str] = field(default_factory=Counter)  # unit of the hypothesis -> how often
 
     def add(self, alignment: Alignment) -> None:
-        """Count the errors of a further segment.
-
-        Args:
-            alignment: of its words or characters.
-
-        >>> counts = ErrorCounts()
-        >>> counts.add(align("x", "y"))
-        >>> counts.substitutions
-        Counter({('x', 'y'): 1})
-        """
+        """Count the errors of a further segment."""
         for operation, reference, hypothesis in alignment.pairs():
             if operation == "substitute":
                 self.substitutions[reference or "", hypothesis or ""] += 1
@@ -315,27 +254,14 @@ class ErrorCounts(Shown):
                 self.insertions[hypothesis or ""] += 1
 
     def most_frequent(self, count: int | None = None) -> list[tuple[int, str, str]]:
-        """Return the most frequent errors of each kind, in order; equals in order of the alphabet.
-
-        Args:
-            count: how many of each kind of error, of words or of characters; None: all.
-
-        Returns:
-            How often, "substituted", "deleted" or "inserted", and what.
-
-        >>> error_counts([align("a b", "x b")]).most_frequent(1)
-        [(1, 'substituted', 'a -> x')]
-        """
+        """Return the most frequent errors of each kind, in order; equals in order of the alphabet."""
+        # error_counts([align("a b", "x b")]).most_frequent(1) -> [(1, 'substituted', 'a -> x')]
         rows = [(n, "substituted", " -> ".join(pair)) for pair, n in _ordered(self.substitutions)[:count]]
         rows += [(n, "deleted", unit) for unit, n in _ordered(self.deletions)[:count]]
         return rows + [(n, "inserted", unit) for unit, n in _ordered(self.insertions)[:count]]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each error, the most frequent of each kind first.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return a row for each error, the most frequent of each kind first."""
         return data_frame({"times": n, "error": kind, "what": what} for n, kind, what in self.most_frequent())
 
     def _in_brief(self) -> str:
@@ -348,14 +274,8 @@ def _ordered(counts: Counter[Any]) -> list[tuple[Any, int]]:
 
 
 def error_counts(alignments: Iterable[Alignment]) -> ErrorCounts:
-    """Count the errors of alignments; every word (character) is an error of its own, as in the error rate.
-
-    Args:
-        alignments: of `align_all`, for example.
-
-    >>> error_counts([align("the cat sat on it", "a cat sit on the mat")]).insertions
-    Counter({'the': 1})
-    """
+    """Count the errors of alignments; every word (character) is an error of its own, as in the error rate."""
+    # error_counts([align("the cat sat on it", "a cat sit on the mat")]).insertions -> Counter({'the': 1})
     counts = ErrorCounts()
     for alignment in alignments:
         counts.add(alignment)
@@ -363,15 +283,7 @@ def error_counts(alignments: Iterable[Alignment]) -> ErrorCounts:
 
 
 def errors_by_system(segments: Iterable[AlignedSegment]) -> dict[str, ErrorCounts]:
-    """Return the errors of each system.
-
-    Args:
-        segments: alignments of the segments of all systems.
-
-    >>> errors = errors_by_system([AlignedSegment(0, "a", align("x", "y"))])
-    >>> errors["a"].substitutions
-    Counter({('x', 'y'): 1})
-    """
+    """Return the errors of each system."""
     by_system: dict[str, ErrorCounts] = {}
     for segment in segments:
         by_system.setdefault(segment.system, ErrorCounts()).add(segment.alignment)

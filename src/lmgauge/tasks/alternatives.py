@@ -44,29 +44,14 @@ class Arc(NamedTuple):
 
 @dataclass
 class Lattice:
-    """All readings of a transcript: the paths from place 0 to the last.
+    """All readings of a transcript: the paths from place 0 to the last."""
 
-    Attributes:
-        arcs: by the place that they lead to, in order; those of the first alternative first.
-    """
-
+    # by the place that they lead to, in order; those of the first alternative first
     arcs: list[list[Arc]] = field(default_factory=lambda: [[]])
 
     @classmethod
     def of_tokens(cls, tokens: Iterable[Token], place: str) -> Lattice:
-        """Return what words and marks stand for.
-
-        Args:
-            tokens: "@" stands for nothing, "(b)" for a word that may be left out.
-            place: file and line, for messages.
-
-        Raises:
-            InputError: a brace is not closed, or was not opened.
-
-        >>> lattice = Lattice.of_tokens(["a", Mark.BEGIN, "b", Mark.NEXT, "@", Mark.END], "ref.trn:1")
-        >>> lattice.nearest(Lattice.of_tokens(["a"], "hyp.trn:1"))
-        (['a'], ['a'])
-        """
+        """Return what words and marks stand for."""
         lattice, at = cls(), 0
         opened: list[tuple[int, list[int]]] = []
         for token in tokens:
@@ -94,16 +79,7 @@ class Lattice:
         return len(self.arcs) - 1
 
     def add(self, begin: int, word: str, optional: bool = False) -> int:
-        """Add a word behind a place, and return the place behind the word.
-
-        Args:
-            begin: the place.
-            word: taken as it is.
-            optional: it may be left out.
-
-        >>> Lattice().add(0, "word")
-        1
-        """
+        """Add a word behind a place, and return the place behind the word."""
         end = len(self.arcs)
         self.arcs.append([Arc(begin, end, word), *([Arc(begin, end, None)] if optional else [])])
         return end
@@ -113,11 +89,8 @@ class Lattice:
         return [arc.word for arcs in self.arcs for arc in arcs if arc.word is not None]
 
     def first_reading(self) -> list[str]:
-        """Return the words of the first of all alternatives.
-
-        >>> Lattice.of_tokens(["a", Mark.BEGIN, "b", Mark.NEXT, "@", Mark.END], "ref.trn:1").first_reading()
-        ['a', 'b']
-        """
+        """Return the words of the first of all alternatives."""
+        # Lattice.of_tokens(["a", Mark.BEGIN, "b", Mark.NEXT, "@", Mark.END], "ref.trn:1").first_reading() -> ['a', 'b']
         words: list[str] = []
         at = len(self.arcs) - 1
         while at:
@@ -128,15 +101,7 @@ class Lattice:
     def nearest(
         self, other: Lattice, units: Callable[[str], Sequence[str]] = lambda word: (word,)
     ) -> tuple[list[str], list[str]]:
-        """Return the readings of this and another transcript that differ least.
-
-        Args:
-            other: what this is compared with, the hypothesis.
-            units: what is compared of a word: none where normalization takes it out, its characters for character errors.
-
-        Raises:
-            InputError: the matrix of both would have more than `MOST_CELLS` cells.
-        """
+        """Return the readings of this and another transcript that differ least."""
         ours, theirs = _Expanded(self, units), _Expanded(other, units)
         if len(ours.arcs) * len(theirs.arcs) > MOST_CELLS:
             raise InputError(
@@ -151,12 +116,9 @@ _Step = tuple[int, str | None, str | None]
 
 
 class _Expanded:
-    """A lattice whose arcs have one unit each; a word between two others of which normalization leaves nothing is left out.
+    """A lattice whose arcs have one unit each."""
 
-    Attributes:
-        arcs: by the place they lead to.
-        is_chain: there is one reading only, place after place.
-    """
+    # A word between two others of which normalization leaves nothing is left out.
 
     def __init__(self, lattice: Lattice, units: Callable[[str], Sequence[str]]) -> None:
         self.arcs: list[list[_Step]] = [[]]
@@ -181,7 +143,7 @@ class _Expanded:
 
 
 def _cheapest(ours: _Expanded, theirs: _Expanded) -> tuple[list[str], list[str]]:
-    """Return the words on the cheapest pair of paths; Levenshtein's matrix, with places for symbols."""
+    # Words on the cheapest pair of paths; Levenshtein's matrix, with places for symbols.
     if theirs.is_chain:
         costs = _costs_beside_chain(ours, theirs)
     elif ours.is_chain:
@@ -198,7 +160,7 @@ def _cheapest(ours: _Expanded, theirs: _Expanded) -> tuple[list[str], list[str]]
 
 
 def _costs_beside_chain(lattice: _Expanded, chain: _Expanded) -> Integers:
-    """Return the fewest edits up to each pair of places, int64 [places, places of the chain], a row at a time."""
+    # Fewest edits up to each pair of places, int64 [places, places of the chain], a row at a time.
     symbols = np.array([steps[0][1] for steps in chain.arcs[1:]], dtype=object)
     other: dict[str, Integers] = {}
     places = np.arange(len(symbols) + 1)
@@ -219,7 +181,7 @@ def _costs_beside_chain(lattice: _Expanded, chain: _Expanded) -> Integers:
 
 
 def _costs(ours: _Expanded, theirs: _Expanded) -> Integers:
-    """Return the fewest edits up to each pair of places, int64 [places, places], cell by cell."""
+    # Fewest edits up to each pair of places, int64 [places, places], cell by cell.
     costs = np.zeros((len(ours.arcs), len(theirs.arcs)), dtype=np.int64)
     for i, ending in enumerate(ours.arcs):
         for j, heard in enumerate(theirs.arcs):
@@ -236,10 +198,8 @@ def _cost_and_rank(move: _Move) -> tuple[int, int]:
 
 
 def _moves(costs: Integers, ours: list[_Step], theirs: list[_Step], i: int, j: int) -> list[_Move]:
-    """Return all ways into a cell: cost, rank among equals, the cell before, and the words passed of both.
-
-    On both sides first, then on ours alone, so that of equal alternatives the first is taken, then on theirs.
-    """
+    # All ways into a cell: cost, rank among equals, the cell before, and the words passed of both.
+    # On both sides first, then on ours alone, so that of equal alternatives the first is taken, then on theirs.
     moves: list[_Move] = []
     for p, unit, word in ours:
         for q, other, heard in theirs:

@@ -14,36 +14,18 @@ from lmgauge.tasks.texts import References, Texts
 
 @dataclass(frozen=True, slots=True)
 class Blanks:
-    """How many hypotheses and references are blank: nothing, or nothing but white space.
+    """How many hypotheses and references are blank: nothing, or nothing but white space."""
 
-    Attributes:
-        segments: how many segments were looked at.
-        texts: how many references they have together.
-        hypotheses: blank ones.
-        references: blank ones.
-        first_hypothesis: index of the first segment with a blank hypothesis.
-        first_reference: index of the first segment with a blank reference.
-    """
-
-    segments: int = 0
-    texts: int = 0
+    segments: int = 0  # how many segments were looked at
+    texts: int = 0  # how many references they have together
     hypotheses: int = 0
     references: int = 0
-    first_hypothesis: int | None = None
-    first_reference: int | None = None
+    first_hypothesis: int | None = None  # index of the first segment with a blank hypothesis
+    first_reference: int | None = None  # index of the first segment with a blank reference
 
     @classmethod
     def of(cls, hypotheses: Texts, references: References) -> Blanks:
-        """Count the blank ones of texts as they were given, before any preparation.
-
-        Args:
-            hypotheses: one for each segment.
-            references: one or more for each segment.
-
-        >>> counted = Blanks.of(Texts.of_strings(["a", " "]), References.of_lists(["b", "c"]))
-        >>> counted.hypotheses, counted.first_hypothesis
-        (1, 1)
-        """
+        """Count the blank ones of texts as they were given, before any preparation."""
         outputs, texts = blank_texts(hypotheses), blank_texts(references.texts)
         first = int(np.searchsorted(references.offsets, texts[0], side="right")) - 1 if len(texts) else None
         return cls(
@@ -68,19 +50,9 @@ class Blanks:
         return mine if mine is not None or later is None else self.segments + later
 
     def check(self, metric: TaskMetric, system: str = "", *, silence: bool = True) -> None:
-        """Refuse to score nothing.
-
-        An error rate is a plain number also where one side is blank (all is deleted, or inserted), and silence may be what
-        is measured; a BLEU, chrF or TER of nothing would be a number that says nothing of a system.
-
-        Args:
-            metric: that is to score.
-            system: a name of the output, for the message.
-            silence: an error rate may be of references that are all blank, as jiwer has it.
-
-        Raises:
-            InputError: there are no segments, or all of one side is blank and the metric is not an error rate.
-        """
+        """Refuse to score nothing."""
+        # An error rate is a plain number also where one side is blank (all is deleted, or inserted), and silence may be
+        # what is measured; a BLEU, chrF or TER of nothing would be a number that says nothing of a system.
         of = f" of {system}" if system else ""
         if not self.segments:
             raise InputError(f"there is no segment{of} to score; give at least one hypothesis and its reference")
@@ -90,14 +62,7 @@ class Blanks:
             raise InputError(f"all {self.texts:,} references are blank: there is nothing to score against; check the file")
 
     def notes(self, system: str = "") -> list[str]:
-        """Return a sentence for each side that has blanks.
-
-        Args:
-            system: its name, for the sentence; "" if there is one only.
-
-        >>> Blanks(segments=3, texts=3, hypotheses=1, first_hypothesis=1).notes()
-        ['1 of 3 hypotheses are blank, the first that of segment 2']
-        """
+        """Return a sentence for each side that has blanks."""
         of = f" of {system}" if system else ""
         notes = []
         if self.first_hypothesis is not None:
@@ -110,17 +75,9 @@ class Blanks:
 
 
 def blank_texts(texts: Texts) -> NDArray[np.int64]:
-    """Return which texts are empty or white space and nothing else (as `str.isspace` has it).
-
-    Args:
-        texts: as they were given.
-
-    Returns:
-        int64 [blank texts], their indexes.
-
-    >>> blank_texts(Texts.of_strings(["a", " ", ""])).tolist()
-    [1, 2]
-    """
+    """Return which texts are empty or white space and nothing else (as `str.isspace` has it)."""
+    # -> int64 [blank texts], their indexes.
+    # blank_texts(Texts.of_strings(["a", " ", ""])) -> [1, 2]
     sizes = texts.ends - texts.starts
     inside = np.flatnonzero(sizes)
     first = texts.data[texts.starts[inside]]

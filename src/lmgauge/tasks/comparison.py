@@ -24,35 +24,24 @@ _DRAWN = (
 
 @dataclass(frozen=True)
 class SystemResult:
-    """One system's score, and how it stands to the first system.
-
-    Attributes:
-        system: its name.
-        score: the number and its parts.
-        mean: of the scores over the resamples of sacreBLEU's tests; None without them.
-        interval: of 95 %, by the test that was asked for; None where there was none, or fewer than six units.
-        half_width: half its width before it ends at the bounds of the score, what sacreBLEU prints after ±.
-        difference: score minus the score of the first system; None for the first one itself.
-        difference_interval: of 95 %, in the same way; None also where systems differ in fewer than six units.
-        p_value: of the test that was asked for, against the first system.
-        p_value_holm: adjusted for all systems that are compared with the first (Holm 1979).
-        groups: the score of each group of segments.
-    """
+    """One system's score, and how it stands to the first system."""
 
     system: str
     score: TaskScore
-    mean: float | None = None
+    mean: float | None = None  # of the scores over the resamples of sacreBLEU's tests; None without them
+    # of 95 %, by the test that was asked for; None where there was none, or fewer than six units
     interval: Interval | None = None
+    # half its width before it ends at the bounds of the score, what sacreBLEU prints after ±
     half_width: float | None = None
-    difference: float | None = None
+    difference: float | None = None  # score minus the score of the first system; None for the first one itself
     difference_interval: Interval | None = None
-    p_value: float | None = None
-    p_value_holm: float | None = None
-    groups: dict[str, TaskScore] = field(default_factory=dict)
+    p_value: float | None = None  # of the test that was asked for, against the first system
+    p_value_holm: float | None = None  # adjusted for all systems that are compared with the first (Holm 1979)
+    groups: dict[str, TaskScore] = field(default_factory=dict)  # the score of each group of segments
 
     @property
     def significant(self) -> bool | None:
-        """Whether it differs from the first system at 5 %, adjusted for the number of systems; None if not tested."""
+        """Return True if it differs from the first system at 5 %, adjusted for the number of systems; None if not tested."""
         return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +64,7 @@ class SystemResult:
 
 
 def _flat(score: TaskScore) -> dict[str, Any]:
-    """Return the score and its parts; of a list each entry by its number, from 1."""
+    # Score and its parts; of a list each entry by its number, from 1.
     flat: dict[str, Any] = {}
     for key, value in score.to_dict().items():
         flat |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
@@ -166,24 +155,10 @@ def compare_systems(
     notes: Sequence[str] = (),
     settings: ComparisonSettings | None = None,
 ) -> Systems:
-    """Score systems, with intervals, and test each against the first.
-
-    With sacreBLEU's tests the intervals of both are the bootstrap's, from one set of draws for all systems. (sacreBLEU gives
-    the first system other draws than the rest where it is asked for intervals beside the randomization test.) Of one system,
-    or of fewer than six units, nothing is tested.
-
-    Args:
-        metric: that gave the statistics.
-        names: of the systems, the one to compare the others with first.
-        rows: their statistics.
-        references: how many a segment has, None where the number varies.
-        groups: of each system the sum of the statistics of each group of segments, by its name, to be scored too.
-        notes: to be shown with the result.
-        settings: the test, and how much is drawn.
-
-    Raises:
-        UsageError: names and statistics do not match, too few resamples, or a seed below 0.
-    """
+    """Score systems, with intervals, and test each against the first."""
+    # With sacreBLEU's tests the intervals of both are the bootstrap's, from one set of draws for all systems. (sacreBLEU
+    # gives the first system other draws than the rest where it is asked for intervals beside the randomization test.) Of
+    # one system, or of fewer than six units, nothing is tested.
     plan = Plan(rows, settings or ComparisonSettings())
     test = plan.settings.test
     _check_names(names, len(rows.statistics))

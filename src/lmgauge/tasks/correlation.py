@@ -146,6 +146,8 @@ def correlate(
 ) -> Correlation:
     """Return rank correlations of two numbers of several systems, and Pearson's r.
 
+    Sources: Spearman (1904); Kendall (1945), tau-b; Good (2005), the permutation test.
+
     Args:
         systems: their names.
         x: a number of each, usually the perplexity of its language model, or of its output under one.
@@ -240,20 +242,8 @@ def paired_columns(
     settings: CorrelationSettings,
     tables: tuple[str, str] = ("", ""),
 ) -> tuple[list[str], list[float], list[float], list[str]]:
-    """Return a number from each of two tables (or twice the same), for the systems that are in both.
-
-    Args:
-        x_rows: the table with the column `settings.x`.
-        y_rows: the table with the column `settings.y`; its order is kept.
-        settings: names of the columns.
-        tables: where the rows of both are from, for messages.
-
-    Returns:
-        The systems' names, x and y of each, and a note where a system is in one table only.
-
-    Raises:
-        InputError: a column is missing, a value is not a number, a system occurs twice, or no system is in both.
-    """
+    """Return a number from each of two tables (or twice the same), for the systems that are in both."""
+    # -> the systems' names, x and y of each, and a note where a system is in one table only.
     x, y, system = settings.x, settings.y, settings.system
     first, second = _column(x_rows, system, x, tables[0]), _column(y_rows, system, y, tables[1])
     names = [name for name in second if name in first]

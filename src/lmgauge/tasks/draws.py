@@ -1,9 +1,8 @@
-"""How sure scores are, and whether a system differs from the first: what is independent, and the tests over it.
+"""How sure scores are, and whether a system differs from the first: what is independent, and the tests over it."""
 
-A row of statistics is the sum of a document where documents are known, else of a segment. The test `student` is that of
-perplexity: each row is left out once, and where documents are unknown the slow waves along the text count if they are
-larger (`numerics/intervals.py`); nothing is drawn. The tests by sacreBLEU's name draw segments as it does.
-"""
+# A row of statistics is the sum of a document where documents are known, else of a segment. The test `student` is that of
+# perplexity: each row is left out once, and where documents are unknown the slow waves along the text count if they are
+# larger (`numerics/intervals.py`); nothing is drawn. The tests by sacreBLEU's name draw segments as it does.
 
 from __future__ import annotations
 
@@ -39,44 +38,29 @@ _FEW = 30
 
 @dataclass(frozen=True)
 class IndependentRows:
-    """Statistics of what is taken as independent: documents, segments, or units of neighboring segments.
+    """Statistics of what is taken as independent: documents, segments, or units of neighboring segments."""
 
-    Attributes:
-        statistics: of each system, int64 [rows, columns].
-        segments: how many there are in all rows; None: each row is one.
-        segments_per_row: more than 1 where neighbors were added up (`UnitSums`).
-        documents_by: what tells documents apart, for people; "unknown" if nothing does.
-        by_document: each row is the sum of a document.
-    """
-
-    statistics: Sequence[Statistics]
-    segments: int | None = None
-    segments_per_row: int = 1
-    documents_by: str = UNKNOWN
-    by_document: bool = False
+    statistics: Sequence[Statistics]  # of each system, int64 [rows, columns]
+    segments: int | None = None  # how many there are in all rows; None: each row is one
+    segments_per_row: int = 1  # more than 1 where neighbors were added up (`UnitSums`)
+    documents_by: str = UNKNOWN  # what tells documents apart, for people; "unknown" if nothing does
+    by_document: bool = False  # each row is the sum of a document
 
     def with_documents(self, documents: Sequence[Statistics]) -> IndependentRows:
-        """Return documents as rows where there are six or more; else the same rows.
-
-        Args:
-            documents: of each system, int64 [documents, columns], as `in_one_order` or `document_sums` gives them.
-
-        >>> rows = IndependentRows([np.ones((12, 1), np.int64)], documents_by="names")
-        >>> rows.with_documents([np.full((6, 1), 2)]).by_document, rows.with_documents([np.full((4, 1), 3)]).by_document
-        (True, False)
-        """
+        """Return documents as rows where there are six or more; else the same rows."""
+        # documents: of each system, int64 [documents, columns], as `in_one_order` or `document_sums` gives them.
         if len(documents[0]) < FEWEST_UNITS:
             return self
         return IndependentRows(documents, self.count, 1, self.documents_by, by_document=True)
 
     @property
     def count(self) -> int:
-        """The number of segments in all rows."""
+        """Return the number of segments in all rows."""
         return len(self.statistics[0]) if self.segments is None else self.segments
 
     @property
     def unit(self) -> str:
-        """What a row is: "documents", "segments" where each is a document, or "unknown" of segments otherwise."""
+        """Return what a row is: "documents", "segments" where each is a document, or "unknown" of segments otherwise."""
         if self.by_document and len(self.statistics[0]) < self.count:
             return DOCUMENTS
         return SEGMENTS if self.by_document or self.documents_by == SEGMENTS else UNKNOWN
@@ -84,22 +68,12 @@ class IndependentRows:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be tested, over which rows.
-
-    Attributes:
-        data: statistics of all systems.
-        settings: the test, and how much was asked for.
-    """
+    """What is to be tested, over which rows."""
 
     data: IndependentRows
-    settings: ComparisonSettings
+    settings: ComparisonSettings  # the test, and how much was asked for
 
     def __post_init__(self) -> None:
-        """Refuse what has no sound answer.
-
-        Raises:
-            UsageError: a test of sacreBLEU, which knows no documents, was asked for over documents.
-        """
         if self.by_sacrebleu and self.data.by_document:
             raise UsageError(
                 f"the test {self.settings.test} takes segments as independent, as sacreBLEU does: use the test {STUDENT}, "
@@ -108,24 +82,24 @@ class Plan:
 
     @property
     def by_sacrebleu(self) -> bool:
-        """True if segments are drawn as sacreBLEU draws them."""
+        """Return True if segments are drawn as sacreBLEU draws them."""
         return self.settings.test in (SACREBLEU, SACREBLEU_BOOTSTRAP)
 
     @property
     def rows(self) -> int:
-        """The number of rows of statistics."""
+        """Return the number of rows of statistics."""
         return len(self.data.statistics[0])
 
     @property
     def trials(self) -> int | None:
-        """How many swaps are tried."""
+        """Return how many swaps are tried."""
         if self.settings.test != SACREBLEU or self.rows < 2 or len(self.data.statistics) < 2:
             return None
         return DEFAULT_TRIALS if self.settings.resamples is None else self.settings.resamples
 
     @property
     def resamples(self) -> int | None:
-        """The number of resamples of segments."""
+        """Return the number of resamples of segments."""
         if not self.by_sacrebleu or self.rows < 2:
             return None
         asked = None if self.settings.test == SACREBLEU else self.settings.resamples
@@ -133,15 +107,11 @@ class Plan:
 
     @property
     def drawn_seed(self) -> int | None:
-        """The seed, if anything depends on it."""
+        """Return the seed, if anything depends on it."""
         return None if self.resamples is None else self.settings.seed
 
     def choices(self, widest: Interval | None) -> dict[str, str]:
-        """Return keys of the signature, in sacreBLEU's order; what is independent last.
-
-        Args:
-            widest: the interval that says what is independent.
-        """
+        """Return keys of the signature, in sacreBLEU's order; what is independent last."""
         keys = {
             "bs": self.resamples,
             "ar": self.trials,
@@ -152,11 +122,7 @@ class Plan:
         return {key: str(value) for key, value in keys.items() if value is not None}
 
     def independence(self, widest: Interval | None) -> str:
-        """Return what is taken as independent, as a sentence without its full stop; empty if there is no interval.
-
-        Args:
-            widest: the interval that says it.
-        """
+        """Return what is taken as independent, as a sentence without its full stop; empty if there is no interval."""
         if widest is None:
             return ""
         if self.by_sacrebleu:
@@ -164,11 +130,7 @@ class Plan:
         return in_words(widest, self.data.documents_by)
 
     def caveats(self, widest: Interval | None) -> Iterator[str]:
-        """Yield notes on what is too little.
-
-        Args:
-            widest: the interval that says what is independent.
-        """
+        """Yield notes on what is too little."""
         if self.settings.test is None:
             return
         if not self.by_sacrebleu:
@@ -194,27 +156,15 @@ class Drawn:
 
 
 def widest(drawn: Sequence[Drawn]) -> Interval | None:
-    """Return the interval of scores and differences that is wider than that of independent segments by most.
-
-    Args:
-        drawn: of all systems.
-    """
+    """Return the interval of scores and differences that is wider than that of independent segments by most."""
     scores = [one.interval.interval for one in drawn if one.interval is not None]
     differences = [one.difference_interval for one in drawn if one.difference_interval is not None]
     return max([*differences, *scores], key=lambda interval: interval.alike, default=None)
 
 
 def draw(metric: ScoredSums, names: Sequence[str], plan: Plan) -> list[Drawn]:
-    """Return the interval of each system, and the p-value of each but the first against the first.
-
-    Args:
-        metric: that gave the statistics, [rows, columns] of each system.
-        names: of the systems.
-        plan: what is to be tested.
-
-    Raises:
-        UsageError: fewer than 40 resamples, or a seed below 0.
-    """
+    """Return the interval of each system, and the p-value of each but the first against the first."""
+    # metric: that gave the statistics, [rows, columns] of each system.
     statistics = plan.data.statistics
     drawn = [Drawn() for _ in statistics]
     if plan.settings.test == STUDENT:
@@ -275,7 +225,7 @@ def _randomize(metric: ScoredSums, drawn: Sequence[Drawn], plan: Plan, real: Flo
 
 
 def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[Drawn], row: str) -> None:
-    """P-value 1 where nothing tells a system from the first: the bootstrap's rule would give the least."""
+    # P-value 1 where nothing tells a system from the first: the bootstrap's rule would give the least.
     same = []
     for name, part, of_system in list(zip(names, statistics, drawn, strict=True))[1:]:
         if of_system.p_value is not None and np.array_equal(part, statistics[0]):
@@ -287,14 +237,7 @@ def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], dr
 
 
 def doubts(name: str, drawn: Drawn, p: float | None, test: str | None) -> Iterator[str]:
-    """Yield where the lenient rule of the paired bootstrap says yes and the interval does not.
-
-    Args:
-        name: of the system.
-        drawn: of it.
-        p: its p-value, adjusted.
-        test: that gave it.
-    """
+    """Yield where the lenient rule of the paired bootstrap says yes and the interval does not."""
     interval = drawn.difference_interval
     if test == SACREBLEU_BOOTSTRAP and p is not None and p < SIGNIFICANT and interval and interval.low <= 0 <= interval.high:
         yield (

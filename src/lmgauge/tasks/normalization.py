@@ -1,7 +1,6 @@
-"""What may be done to transcripts before they are compared; each step is named in the signature.
+"""What may be done to transcripts before they are compared; each step is named in the signature."""
 
-Many texts go through a step as one string, with NUL between them: see `Texts.mapped_together`.
-"""
+# Many texts go through a step as one string, with NUL between them: see `Texts.mapped_together`.
 
 from __future__ import annotations
 
@@ -49,40 +48,23 @@ _NO_SPACES = {space: chr(0xFDD0 + k) for k, space in enumerate(_OTHER_SPACES)}
 
 @dataclass(frozen=True)
 class Normalization:
-    """Steps, in the order in which they are done.
+    """Steps, in the order in which they are done."""
 
-    Attributes:
-        transform: a function of one's own, of one text, before all other steps.
-        whisper: "english" or "basic": Whisper's normalizer, likewise.
-        unicode_form: "NFC" or "NFKC": one spelling for what Unicode can spell in several ways.
-        lowercase: Python's str.lower().
-        substitutions: words and phrases that others take the place of; in lower case if the texts are.
-        expand_contractions: "won't" becomes "will not" and so on, see `CONTRACTIONS`.
-        remove_nonwords: what stands in [] or <> is taken out, as speech recognizers write [laugh] and <unk>.
-        remove_punctuation: characters of the Unicode categories P are taken out (nothing takes their place).
-        collapse_spaces: white space becomes one blank, and none at the ends. Word error rates are the same without; for
-            character error rates every blank counts.
-        jiwer_words: a single tab, no-break space or the like does not part words: only blanks, and two or more white-space
-            characters in a row, do so in jiwer. With `collapse_spaces` tabs and the like become blanks before, no others.
-    """
-
-    transform: Callable[[str], str] | None = None
-    whisper: WhisperNormalizer | None = None
-    unicode_form: UnicodeForm | None = None
+    transform: Callable[[str], str] | None = None  # a function of one's own, of one text, before all other steps
+    whisper: WhisperNormalizer | None = None  # "english" or "basic": Whisper's normalizer, likewise
+    unicode_form: UnicodeForm | None = None  # "NFC" or "NFKC": one spelling for what Unicode can spell in several ways
     lowercase: bool = False
+    # words and phrases that others take the place of; in lower case if the texts are
     substitutions: Substitutions | None = None
-    expand_contractions: bool = False
-    remove_nonwords: bool = False
-    remove_punctuation: bool = False
+    expand_contractions: bool = False  # "won't" becomes "will not" and so on, see `CONTRACTIONS`
+    remove_nonwords: bool = False  # what stands in [] or <> is taken out, as speech recognizers write [laugh] and <unk>
+    remove_punctuation: bool = False  # characters of the Unicode categories P are taken out (nothing takes their place)
     collapse_spaces: bool = False
+    # a single tab, no-break space or the like does not part words: only blanks, and two or more white-space characters in a
+    # row, do so in jiwer. With `collapse_spaces` tabs and the like become blanks before, no others.
     jiwer_words: bool = False
 
     def __post_init__(self) -> None:
-        """Check the form.
-
-        Raises:
-            UsageError: `unicode_form` or `whisper` is unknown, `transform` is not a function, or there are both.
-        """
         if self.transform is not None and not callable(self.transform):
             raise UsageError(f"transform is {type(self.transform).__name__}, not a function of one string that returns one")
         if self.whisper is not None and self.whisper not in WHISPER_NORMALIZERS:
@@ -93,14 +75,7 @@ class Normalization:
             raise UsageError(f"Unicode form {self.unicode_form!r}: give NFC, NFKC or none")
 
     def applied(self, texts: Texts) -> Texts:
-        """Return the texts after all steps; the same object without any.
-
-        Args:
-            texts: one for each segment, as they were written.
-
-        >>> Normalization(lowercase=True, remove_punctuation=True).applied(Texts.of_strings(["Well, yes!"])).strings()
-        ['well yes']
-        """
+        """Return the texts after all steps; the same object without any."""
         first = self.transform if self.whisper is None else whisper_normalizer(self.whisper)[0]
         if first is not None:
             texts = Texts.of_strings([_transformed(first, text) for text in texts.strings()], "transformed text")
@@ -164,13 +139,13 @@ def _transformed(transform: Callable[[str], str], text: str) -> str:
 
 
 def _name_of(transform: Callable[[str], str]) -> str:
-    """Return what a signature calls a function (or an object that is called as one)."""
+    # What a signature calls a function (or an object that is called as one).
     named = transform if hasattr(transform, "__qualname__") else type(transform)
     return re.sub(r"[|:\s]", "-", ".".join(filter(None, (getattr(named, "__module__", ""), named.__qualname__))))
 
 
 def _expanded(whole: str) -> str:
-    """Return the text with contractions replaced, one kind after the other; where there are apostrophes, each word once."""
+    # Text with contractions replaced, one kind after the other; where there are apostrophes, each word once.
     parts: list[str] = []
     known: dict[str, str] = {}
     done = 0

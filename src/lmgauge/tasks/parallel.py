@@ -23,17 +23,7 @@ Path = str | os.PathLike[str]
 
 
 def paths_of(paths: Path | Iterable[Path]) -> list[str]:
-    """Return a path, or several, as strings.
-
-    Args:
-        paths: a path, or several; the texts of their lines are segments.
-
-    Raises:
-        UsageError: it is neither.
-
-    >>> paths_of("ref.txt")
-    ['ref.txt']
-    """
+    """Return a path, or several, as strings."""
     if not isinstance(paths, (str, os.PathLike, Iterable)):
         raise UsageError(f"a path, or a list of paths, is needed, not {type(paths).__name__}")
     return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
@@ -41,36 +31,20 @@ def paths_of(paths: Path | Iterable[Path]) -> list[str]:
 
 @dataclass
 class _Files:
-    """What belongs together.
+    """What belongs together."""
 
-    Attributes:
-        references: files of references; grouped by their ids where records are matched by them.
-        hypotheses: one file of each system, then that of the source texts, if there is one; grouped likewise.
-        labels: says the group of each segment, by its groups or else by its texts; None: nothing or `references[0]` does.
-        label: the name of the files.
-        documents: has the name of each segment's document on a line; None: nothing or one of the other files tells them.
-    """
-
-    references: list[Corpus]
-    hypotheses: list[Corpus]
+    references: list[Corpus]  # files of references; grouped by their ids where records are matched by them
+    hypotheses: list[Corpus]  # one file of each system, then that of the source texts, if there is one; grouped likewise
     labels: Corpus | None
     label: str
     documents: Corpus | None = None
 
     def names(self) -> list[str]:
-        """Return the names of the first file of references, and of each system's."""
         return [corpus.sources[0].name for corpus in (self.references[0], *self.hypotheses)]
 
 
 class ParallelFiles:
-    """References and hypotheses of one or more systems, as an iterable of `Block`.
-
-    Attributes:
-        names: the names of the systems: their files' without folder and suffix, where these are told apart by them.
-        group_names: found while reading, in order of appearance.
-        notes: what reading changed, complete once everything was read.
-        documents_by: what tells documents apart, for people; "unknown" if nothing does.
-    """
+    """References and hypotheses of one or more systems, as an iterable of `Block`."""
 
     def __init__(
         self,
@@ -79,18 +53,7 @@ class ParallelFiles:
         reading: Reading | None = None,
         sources: Path | None = None,
     ) -> None:
-        """Look for the files; they are read when it is iterated over.
-
-        Args:
-            references: a file, or several that each hold one more reference for every segment; or one folder.
-            hypotheses: a file for each system (a glob stands for several), or a folder with the references' file names.
-            reading: how to read them.
-            sources: a file with the source text of each segment (or a folder), where a metric needs it.
-
-        Raises:
-            InputError: a file is missing.
-            UsageError: standard input is named twice, or folders and files are mixed.
-        """
+        # Look for the files; they are read when it is iterated over.
         self._reading = reading or Reading()
         self.group_names: list[str] = []
         self.notes: list[str] = []
@@ -180,11 +143,7 @@ class ParallelFiles:
         return (names if len(set(names)) == len(names) else list(hypotheses)), parts
 
     def __iter__(self) -> Iterator[Block]:
-        """Read everything once.
-
-        Raises:
-            InputError: a file ends before another, holds what is not text, or is empty.
-        """
+        # Read everything once.
         self.notes.clear()
         self.group_names.clear()
         groups, documents = Names(self.group_names), Names()
@@ -225,11 +184,6 @@ def _corpus(
     field: str | None = None,
     lists: bool = False,
 ) -> Corpus:
-    """Return the texts of one file; `group` is a field of groups or ids.
-
-    Raises:
-        UsageError: records are matched by id, and the file is plain text.
-    """
     if reading.id is not None and find_sources(path, reading.format)[0].format == "text":
         raise UsageError(f"{path}: plain text has no field {reading.id!r} to match by")
     options = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
@@ -249,33 +203,15 @@ def _same_names(wanted: list[str], present: list[str], reference: str, folder: s
 
 @dataclass
 class _Documents:
-    """Where the documents of segments are told.
+    """Where the documents of segments are told."""
 
-    Attributes:
-        by: what tells them apart, for people.
-        in_references: rule or field, of the first file of references.
-        in_outputs: field, of the first system's outputs.
-        names: a file with a document's name on each line.
-    """
-
-    by: str = UNKNOWN
-    in_references: str | None = None
-    in_outputs: str | None = None
-    names: Corpus | None = None
+    by: str = UNKNOWN  # what tells them apart, for people
+    in_references: str | None = None  # rule or field, of the first file of references
+    in_outputs: str | None = None  # field, of the first system's outputs
+    names: Corpus | None = None  # a file with a document's name on each line
 
     @classmethod
     def of_files(cls, references: Sequence[str], outputs: Sequence[Source], first: Source, reading: Reading) -> _Documents:
-        """Return what tells the documents of single files apart.
-
-        Args:
-            references: names of the files of references.
-            outputs: those of the systems.
-            first: the first file of references.
-            reading: how files are read.
-
-        Raises:
-            UsageError: the rule needs folders, a file of names, or files with fields.
-        """
         rule = reading.document
         if rule in (None, UNKNOWN):
             return cls()
@@ -299,7 +235,6 @@ class _Documents:
 
 
 def _folder_documents(sources: Sequence[Source], reading: Reading) -> tuple[str | None, str]:
-    """Return the rule for the references of folders, None if there is nothing to find, and what tells documents apart."""
     rule = reading.document
     if rule is None:
         rule = FILE if len(sources) > 1 and all(source.format == "text" for source in sources) else UNKNOWN
@@ -341,7 +276,7 @@ def _in_step(part: _Files, reading: Reading, groups: Names, documents: Names) ->
 
 
 def _document_codes(corpora: Sequence[Corpus], taken: Sequence[Records], documents: Names) -> Integers | None:
-    """Return the documents of segments, as the one file that names them has it: a name is one document in every file."""
+    # Documents of segments, as the one file that names them has it: a name is one document in every file.
     for corpus, records in zip(corpora, taken, strict=True):
         if records.documents is not None:
             codes, inverse = np.unique(records.documents, return_inverse=True)
@@ -351,7 +286,7 @@ def _document_codes(corpora: Sequence[Corpus], taken: Sequence[Records], documen
 
 
 def _matched(part: _Files, reading: Reading, groups: Names, documents: Names) -> Block:
-    """Return all segments in the order of the references, found by their ids."""
+    # All segments in the order of the references, found by their ids.
     ordered: list[Records] = []
     wanted: list[str] = []
     corpora = [*part.references, *part.hypotheses]
@@ -375,7 +310,7 @@ def _matched(part: _Files, reading: Reading, groups: Names, documents: Names) ->
 
 
 def _group_names(part: _Files, reading: Reading, segments: int) -> list[str] | None:
-    """Return the group of each record of the references that are matched by ids, in their order."""
+    # Group of each record of the references that are matched by ids, in their order.
     if part.labels is None:
         return [part.label] * segments if reading.group == BY_FILE else None
     records, names = whole(part.labels)

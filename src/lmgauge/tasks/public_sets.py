@@ -1,8 +1,7 @@
-"""Public test sets of translation, through the registry of sacreBLEU where it is installed: references by their names.
+"""Public test sets of translation, through the registry of sacreBLEU where it is installed: references by their names."""
 
-sacreBLEU fetches a set on first use and keeps its texts as files with a segment on each line, in ~/.sacrebleu (or where the
-environment variable SACREBLEU says).
-"""
+# sacreBLEU fetches a set on first use and keeps its texts as files with a segment on each line, in ~/.sacrebleu (or where
+# the environment variable SACREBLEU says).
 
 from __future__ import annotations
 
@@ -22,30 +21,19 @@ TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 
 @dataclass(frozen=True, repr=False)
 class PublicSet(Shown):
-    """A public test set in one direction of translation.
+    """A public test set in one direction of translation."""
 
-    Attributes:
-        name: as sacreBLEU has it, such as "wmt22".
-        language_pair: such as "en-de".
-        source: path of the file with the texts that were translated.
-        references: path of a file for each reference.
-    """
-
-    name: str
+    name: str  # as sacreBLEU has it, such as "wmt22"
     language_pair: str
-    source: str
-    references: tuple[str, ...]
+    source: str  # path of the file with the texts that were translated
+    references: tuple[str, ...]  # path of a file for each reference
 
     def _in_brief(self) -> str:
         return f"{self.name} {self.language_pair}: {len(self.references)} reference{'s' * (len(self.references) != 1)}"
 
     @property
     def tokenizer(self) -> str:
-        """The tokenizer of BLEU for the language translated into, as sacreBLEU chooses it.
-
-        >>> PublicSet("wmt22", "en-zh", "src", ("ref",)).tokenizer
-        'zh'
-        """
+        """Return the tokenizer of BLEU for the language translated into, as sacreBLEU chooses it."""
         return TOKENIZERS.get(self.language_pair.rpartition("-")[2], "13a")
 
 
@@ -88,12 +76,11 @@ def find_public_set(name: str | None, language_pair: str | None) -> PublicSet:
 
 
 def _stem(dataset: Any, pair: str) -> str:
-    """Return how the names of the set's texts begin, as sacreBLEU writes them."""
     return os.path.join(dataset._outdir, f"{dataset.name.replace('/', '_')}.{pair}")
 
 
 def _laid_by_hand(dataset: Any, pair: str) -> tuple[str, list[str]]:
-    """Return texts that somebody put in place without the archive that sacreBLEU makes them of."""
+    # Texts that somebody put in place without the archive that sacreBLEU makes them of.
     stem = _stem(dataset, pair)
     of_pair = dataset.langpairs[pair]
     labels = of_pair.get("refs", ()) if isinstance(of_pair, dict) else ()

@@ -15,25 +15,14 @@ from lmgauge.text.segments import Segments
 
 
 class Records(NamedTuple):
-    """Some records of a file; a record with a list of references is one segment.
-
-    Attributes:
-        references: their texts.
-        groups: int32 [records], by the names of the corpus; None without groups.
-        documents: int64 [records], as the corpus numbers them; None where it does not.
-    """
+    """Some records of a file; a record with a list of references is one segment."""
 
     references: References
-    groups: NDArray[np.int32] | None
-    documents: Integers | None
+    groups: NDArray[np.int32] | None  # int32 [records], by the names of the corpus; None without groups
+    documents: Integers | None  # int64 [records], as the corpus numbers them; None where it does not
 
     def with_references(self, references: References, where: slice | Integers) -> Records:
-        """Return the references of some of these records, with what is known of those.
-
-        Args:
-            references: of the segments in question.
-            where: which records they are of.
-        """
+        """Return the references of some of these records, with what is known of those."""
         groups, documents = self.groups, self.documents
         return Records(
             references,
@@ -46,11 +35,7 @@ class Cursor:
     """One file's records, some at a time."""
 
     def __init__(self, corpus: Corpus) -> None:
-        """Begin before the first record.
-
-        Args:
-            corpus: of one file.
-        """
+        # Begin before the first record.
         self.corpus = corpus
         self.done = 0
         self._blocks = iter(corpus)
@@ -59,15 +44,11 @@ class Cursor:
 
     @property
     def name(self) -> str:
-        """The name of the file."""
+        """Return the name of the file."""
         return self.corpus.sources[0].name
 
     def left(self) -> int:
-        """Return how many segments can be taken now; 0 at the end of the file.
-
-        Raises:
-            InputError: the file cannot be read, or holds what is not text.
-        """
+        """Return how many segments can be taken now; 0 at the end of the file."""
         while self._block is None or self._at == len(self._block.references):
             segments = next(self._blocks, None)
             if segments is None:
@@ -77,11 +58,7 @@ class Cursor:
         return len(self._block.references) - self._at
 
     def take(self, count: int) -> Records:
-        """Return the next records, at most as many as `left` returned.
-
-        Args:
-            count: how many segments.
-        """
+        """Return the next records, at most as many as `left` returned."""
         assert self._block is not None
         begin, self._at = self._at, self._at + count
         self.done += count
@@ -95,7 +72,7 @@ class Cursor:
 
 
 def _records(segments: Segments) -> Records:
-    """Return segments as records: those with one line number came from one list."""
+    # Segments as records: those with one line number came from one list.
     texts = Texts.of_segments(segments)
     numbers, groups, documents = segments.line_numbers, segments.groups, segments.documents
     records = Records(References.single(texts), groups, documents)
@@ -106,15 +83,7 @@ def _records(segments: Segments) -> Records:
 
 
 def merged(streams: Sequence[References]) -> References:
-    """Return the references of several files, side by side for each segment.
-
-    Args:
-        streams: of each file, one or more references for each segment.
-
-    >>> both = merged([References.of_lists(["a", "b"]), References.of_lists([["c", "d"], "e"])])
-    >>> both.texts.strings(), both.offsets.tolist()
-    (['a', 'c', 'd', 'b', 'e'], [0, 3, 5])
-    """
+    """Return the references of several files, side by side for each segment."""
     if len(streams) == 1:
         return streams[0]
     texts = Texts.of_bytes([text for stream in streams for text in stream.texts.encoded()])
@@ -124,14 +93,7 @@ def merged(streams: Sequence[References]) -> References:
 
 
 def unequal(cursors: Sequence[Cursor]) -> str:
-    """Return a sentence that says which file ends first, and where.
-
-    Args:
-        cursors: one for each file; they are read to their ends to count segments.
-
-    Raises:
-        InputError: the rest of a file cannot be read.
-    """
+    """Return a sentence that says which file ends first, and where."""
     counts = [cursor.count_rest() for cursor in cursors]
     shortest = min(range(len(cursors)), key=counts.__getitem__)
     longest = max(range(len(cursors)), key=counts.__getitem__)
@@ -151,14 +113,7 @@ def _lines(cursor: Cursor) -> str:
 
 
 def whole(corpus: Corpus) -> tuple[Records, list[str]]:
-    """Return all records of a file, and the name of the group of each; no names where it has no groups.
-
-    Args:
-        corpus: of one file; each record is a segment.
-
-    Raises:
-        InputError: there are no records.
-    """
+    """Return all records of a file, and the name of the group of each; no names where it has no groups."""
     blocks = [_records(segments) for segments in corpus if len(segments)]
     if not blocks:
         raise InputError(f"{corpus.sources[0].name}: the file is empty")
@@ -171,15 +126,9 @@ def whole(corpus: Corpus) -> tuple[Records, list[str]]:
 
 
 def check_once(ids: Sequence[str], name: str) -> None:
-    """Refuse ids that occur twice.
-
-    Args:
-        ids: of the segments, in the order of the file.
-        name: of the file, for messages.
-
-    Raises:
-        InputError: an id occurs twice; names the first, and its record.
-    """
+    """Refuse ids that occur twice."""
+    # ids: of the segments, in the order of the file.
+    # Raises InputError: an id occurs twice; names the first, and its record.
     seen: set[str] = set()
     for i, own in enumerate(ids):
         if own in seen:
@@ -188,20 +137,8 @@ def check_once(ids: Sequence[str], name: str) -> None:
 
 
 def places(wanted: Sequence[str], present: Sequence[str], reference: str, file: str) -> Integers | None:
-    """Return where each wanted id is in another file; None if both are in the same order.
-
-    Args:
-        wanted: ids of the references' segments.
-        present: ids of the other file's.
-        reference: name of the file of references.
-        file: name of the other file.
-
-    Returns:
-        int64 [segments].
-
-    Raises:
-        InputError: one of the two files has an id that the other lacks.
-    """
+    """Return where each wanted id is in another file; None if both are in the same order."""
+    # -> int64 [segments].
     if wanted == present:
         return None
     place = {name: i for i, name in enumerate(present)}
@@ -214,12 +151,8 @@ def places(wanted: Sequence[str], present: Sequence[str], reference: str, file: 
 
 
 def picked(records: Records, where: Integers) -> Records:
-    """Return the records at these places.
-
-    Args:
-        records: of a whole file.
-        where: int64 [segments], indexes of records.
-    """
+    """Return the records at these places."""
+    # where: int64 [segments], indexes of records.
     references = records.references
     counts = np.diff(references.offsets)[where]
     offsets = np.append(0, np.cumsum(counts)).astype(np.int64)

@@ -26,35 +26,18 @@ from lmgauge.text.labels import Names
 
 @dataclass(frozen=True, slots=True)
 class SegmentScores:
-    """Scores of the segments of a block, each on its own.
-
-    Attributes:
-        names: of the systems.
-        first: index of the block's first segment.
-        statistics: of each system, int64 (or float64, if the metric's are) [segments, columns].
-        scores: of each system, float64 [segments], in the metric's unit.
-        groups: name of each segment's group, or None.
-        references: int64 [segments], how many each segment has.
-    """
+    """Scores of the segments of a block, each on its own."""
 
     names: tuple[str, ...]
-    first: int
-    statistics: tuple[NDArray[Any], ...]
-    scores: tuple[Floats, ...]
-    groups: list[str] | None
-    references: NDArray[np.int64]
+    first: int  # index of the block's first segment
+    statistics: tuple[NDArray[Any], ...]  # of each system, int64 (or float64, if the metric's are) [segments, columns]
+    scores: tuple[Floats, ...]  # of each system, float64 [segments], in the metric's unit
+    groups: list[str] | None  # name of each segment's group, or None
+    references: NDArray[np.int64]  # int64 [segments], how many each segment has
 
 
 def check_sources(metric: TaskMetric, present: bool) -> None:
-    """Refuse a metric without the source texts it needs, and source texts that it would not look at.
-
-    Args:
-        metric: what to score with.
-        present: there is a source text for each segment.
-
-    Raises:
-        UsageError: one of the two, or the metric is a class or a name.
-    """
+    """Refuse a metric without the source texts it needs, and source texts that it would not look at."""
     if isinstance(metric, type) or not hasattr(metric, "needs_sources"):
         raise UsageError(f"metric {metric!r} is not a metric: write lmgauge.tasks.BLEU(), for example")
     if metric.needs_sources and not present:
@@ -75,24 +58,7 @@ def block_of_strings(
     sources: Sequence[str] | None = None,
     documents: Sequence[str] | None = None,
 ) -> Block:
-    """Return what a caller has as strings as a block, after all checks.
-
-    Args:
-        metric: what to score with.
-        hypotheses: of each system, by its name, a string for each segment.
-        references: for each segment a string, or a list of them.
-        sources: the text that each segment was translated from, where the metric needs it.
-        documents: the name of the document of each segment.
-
-    Raises:
-        UsageError: something is not a string or list of strings, sources are missing or not needed, or lists of references
-            may be those of segments or whole translations.
-        InputError: the lengths differ, a segment has no reference, or a text holds NUL.
-
-    >>> from lmgauge.tasks import WER
-    >>> len(block_of_strings(WER(), {"a": ["x y"]}, ["x z"]))
-    1
-    """
+    """Return what a caller has as strings as a block, after all checks."""
     check_sources(metric, sources is not None)
     against, outputs = References.of_lists(references), []
     refuse_two_readings(references)
@@ -108,15 +74,7 @@ def block_of_strings(
 
 
 def check_lengths(hypotheses: int, references: int) -> None:
-    """Refuse hypotheses and references of different number.
-
-    Args:
-        hypotheses: how many segments have one.
-        references: how many segments have some.
-
-    Raises:
-        InputError: the numbers differ; says which are more, and by how many.
-    """
+    """Refuse hypotheses and references of different number."""
     if hypotheses != references:
         longer, more = (
             ("hypotheses", hypotheses - references) if hypotheses > references else ("references", references - hypotheses)
@@ -128,22 +86,8 @@ def check_lengths(hypotheses: int, references: int) -> None:
 
 
 def document_codes(names: Sequence[str], segments: int) -> Integers:
-    """Return documents as numbers, by their names.
-
-    Args:
-        names: of the document of each segment.
-        segments: how many there are.
-
-    Returns:
-        int64 [segments], from 0 in order of appearance.
-
-    Raises:
-        InputError: there are fewer names than segments, or more.
-        UsageError: the names are one string.
-
-    >>> document_codes(["talk 1", "talk 2", "talk 1"], 3).tolist()
-    [0, 1, 0]
-    """
+    """Return documents as numbers, by their names."""
+    # -> int64 [segments], from 0 in order of appearance.
     if isinstance(names, str):
         raise UsageError("documents is one string: give a list with the name of the document of each segment")
     if len(names) != segments:
@@ -152,18 +96,7 @@ def document_codes(names: Sequence[str], segments: int) -> Integers:
 
 
 def block_statistics(metric: TaskMetric, block: Block, threads: int | None) -> Iterator[NDArray[Any]]:
-    """Yield the statistics of each system's segments, [segments, columns]; the references are prepared once.
-
-    Args:
-        metric: what to score with.
-        block: the segments.
-        threads: how many to use, all cores if None.
-
-    Raises:
-        InputError: a segment has no reference, or a text of 1 GiB or more.
-        UsageError: a segment has more references than the metric can average, or the metric's statistics are not finite.
-        MissingExtraError: the metric's tokenizer needs a library that is not installed.
-    """
+    """Yield the statistics of each system's segments, [segments, columns]; the references are prepared once."""
     shared: References | None = None
     for k, hypotheses in enumerate(block.hypotheses):
         own = block.against(k)
@@ -175,18 +108,7 @@ def block_statistics(metric: TaskMetric, block: Block, threads: int | None) -> I
 
 
 def segment_scores(metric: TaskMetric, segments: ParallelSegments, threads: int | None = None) -> Iterator[SegmentScores]:
-    """Score each segment on its own, a block at a time.
-
-    Args:
-        metric: what to score with.
-        segments: of one or more systems.
-        threads: how many to use, all cores if None; no number depends on it.
-
-    Raises:
-        InputError: a file is missing, ends before another, or holds what is not text.
-        UsageError: the metric cannot score these segments.
-        MissingExtraError: the metric's tokenizer needs a library that is not installed.
-    """
+    """Score each segment on its own, a block at a time."""
     first = 0
     for block in segments:
         statistics = tuple(block_statistics(metric, block, threads))
@@ -228,20 +150,8 @@ def score_parallel(
     chooser: SegmentChooser | None = None,
     rows_of: Callable[[Block], Iterable[Statistics]] | None = None,
 ) -> Systems:
-    """Score systems on the same segments, and compare each with the first.
-
-    Args:
-        metric: what to score with.
-        segments: of all systems; read once.
-        settings: the test, and how much is drawn.
-        progress: called with the number of segments done.
-        chooser: sees all segments too, and chooses some to look at.
-        rows_of: returns the statistics of each system's segments in a block, where they are known; None computes them.
-
-    Raises:
-        InputError: there are no segments, or all of one side are blank.
-        UsageError: the settings are out of range.
-    """
+    """Score systems on the same segments, and compare each with the first."""
+    # segments: of all systems; read once.
     metric = with_whole_statistics(metric)
     sums = [_SystemSums(len(metric.columns)) for _ in segments.names]
     counts: set[int | None] = set()

@@ -27,55 +27,34 @@ _UNSPACED = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30
 
 @dataclass(frozen=True)
 class Output:
-    """What a system made of a segment.
-
-    Attributes:
-        system: its name.
-        score: of this segment alone, in the metric's unit.
-        alignment: with the reference that it is nearest to.
-    """
+    """What a system made of a segment."""
 
     system: str
-    score: float
-    alignment: Alignment
+    score: float  # of this segment alone, in the metric's unit
+    alignment: Alignment  # with the reference that it is nearest to
 
 
 @dataclass(frozen=True)
 class ShownSegment:
-    """A segment to look at.
-
-    Attributes:
-        segment: its number, from 0.
-        group: its group; "" if there is none.
-        why: it was chosen: the worst of a system, "systems differ most", "sample".
-        references: as they were written; normalized where the metric aligns.
-        outputs: of the systems, in their order.
-    """
+    """A segment to look at."""
 
     segment: int
-    group: str
-    why: tuple[str, ...]
-    references: tuple[str, ...]
-    outputs: tuple[Output, ...]
+    group: str  # its group; "" if there is none
+    why: tuple[str, ...]  # it was chosen: the worst of a system, "systems differ most", "sample"
+    references: tuple[str, ...]  # as they were written; normalized where the metric aligns
+    outputs: tuple[Output, ...]  # of the systems, in their order
 
 
 @dataclass(frozen=True)
 class SegmentExamples:
-    """What a page shows of segments.
+    """What a page shows of segments."""
 
-    Attributes:
-        items: chosen segments, by why they were chosen.
-        aligned: the metric is an error rate, whose alignments these are; else texts are only compared for reading.
-        edges: of the bins of segment scores, float64 [bins + 1], in the metric's unit; scores beyond the last are in it.
-        counts: of each system, how many segments are in each bin.
-        errors: of each system, where the metric is an error rate.
-    """
-
-    items: tuple[ShownSegment, ...]
-    aligned: bool
+    items: tuple[ShownSegment, ...]  # chosen segments, by why they were chosen
+    aligned: bool  # the metric is an error rate, whose alignments these are; else texts are only compared for reading
+    # of the bins of segment scores, float64 [bins + 1], in the metric's unit; scores beyond the last are in it
     edges: tuple[float, ...]
-    counts: dict[str, tuple[int, ...]]
-    errors: dict[str, ErrorCounts]
+    counts: dict[str, tuple[int, ...]]  # of each system, how many segments are in each bin
+    errors: dict[str, ErrorCounts]  # of each system, where the metric is an error rate
 
 
 @dataclass(frozen=True)
@@ -110,22 +89,7 @@ class _Top:
 
 
 class SegmentChooser:
-    """Chooses segments while they are scored; keeps no more texts than are shown at the end.
-
-    Args:
-        metric: what they are scored with.
-        count: how many of each kind; fewer, but one at least, of very many systems.
-        seed: of the sample.
-
-    Raises:
-        UsageError: the number is below 0.
-
-    >>> from lmgauge.tasks import WER, score_systems
-    >>> chooser = SegmentChooser(WER(), 1)
-    >>> _ = score_systems(WER(), hypotheses=["a b", "x"], references=["a b", "c"], chooser=chooser)
-    >>> [item.segment for item in chooser.examples("system").items]
-    [1]
-    """
+    """Chooses segments while they are scored; keeps no more texts than are shown at the end."""
 
     def __init__(self, metric: TaskMetric, count: int, seed: int = DEFAULT_SEED) -> None:
         check_whole("segments", count, 0)
@@ -143,14 +107,8 @@ class SegmentChooser:
     def see(
         self, names: Sequence[str], group_names: Sequence[str], block: Block, statistics: Sequence[NDArray[Any]]
     ) -> None:
-        """Look at further segments.
-
-        Args:
-            names: of the systems.
-            group_names: by the codes of the block.
-            block: the segments.
-            statistics: of each system, [segments, columns].
-        """
+        """Look at further segments."""
+        # statistics: of each system, [segments, columns].
         if not self._names:
             self._names = tuple(names)
             self._count = min(self._count, max(1, MOST_TEXTS // (3 * len(names))))
@@ -187,7 +145,7 @@ class SegmentChooser:
                 errors.add(alignment)
 
     def _keep(self, block: Block, group_names: Sequence[str], scores: NDArray[np.float64]) -> None:
-        """Keep the texts of what is chosen so far, and no others."""
+        # Keep the texts of what is chosen so far, and no others.
         chosen = {segment for top in (*self._worst, self._apart, self._sample) for segment in top.segments}
         self._texts = {segment: texts for segment, texts in self._texts.items() if segment in chosen}
         for segment in chosen - self._texts.keys():
@@ -201,11 +159,7 @@ class SegmentChooser:
             )
 
     def examples(self, best: str) -> SegmentExamples:
-        """Return what was chosen, once all segments were seen.
-
-        Args:
-            best: the name of the system whose worst segments are shown.
-        """
+        """Return what was chosen, once all segments were seen."""
         worst = f"worst of {best}" if len(self._names) > 1 else "worst"
         reasons: dict[int, list[str]] = {}
         kinds = ((worst, self._worst[self._names.index(best)]), (APART, self._apart), (SAMPLE, self._sample))
@@ -241,20 +195,19 @@ def _as_written(texts: Texts) -> Texts:
 
 
 def _nearest(references: Texts, hypothesis: Texts, unit: Unit) -> Alignment:
-    """Return the alignment of a text with the reference that needs fewest edits."""
     repeated = hypothesis.picked(np.zeros(len(references), np.int64))
     return min(align_all(references, repeated, unit), key=lambda one: one.substitutions + one.deletions + one.insertions)
 
 
 def _unit(references: Iterable[str]) -> Unit:
-    """Return what texts are compared by: characters where their script puts no spaces between words."""
+    # What texts are compared by: characters where their script puts no spaces between words.
     letters = [ord(character) for text in references for character in text[:1000] if character.isalpha()]
     unspaced = sum(any(low <= letter <= high for low, high in _UNSPACED) for letter in letters)
     return "character" if 2 * unspaced > len(letters) else "word"
 
 
 def _drawn(first: int, count: int, seed: int) -> NDArray[np.float64]:
-    """Return a random number for each segment that depends on its number and the seed only (SplitMix64)."""
+    # Random number for each segment that depends on its number and the seed only (SplitMix64).
     with np.errstate(over="ignore"):
         state = np.arange(first + 1, first + count + 1, dtype=np.uint64) + np.uint64((seed % 2**32) << 32)
         state *= np.uint64(0x9E3779B97F4A7C15)
@@ -264,15 +217,7 @@ def _drawn(first: int, count: int, seed: int) -> NDArray[np.float64]:
 
 
 def window(item: ShownSegment, most: int) -> tuple[int, int]:
-    """Return which units of the reference to show of a segment that is long: those with most errors of all systems.
-
-    Args:
-        item: whose outputs are aligned with one reference.
-        most: how many units.
-
-    Returns:
-        The first, and the last but one.
-    """
+    """Return which units of the reference to show of a segment that is long: those with most errors of all systems."""
     length = len(item.outputs[0].alignment.reference)
     if length <= most:
         return 0, length
@@ -288,16 +233,7 @@ def window(item: ShownSegment, most: int) -> tuple[int, int]:
 
 
 def pairs_within(alignment: Alignment, first: int, last: int) -> Iterator[tuple[str, str | None, str | None]]:
-    """Yield the pairs of an alignment (see `Alignment.pairs`) at some units of the reference.
-
-    Args:
-        alignment: of a whole segment.
-        first, last: units of the reference; the last one excluded, but what is inserted at the very end is not.
-
-    >>> from lmgauge.tasks.alignment import align
-    >>> list(pairs_within(align("a b c", "a x c"), 1, 2))
-    [('substitute', 'b', 'x')]
-    """
+    """Yield the pairs of an alignment (see `Alignment.pairs`) at some units of the reference."""
     place = 0
     for operation, reference, hypothesis in alignment.pairs():
         if first <= place < last or (place == last == len(alignment.reference)):

@@ -1,8 +1,7 @@
-"""What may be chosen when tasks are scored, as objects that are made once, where a user chooses, and handed on whole.
+"""What may be chosen when tasks are scored, as objects that are made once, where a user chooses, and handed on whole."""
 
-The keywords of a metric are fields of its class as well, where they are explained: `lmgauge.tasks.BLEU` and its like.
-Nothing heavy is imported, so that the help page of a command needs no more than this.
-"""
+# The keywords of a metric are fields of its class as well, where they are explained: `lmgauge.tasks.BLEU` and its like.
+# Nothing heavy is imported, so that the help page of a command needs no more than this.
 
 from __future__ import annotations
 
@@ -117,11 +116,6 @@ class Reading(ReadingOptions):
     keep_bom: bool = True
 
     def __post_init__(self) -> None:
-        """Check the choices that files cannot.
-
-        Raises:
-            UsageError: lines were to be left out, which would shift one file against another.
-        """
         if self.errors not in TASK_ERROR_POLICIES:
             raise UsageError(f"errors {self.errors!r}: give fail or replace, as a line left out would shift all that follow")
 
@@ -154,11 +148,6 @@ class ComparisonSettings:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the test.
-
-        Raises:
-            UsageError: it is unknown, or draws nothing and resamples are given.
-        """
         if self.test is not None and self.test not in SIGNIFICANCE_TESTS:
             known = ", ".join(SIGNIFICANCE_TESTS)
             raise UsageError(f"test {self.test!r} is not known; choose from {known}, or None for no test")
@@ -241,9 +230,4 @@ class RescoreSettings:
     starts: int = 8
 
     def __post_init__(self) -> None:
-        """Check the number of starts.
-
-        Raises:
-            UsageError: it is below 0.
-        """
         check_whole("starts", self.starts, 0, MOST_STARTS)

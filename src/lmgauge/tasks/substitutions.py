@@ -25,17 +25,13 @@ Phrase = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Substitutions:
-    """Words and phrases, and what takes their place.
+    """Words and phrases, and what takes their place."""
 
-    Attributes:
-        pairs: phrase and what takes its place, both as words.
-    """
-
-    pairs: tuple[tuple[Phrase, Phrase], ...]
+    pairs: tuple[tuple[Phrase, Phrase], ...]  # phrase and what takes its place, both as words
     _by_first: Mapping[str, list[tuple[Phrase, Phrase]]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Order the phrases for look-up: by their first word, the longest first."""
+        # Order the phrases for look-up: by their first word, the longest first.
         by_first: dict[str, list[tuple[Phrase, Phrase]]] = {}
         for pair in sorted(self.pairs, key=lambda pair: -len(pair[0])):
             by_first.setdefault(pair[0][0], []).append(pair)
@@ -43,18 +39,7 @@ class Substitutions:
 
     @classmethod
     def of(cls, given: Substitutions | Mapping[str, str] | str | os.PathLike[str]) -> Substitutions:
-        """Return substitutions of pairs, or of a file of pairs.
-
-        Args:
-            given: what takes the place of each phrase, by the phrase; or the path of a file.
-
-        Raises:
-            UsageError: it is neither, or a phrase is blank.
-            InputError: the file is missing, a line is not a pair, or a phrase comes twice with different meanings.
-
-        >>> Substitutions.of({"gonna": "going to"}).pairs
-        ((('gonna',), ('going', 'to')),)
-        """
+        """Return substitutions of pairs, or of a file of pairs."""
         if isinstance(given, Substitutions):
             return given
         if isinstance(given, (str, os.PathLike)):
@@ -85,7 +70,7 @@ class Substitutions:
 
     @property
     def digest(self) -> str:
-        """The first 8 hexadecimal digits of the SHA-256 of all pairs; the order of lines changes nothing."""
+        """Return the first 8 hexadecimal digits of the SHA-256 of all pairs; the order of lines changes nothing."""
         text = "\n".join(sorted(f"{' '.join(old)}\t{' '.join(new)}" for old, new in self.pairs))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -95,14 +80,8 @@ class Substitutions:
         return Substitutions(tuple(lower.items()))
 
     def applied(self, whole: str) -> str:
-        r"""Return texts with their phrases substituted, from left to right, the longest that fits; none is looked at again.
-
-        Args:
-            whole: texts with NUL between them.
-
-        >>> Substitutions.of({"a b": "c", "b": "d"}).applied("a b a\0b")
-        'c a\x00d'
-        """
+        r"""Return texts with their phrases substituted, from left to right, the longest that fits."""
+        # None is looked at again.
         pieces = _BETWEEN.split(whole)
         parts: list[str] = []
         at = 0  # words have even places, what stands between them odd ones
@@ -124,7 +103,6 @@ def _fits(phrase: Phrase, pieces: list[str], at: int) -> bool:
 
 
 def _pair(line: str, place: str) -> tuple[Phrase, Phrase]:
-    """Return the two sides of a line."""
     old, separator, new = line.partition("\t") if "\t" in line else _GLM_CONTEXT.sub("", line).partition("=>")
     sides = [_unbracketed(side.strip()) for side in (old, new)]
     if not separator or not sides[0] or "\t" in new.strip():

@@ -15,20 +15,10 @@ Row = dict[str, Any]
 
 
 def read_table(path: str) -> list[Row]:
-    """Return the rows of a table of systems: TSV or CSV with a header, JSONL, or JSON.
-
-    JSON is a list of objects, or an object with such a list under "systems", which `lmgauge bleu --json` and its like print.
-
-    Args:
-        path: its suffix says what it is: .tsv, .csv, .jsonl or .json.
-
-    Returns:
-        A dictionary for each row; values of TSV and CSV are strings of characters, those of JSON as they are.
-
-    Raises:
-        InputError: the file is missing, empty, not text or not of its kind; the message names the line.
-        UsageError: the suffix is another.
-    """
+    """Return the rows of a table of systems: TSV or CSV with a header, JSONL, or JSON."""
+    # JSON is a list of objects, or an object with such a list under "systems", which `lmgauge bleu --json` and its like
+    # print.
+    # -> a dictionary for each row; values of TSV and CSV are strings of characters, those of JSON as they are.
     readers = {".tsv": _read_separated, ".csv": _read_separated, ".jsonl": _read_json_lines, ".json": _read_json}
     suffix = Path(path).suffix.lower()
     if suffix not in readers:
@@ -86,7 +76,7 @@ def _json_row(path: str, number: int, line: str) -> Row:
 
 
 def _parsed(text: str, path: str, line: int | None = None) -> Any:
-    """Return the value of a JSON text: the whole file, or its line of this number."""
+    # Value of a JSON text: the whole file, or its line of this number.
     try:
         return from_json(text)
     except json.JSONDecodeError as error:

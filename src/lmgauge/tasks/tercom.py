@@ -1,9 +1,8 @@
-"""Texts as Tercom prepares them for TER: lower case, punctuation separated or removed, Chinese and Japanese by character.
+"""Texts as Tercom prepares them for TER: lower case, punctuation separated or removed, Chinese and Japanese by character."""
 
-The words are those of sacreBLEU 2.6's Tercom tokenizer, its oddities included: "enclosed CJK letters" reach from U+3200
-to U+3F22, far into ideographs that are split anyway, and runs of Hiragana and Katakana are never split, as the rules for
-them are tied to the start of a text that begins with a blank.
-"""
+# The words are those of sacreBLEU 2.6's Tercom tokenizer, its oddities included: "enclosed CJK letters" reach from U+3200
+# to U+3F22, far into ideographs that are split anyway, and runs of Hiragana and Katakana are never split, as the rules for
+# them are tied to the start of a text that begins with a blank.
 
 from __future__ import annotations
 
@@ -34,22 +33,15 @@ _ASIAN_REMOVED = re.compile(f"[{_ASIAN_PUNCTUATION}{_FULL_WIDTH_PUNCTUATION}]")
 
 @dataclass(frozen=True, slots=True)
 class Tercom:
-    """Tercom's normalization.
+    """Tercom's normalization."""
 
-    Attributes:
-        normalized: undo XML entities, join lines, separate punctuation.
-        no_punct: remove punctuation.
-        asian_support: do both also to Chinese and Japanese, which separates ideographs; alone it does nothing.
-        case_sensitive: leave upper case.
-    """
-
-    normalized: bool = False
+    normalized: bool = False  # undo XML entities, join lines, separate punctuation
     no_punct: bool = False
-    asian_support: bool = False
+    asian_support: bool = False  # do both also to Chinese and Japanese, which separates ideographs; alone it does nothing
     case_sensitive: bool = False
 
     def __call__(self, texts: Texts) -> Texts:
-        """Return the texts so prepared; words are what is between white space."""
+        # Texts so prepared; words are what is between white space.
         if self.case_sensitive and not self.normalized and not self.no_punct:
             return texts
         return texts.mapped_together(self._prepared)

@@ -22,46 +22,24 @@ _TOGETHER = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Strings as UTF-8: text i is `data[starts[i]:ends[i]]`; there may be other bytes between them.
+    """Strings as UTF-8: text i is `data[starts[i]:ends[i]]`; there may be other bytes between them."""
 
-    Attributes:
-        data: uint8 [bytes].
-        starts: int64 [texts].
-        ends: int64 [texts].
-    """
-
-    data: NDArray[np.uint8]
-    starts: Integers
-    ends: Integers
+    data: NDArray[np.uint8]  # uint8 [bytes]
+    starts: Integers  # int64 [texts]
+    ends: Integers  # int64 [texts]
 
     @classmethod
     def of_strings(cls, strings: Iterable[str], what: str = "text") -> Texts:
-        """Return strings as UTF-8.
-
-        Args:
-            strings: one for each segment, in order.
-            what: what each is, for messages: "hypothesis", "reference".
-
-        Raises:
-            UsageError: one of them is not a string, or `strings` is a single one.
-            InputError: one of them holds NUL or a lone surrogate.
-
-        >>> Texts.of_strings(["the", "cat"]).ends.tolist()
-        [3, 6]
-        """
+        """Return strings as UTF-8."""
+        # strings: one for each segment, in order.
+        # Texts.of_strings(["the", "cat"]).ends -> [3, 6]
         _check_list(strings, what)
         return cls.of_bytes([_encoded(text, what, i) for i, text in enumerate(strings)])
 
     @classmethod
     def of_bytes(cls, encoded: Sequence[bytes]) -> Texts:
-        """Return strings that are valid UTF-8 already.
-
-        Args:
-            encoded: the bytes of each.
-
-        >>> Texts.of_bytes([b"the", b"cat"]).strings()
-        ['the', 'cat']
-        """
+        """Return strings that are valid UTF-8 already."""
+        # Texts.of_bytes([b"the", b"cat"]).strings() -> ['the', 'cat']
         lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         ends = np.cumsum(lengths, dtype=np.int64)
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends - lengths, ends)
@@ -72,7 +50,6 @@ class Texts:
         return cls(segments.data, segments.starts, segments.ends)
 
     def __len__(self) -> int:
-        """Return the number of texts."""
         return len(self.starts)
 
     @property
@@ -81,25 +58,14 @@ class Texts:
         return self.data, self.starts, self.ends
 
     def part(self, begin: int, end: int) -> Texts:
-        """Return texts `begin` to `end` (excluded); nothing is copied.
-
-        Args:
-            begin, end: numbers of segments.
-
-        >>> Texts.of_strings(["a", "b", "c"]).part(1, 3).strings()
-        ['b', 'c']
-        """
+        """Return texts `begin` to `end` (excluded); nothing is copied."""
+        # Texts.of_strings(["a", "b", "c"]).part(1, 3).strings() -> ['b', 'c']
         return Texts(self.data, self.starts[begin:end], self.ends[begin:end])
 
     def picked(self, indexes: Integers) -> Texts:
-        """Return the texts with these indexes, in that order; nothing is copied.
-
-        Args:
-            indexes: int64 [texts].
-
-        >>> Texts.of_strings(["a", "b", "c"]).picked(np.array([2, 0])).strings()
-        ['c', 'a']
-        """
+        """Return the texts with these indexes, in that order; nothing is copied."""
+        # indexes: int64 [texts].
+        # Texts.of_strings(["a", "b", "c"]).picked([2, 0]).strings() -> ['c', 'a']
         return Texts(self.data, self.starts[indexes], self.ends[indexes])
 
     def encoded(self) -> list[bytes]:
@@ -115,26 +81,15 @@ class Texts:
         return [text.decode("utf-8") for text in self.encoded()]
 
     def mapped(self, function: Callable[[str], str]) -> Texts:
-        """Return what a function makes of each text.
-
-        Args:
-            function: of the characters of one text.
-
-        >>> Texts.of_strings(["a", "b"]).mapped(str.upper).strings()
-        ['A', 'B']
-        """
+        """Return what a function makes of each text."""
+        # Texts.of_strings(["a", "b"]).mapped(str.upper).strings() -> ['A', 'B']
         return Texts.of_bytes([function(text).encode() for text in self.strings()])
 
     def mapped_together(self, function: Callable[[str], str]) -> Texts:
-        """Return what a function makes of the texts, many at a time: one call for all is faster than one for each.
-
-        Args:
-            function: gets many texts as one string with NUL characters, which no text holds, between them; it must leave
-                those where they are and look across none.
-
-        >>> Texts.of_strings(["a", "b"]).mapped_together(str.upper).strings()
-        ['A', 'B']
-        """
+        """Return what a function makes of the texts, many at a time: one call for all is faster than one for each."""
+        # function: gets many texts as one string with NUL characters, which no text holds, between them; it must leave
+        # those where they are and look across none.
+        # Texts.of_strings(["a", "b"]).mapped_together(str.upper).strings() -> ['A', 'B']
         parts = (self.part(begin, begin + _TOGETHER) for begin in range(0, len(self), _TOGETHER))
         results = (function(b"\0".join(part.encoded()).decode("utf-8")).encode() for part in parts)
         whole = np.frombuffer(b"\0".join(results), dtype=np.uint8)
@@ -172,15 +127,10 @@ def _encoded(text: str, what: str, i: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """One or more references for each segment.
+    """One or more references for each segment."""
 
-    Attributes:
-        texts: all references, those of segment i are `texts` from `offsets[i]` to `offsets[i + 1]` (excluded).
-        offsets: int64 [segments + 1], rising.
-    """
-
-    texts: Texts
-    offsets: Integers
+    texts: Texts  # all references, those of segment i are `texts` from `offsets[i]` to `offsets[i + 1]` (excluded)
+    offsets: Integers  # int64 [segments + 1], rising
 
     @classmethod
     def single(cls, texts: Texts) -> References:
@@ -189,18 +139,9 @@ class References:
 
     @classmethod
     def of_lists(cls, references: Sequence[str | Sequence[str | None]]) -> References:
-        """Return references as Python has them: a string for each segment, or a list of strings; None in a list is absent.
-
-        Args:
-            references: of each segment.
-
-        Raises:
-            UsageError: something is not a string or a list of strings.
-            InputError: a segment has no reference, or a text holds NUL.
-
-        >>> References.of_lists(["a", ["b", None, "c"]]).offsets.tolist()
-        [0, 1, 3]
-        """
+        """Return references as Python has them: a string for each segment, or a list of strings."""
+        # None in a list is absent.
+        # References.of_lists(["a", ["b", None, "c"]]).offsets -> [0, 1, 3]
         _check_list(references, "reference (or a list of them)")
         flat: list[str] = []
         offsets = [0]
@@ -213,35 +154,24 @@ class References:
         return cls(Texts.of_strings(flat, "reference"), np.array(offsets, dtype=np.int64))
 
     def __len__(self) -> int:
-        """Return the number of segments."""
         return len(self.offsets) - 1
 
     @property
     def count(self) -> int | None:
-        """How many references each segment has; None where the number varies (and 0 without segments)."""
+        """Return how many references each segment has; None where the number varies (and 0 without segments)."""
         if not len(self):
             return 0
         counts = np.diff(self.offsets)
         return int(counts[0]) if (counts == counts[0]).all() else None
 
     def part(self, begin: int, end: int) -> References:
-        """Return the references of segments `begin` to `end` (excluded).
-
-        Args:
-            begin, end: numbers of segments.
-
-        >>> References.of_lists(["a", ["b", "c"]]).part(1, 2).texts.strings()
-        ['b', 'c']
-        """
+        """Return the references of segments `begin` to `end` (excluded)."""
+        # References.of_lists(["a", ["b", "c"]]).part(1, 2).texts.strings() -> ['b', 'c']
         first, last = int(self.offsets[begin]), int(self.offsets[end])
         return References(self.texts.part(first, last), self.offsets[begin : end + 1] - first)
 
     def with_texts(self, texts: Texts) -> References:
-        """Return the same arrangement of other texts.
-
-        Args:
-            texts: as many as these, for the same segments.
-        """
+        """Return the same arrangement of other texts."""
         return References(texts, self.offsets)
 
 
@@ -254,11 +184,8 @@ def _listed(texts: object, i: int) -> Sequence[str | None]:
 
 
 def refuse_two_readings(references: Sequence[object]) -> None:
-    """Refuse as many lists as texts in each: those of segments, or of translations, as in sacreBLEU? Tuples are of segments.
-
-    Raises:
-        UsageError: the references can be read in both ways.
-    """
+    """Refuse as many lists as texts in each: those of segments, or of translations, as in sacreBLEU?"""
+    # Tuples are of segments.
     n = len(references)
     if n > 1 and all(isinstance(one, (list, np.ndarray)) and len(one) == n for one in references):
         raise UsageError(

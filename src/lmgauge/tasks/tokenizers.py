@@ -47,21 +47,13 @@ CONTROLS_AND_PRIVATE_USE = 65 + 6400 + 2 * 65534
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
-    """A tokenizer of sacreBLEU's that needs a library or a model.
-
-    Attributes:
-        module: where sacreBLEU has it.
-        name: its class there.
-        libraries: modules it imports, and the package that brings each.
-        extra: our extra that brings them.
-        model: the key of the file it reads in sacreBLEU's table; "" without file.
-    """
+    """A tokenizer of sacreBLEU's that needs a library or a model."""
 
     module: str
     name: str
-    libraries: dict[str, str]
+    libraries: dict[str, str]  # modules it imports, and the package that brings each
     extra: str
-    model: str = ""
+    model: str = ""  # the key of the file it reads in sacreBLEU's table; "" without file
 
 
 def _sentence_pieces(name: str, model: str) -> _Outside:
@@ -84,18 +76,7 @@ TOKENIZERS = ("none", *OWN_KINDS, *_OUTSIDE)
 
 
 def check_tokenizer(name: str) -> None:
-    """Check that a tokenizer can be used, before a text is read.
-
-    Args:
-        name: one of `TOKENIZERS`, which cut a text into words.
-
-    Raises:
-        UsageError: there is no tokenizer of that name.
-        MissingExtraError: a library it needs is not installed.
-        InputError: the file of its model is missing.
-
-    >>> check_tokenizer("13a")
-    """
+    """Check that a tokenizer can be used, before a text is read."""
     if name not in TOKENIZERS:
         raise UsageError(f"tokenizer: {name!r} is not known; give one of {', '.join(TOKENIZERS)}")
     if name == "intl" and find_spec("regex") is None:
@@ -118,46 +99,20 @@ def _check_outside(name: str, outside: _Outside) -> None:
 
 
 def _model_file(key: str) -> tuple[str, str]:
-    """Return where sacreBLEU looks for a model, and where it would download it from."""
     spm = import_module("sacrebleu.tokenizers.tokenizer_spm")
     url = str(spm.SPM_MODELS[key]["url"])
     return os.path.join(import_module("sacrebleu.utils").SACREBLEU_DIR, "models", os.path.basename(url)), url
 
 
 def tokenizer_signature(name: str) -> str:
-    """Return what a signature calls a tokenizer; those with a dictionary or a model name it.
-
-    Args:
-        name: one of `TOKENIZERS`, which cut a text into words.
-
-    Raises:
-        MissingExtraError: a library it needs is not installed.
-        InputError: its model is missing or damaged.
-
-    >>> tokenizer_signature("13a")
-    '13a'
-    """
+    """Return what a signature calls a tokenizer; those with a dictionary or a model name it."""
     return str(_outside(name).signature()) if name in _OUTSIDE else name
 
 
 def tokenized(texts: Texts, name: str, threads: int = 1) -> Texts:
-    """Return the texts with white space between their tokens, and nowhere else in them.
-
-    Args:
-        texts: any texts; white space at the end of each is removed first.
-        name: one of `TOKENIZERS`.
-        threads: for those that are compiled here; the result does not depend on it.
-
-    Returns:
-        As many texts. Where one holds several white spaces in a row they count as one.
-
-    Raises:
-        MissingExtraError: a library it needs is not installed.
-        InputError: its model is missing or damaged.
-
-    >>> tokenized(Texts.of_strings(["It's on, mat."]), "13a").strings()[0].split()
-    ["It's", 'on', ',', 'mat', '.']
-    """
+    """Return the texts with white space between their tokens, and nowhere else in them."""
+    # -> as many texts. Where one holds several white spaces in a row they count as one.
+    # tokenized(Texts.of_strings(["It's on, mat."]), "13a").strings()[0].split() -> ["It's", 'on', ',', 'mat', '.']
     if name == "none":
         return texts
     if name in _OUTSIDE:
@@ -177,7 +132,6 @@ def tokenized(texts: Texts, name: str, threads: int = 1) -> Texts:
 
 @cache
 def _outside(name: str) -> Any:
-    """Return the tokenizer object of sacreBLEU."""
     outside = _OUTSIDE[name]
     _check_outside(name, outside)
     module = import_module(f"sacrebleu.tokenizers.{outside.module}")
@@ -200,7 +154,7 @@ def _outside_function(name: str) -> Callable[[str], str]:
 
 @cache
 def _all_characters() -> str:
-    """Return all code points but surrogates, in order."""
+    # All code points but surrogates, in order.
     numbers = np.r_[0 : SURROGATES[0], SURROGATES[1] : CODE_POINTS]
     encoded: bytes = numbers.astype("<u4").tobytes()
     return encoded.decode("utf-32-le")
@@ -208,7 +162,7 @@ def _all_characters() -> str:
 
 @cache
 def _international_classes() -> Classes:
-    """Return what the regex package takes each code point for: 1 a symbol, 2 a number, 3 punctuation, 0 something else."""
+    # What the regex package takes each code point for: 1 a symbol, 2 a number, 3 punctuation, 0 something else.
     regex = _regex()
     classes = np.zeros(CODE_POINTS, dtype=np.uint8)
     for code, category in ((1, "S"), (2, "N"), (3, "P")):
@@ -222,11 +176,7 @@ def _international_classes() -> Classes:
 
 @cache
 def regex_unicode_version() -> str:
-    """Return the version of Unicode that the regex package, and with it the tokenizer intl, knows: "17.0".
-
-    Raises:
-        MissingExtraError: the regex package is not installed.
-    """
+    """Return the version of Unicode that the regex package, and with it the tokenizer intl, knows: "17.0"."""
     unassigned = sum(len(run) for run in _regex().findall(r"\p{Cn}+", _all_characters()))
     characters = len(_all_characters()) - unassigned - CONTROLS_AND_PRIVATE_USE
     return UNICODE_VERSIONS.get(characters, f"{characters}-characters")

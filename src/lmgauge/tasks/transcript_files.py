@@ -40,15 +40,10 @@ LABELS = ("speaker", "file", "channel", "label")
 
 @dataclass(frozen=True)
 class _Transcript:
-    """A file that was read.
-
-    Attributes:
-        name: for messages.
-        utterances: in its order.
-    """
+    """A file that was read."""
 
     name: str
-    utterances: tuple[Utterance, ...]
+    utterances: tuple[Utterance, ...]  # in its order
 
 
 class TranscriptFiles:
@@ -62,19 +57,7 @@ class TranscriptFiles:
         reading: Reading,
         formats: Mapping[str, TranscriptFormat | None],
     ) -> None:
-        """Look for the files; they are read when it is iterated over.
-
-        Args:
-            metric: says which of several readings differs least.
-            references: a file, or several that each hold one more reference for every segment.
-            hypotheses: a file for each system.
-            reading: how to read them.
-            formats: of each file, as `formats_of` returns them.
-
-        Raises:
-            InputError: a file is missing.
-            UsageError: there are folders among the files, or options that do not fit them.
-        """
+        # Look for the files; they are read when it is iterated over.
         self._metric, self._reading, self._formats = metric, reading, formats
         self._references, listed = paths_of(references), paths_of(hypotheses)
         folder = next((path for path in (*self._references, *listed) if os.path.isdir(path)), None)
@@ -98,12 +81,7 @@ class TranscriptFiles:
         self.documents_by = DocumentNumbers(rule if rule in (UNKNOWN, SEGMENT) else BY_NAMES, Names(), rule).source
 
     def __iter__(self) -> Iterator[Block]:
-        """Read everything once.
-
-        Raises:
-            InputError: a file is not in its format, or lacks an utterance that another has.
-            UsageError: the references have no such label to group by.
-        """
+        # Read everything once.
         self.notes.clear()
         self.group_names.clear()
         segments: list[Segment] = []
@@ -132,7 +110,6 @@ class TranscriptFiles:
         return lines_of(path, self._reading, self.notes.append)
 
     def _read(self, path: str) -> _Transcript:
-        """Return a file whose utterances have ids."""
         known, by_name = self._formats[path], format_of(path, self._reading.format)
         if by_name is None and known is not None:
             where = "Kaldi's text, whose lines begin" if known == "kaldi" else "sclite's trn, whose lines end"
@@ -153,11 +130,7 @@ class TranscriptFiles:
         return self._transcript(path, utterances)
 
     def _transcript(self, path: str, utterances: Iterable[Utterance]) -> _Transcript:
-        """Return a file that was read, each id once; note what of its words is not scored.
-
-        Raises:
-            InputError: an id occurs twice.
-        """
+        # File that was read, each id once; note what of its words is not scored.
         read = tuple(utterances)
         try:
             check_once([one.id for one in read], path)
@@ -170,7 +143,6 @@ class TranscriptFiles:
         return _Transcript(path, read)
 
     def _records(self, path: str) -> tuple[Utterance, ...]:
-        """Return the records of another format, which have their ids in a field."""
         reading = _plain(self._reading)
         if reading.id is None or find_sources(path, reading.format)[0].format == "text":
             raise UsageError(
@@ -190,7 +162,7 @@ class TranscriptFiles:
         return _in_order(first, self._read(path))
 
     def _placed(self, path: str, first: _Transcript, segments: Sequence[Segment]) -> _Transcript:
-        """Return the words of a ctm file as utterances, one for each segment that is scored, in their order."""
+        # Words of a ctm file as utterances, one for each segment that is scored, in their order.
         words: dict[tuple[str, str], list[Word]] = {}
         for channel, word in read_ctm(self._lines(path)):
             words.setdefault(channel, []).append(word)
@@ -206,7 +178,7 @@ class TranscriptFiles:
         return self._transcript(path, (spoken[one.id] for one in first.utterances))
 
     def _block(self, references: Sequence[_Transcript], hypotheses: Sequence[_Transcript]) -> Block:
-        """Return all segments; where there are alternatives, each system with the readings that are nearest."""
+        # All segments; where there are alternatives, each system with the readings that are nearest.
         against = [_texts(one.utterances) for one in references]
         outputs = [_texts(one.utterances) for one in hypotheses]
         several = {
@@ -227,7 +199,7 @@ class TranscriptFiles:
         return Block(chosen[0], tuple(map(Texts.of_strings, outputs)), chosen=tuple(chosen))
 
     def _labels(self, first: _Transcript, name: str | None, option: str) -> list[str] | None:
-        """Return the group (document) of each segment: a label of the references, or what a file says."""
+        # Group (document) of each segment: a label of the references, or what a file says.
         if name in (None, UNKNOWN):
             return None
         if name == SEGMENT and option == "--document":
@@ -241,7 +213,7 @@ class TranscriptFiles:
         raise UsageError(f"{option} {name}: {first.name} has no such label: name a file with a name on each line{more}")
 
     def _named(self, first: _Transcript, path: str) -> list[str]:
-        """Return what a file says of each segment: a name on each line, or an id and a name, as in Kaldi's utt2spk."""
+        # What a file says of each segment: a name on each line, or an id and a name, as in Kaldi's utt2spk.
         lines = [" ".join(line.split()) for line, _ in self._lines(path)]
         ids, parts = [one.id for one in first.utterances], [line.partition(" ") for line in lines]
         if {*ids} <= {key for key, _, _ in parts}:
@@ -256,15 +228,9 @@ class TranscriptFiles:
 
 
 def placed(segments: Sequence[Segment], words: Mapping[tuple[str, str], Sequence[Word]]) -> dict[str, Utterance]:
-    """Return the words of each segment as an utterance, by the segment's id.
-
-    In each channel a segment takes the words whose middle is before its end and that no earlier segment has; the last one
-    takes the rest. So does sclite: no word is left out, and one between two segments belongs to the later.
-
-    Args:
-        segments: by channel and begin.
-        words: by channel.
-    """
+    """Return the words of each segment as an utterance, by the segment's id."""
+    # In each channel a segment takes the words whose middle is before its end and that no earlier segment has; the last one
+    # takes the rest. So does sclite: no word is left out, and one between two segments belongs to the later.
     spoken: dict[str, Utterance] = {}
     at: dict[tuple[str, str], int] = {}
     ordered = {channel: sorted(own, key=lambda word: word.begin) for channel, own in words.items()}
@@ -285,11 +251,7 @@ def placed(segments: Sequence[Segment], words: Mapping[tuple[str, str], Sequence
 
 
 def _in_order(first: _Transcript, other: _Transcript) -> _Transcript:
-    """Return a file's utterances in the order of the references.
-
-    Raises:
-        InputError: an id occurs twice, or in one of the two only.
-    """
+    # File's utterances in the order of the references.
     wanted, present = [one.id for one in first.utterances], [one.id for one in other.utterances]
     if {*wanted} != {*present}:  # sclite does not tell upper from lower case in ids
         lower = [name.lower() for name in wanted], [name.lower() for name in present]
@@ -304,7 +266,7 @@ class _Units:
     """Chooses among readings by what the metric compares: words or characters, normalized."""
 
     def __init__(self, metric: EditRate, several: Iterable[int], files: Sequence[_Transcript]) -> None:
-        """Normalize all words in question, each once."""
+        # Normalize all words in question, each once.
         words: set[str] = set()
         for i in several:
             for one in files:
@@ -318,10 +280,8 @@ class _Units:
             self._units = {word: tuple(f"{text} ") if text else () for word, text in zip(listed, normalized, strict=True)}
 
     def choose(self, references: Sequence[Utterance], hypothesis: Utterance, own: Sequence[list[str]], i: int) -> str:
-        """Put the readings of references that are nearest to a hypothesis into `own`, and return that of the hypothesis.
-
-        With several references the hypothesis is read as the first of them has it.
-        """
+        # Put the readings of references that are nearest to a hypothesis into `own`, and return that of the hypothesis.
+        # With several references the hypothesis is read as the first of them has it.
         text = hypothesis.text
         heard = hypothesis.lattice
         for texts, reference in zip(own, references, strict=True):
@@ -337,7 +297,7 @@ class _Units:
 
 
 def _chain(text: str) -> Lattice:
-    """Return plain words as a lattice; marks mean nothing in them."""
+    # Plain words as a lattice; marks mean nothing in them.
     lattice = Lattice()
     for word in text.split():
         lattice.add(len(lattice.arcs) - 1, word)
@@ -357,11 +317,9 @@ def _side_by_side(files: Sequence[list[str]]) -> References:
 
 
 def _plain(reading: Reading) -> Reading:
-    """Return the options for files of other formats."""
     return replace(reading, format=None) if reading.format in TRANSCRIPT_FORMATS else reading
 
 
 def _names(labels: list[str]) -> list[str]:
-    """Return the names of systems without the endings of the formats, if these are told apart so."""
     short = [label.removesuffix(".trn").removesuffix(".ctm").removesuffix(".stm") for label in labels]
     return short if len({*short}) == len(labels) else labels

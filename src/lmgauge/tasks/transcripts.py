@@ -38,21 +38,13 @@ _ALT_MARKS = {"<ALT_BEGIN>": Mark.BEGIN, "<ALT>": Mark.NEXT, "<ALT_END>": Mark.E
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A segment of a transcript.
+    """A segment of a transcript."""
 
-    Attributes:
-        id: what other files call it by.
-        text: its words; the first of all alternatives.
-        lattice: all readings, where there are alternatives.
-        labels: "speaker", and of stm segments "file", "channel" and "label".
-        marked: words as the file has them of which a part is not in the text: said;tag, @.
-    """
-
-    id: str
-    text: str
-    lattice: Lattice | None
-    labels: Mapping[str, str]
-    marked: tuple[str, ...] = ()
+    id: str  # what other files call it by
+    text: str  # its words; the first of all alternatives
+    lattice: Lattice | None  # all readings, where there are alternatives
+    labels: Mapping[str, str]  # "speaker", and of stm segments "file", "channel" and "label"
+    marked: tuple[str, ...] = ()  # words as the file has them of which a part is not in the text: said;tag, @
 
 
 class Segment(NamedTuple):
@@ -66,32 +58,17 @@ class Segment(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What a ctm file has between two segments: a word, or alternatives of several, which belong together.
-
-    Attributes:
-        middle: of its time in seconds; of alternatives the latest.
-        tokens: the word, or words and marks.
-        place: file and line, for messages.
-        marked: as in `Utterance`.
-    """
+    """What a ctm file has between two segments: a word, or alternatives of several, which belong together."""
 
     begin: float
-    middle: float
-    tokens: tuple[Token, ...]
+    middle: float  # of its time in seconds; of alternatives the latest
+    tokens: tuple[Token, ...]  # the word, or words and marks
     place: str
     marked: tuple[str, ...] = ()
 
 
 def format_of(path: str, given: str | None) -> TranscriptFormat | None:
-    """Return which of the formats a file of references has, by the option or by its name; None: none of them.
-
-    Args:
-        path: of the file.
-        given: the option `format`.
-
-    >>> format_of("hyp.trn.gz", None), format_of("data/test/text", None), format_of("ref.txt", None)
-    ('trn', 'kaldi', None)
-    """
+    """Return which of the formats a file of references has, by the option or by its name; None: none of them."""
     base = os.path.basename(path).lower()
     bare, suffix = os.path.splitext(base)
     base = bare if suffix in COMPRESSIONS else base
@@ -102,31 +79,14 @@ def format_of(path: str, given: str | None) -> TranscriptFormat | None:
 
 
 def is_ctm(path: str, otherwise: bool = True) -> bool:
-    """Return whether a file has words with times rather than segments, where the format is stm.
-
-    Args:
-        path: of the file; its name says so if it ends with .stm or .ctm.
-        otherwise: what is taken of other names.
-
-    >>> is_ctm("hyp.ctm"), is_ctm("hyp.stm.gz"), is_ctm("hyp.txt")
-    (True, False, True)
-    """
+    """Return whether a file has words with times rather than segments, where the format is stm."""
     match = re.search(r"\.(stm|ctm)(\.\w+)?\Z", os.path.basename(path).lower())
     return otherwise if match is None else match[1] == "ctm"
 
 
 def read_kaldi(lines: Iterator[tuple[str, str]]) -> Iterator[Utterance]:
-    """Yield the utterances of Kaldi's `text`.
-
-    Args:
-        lines: each with its place, for messages.
-
-    Raises:
-        InputError: a line is blank.
-
-    >>> [utterance.labels for utterance in read_kaldi(iter([("anna-1 good morning", "text:1")]))]
-    [{'speaker': 'anna'}]
-    """
+    """Yield the utterances of Kaldi's `text`."""
+    # [utterance.labels for utterance in read_kaldi(iter([("anna-1 good morning", "text:1")]))] -> [{'speaker': 'anna'}]
     for line, place in lines:
         parts = line.split(maxsplit=1)
         if not parts:
@@ -136,17 +96,7 @@ def read_kaldi(lines: Iterator[tuple[str, str]]) -> Iterator[Utterance]:
 
 
 def read_trn(lines: Iterator[tuple[str, str]]) -> Iterator[Utterance]:
-    """Yield the utterances of a trn file.
-
-    Args:
-        lines: each with its place, for messages.
-
-    Raises:
-        InputError: a line does not end with an id in round brackets, or a brace is not closed.
-
-    >>> [(one.id, one.text) for one in read_trn(iter([("the { cat / cats } sat (anna-1)", "ref.trn:1")]))]
-    [('anna-1', 'the cat sat')]
-    """
+    """Yield the utterances of a trn file."""
     for line, place in lines:
         if not line.strip() or line.lstrip().startswith(_COMMENT):
             continue
@@ -157,17 +107,7 @@ def read_trn(lines: Iterator[tuple[str, str]]) -> Iterator[Utterance]:
 
 
 def read_stm(lines: Iterator[tuple[str, str]]) -> Iterator[Segment]:
-    """Yield the segments of an stm file.
-
-    Args:
-        lines: each with its place, for messages.
-
-    Raises:
-        InputError: a line lacks a field, its times are not numbers, or a brace is not closed.
-
-    >>> next(read_stm(iter([("rec-1 A anna 0 4.2 <O,F> the cat", "ref.stm:1")]))).utterance.labels
-    {'speaker': 'anna', 'file': 'rec-1', 'channel': 'A', 'label': 'O,F'}
-    """
+    """Yield the segments of an stm file."""
     for line, place in lines:
         if not line.strip() or line.lstrip().startswith(_COMMENT):
             continue
@@ -187,17 +127,8 @@ def read_stm(lines: Iterator[tuple[str, str]]) -> Iterator[Segment]:
 
 
 def read_ctm(lines: Iterator[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Word]]:
-    """Yield recording and channel, lower case, and what was recognized there, a word or alternatives at a time.
-
-    Args:
-        lines: each with its place, for messages.
-
-    Raises:
-        InputError: a line lacks a field, its times are not numbers, or alternatives are not closed.
-
-    >>> [word.middle for _, word in read_ctm(iter([("rec-1 A 0.5 0.2 the 0.98", "hyp.ctm:1")]))]
-    [0.6]
-    """
+    """Yield recording and channel, lower case, and what was recognized there, a word or alternatives at a time."""
+    # [word.middle for _, word in read_ctm(iter([("rec-1 A 0.5 0.2 the 0.98", "hyp.ctm:1")]))] -> [0.6]
     group: list[Token] = []
     marked: list[str] = []
     times: list[tuple[float, float]] = []
@@ -229,15 +160,7 @@ def read_ctm(lines: Iterator[tuple[str, str]]) -> Iterator[tuple[tuple[str, str]
 
 
 def marks_notes(name: str, utterances: Iterable[Utterance]) -> list[str]:
-    """Return a note on words of which a part is not scored, if there are any.
-
-    Args:
-        name: of the file.
-        utterances: all of it.
-
-    >>> marks_notes("ref.trn", read_trn(iter([("said;tag it (u1)", "ref.trn:1")])))[0][:54]
-    "ref.trn: 1 word has marks of sclite, such as 'said;tag"
-    """
+    """Return a note on words of which a part is not scored, if there are any."""
     marked = [word for one in utterances for word in one.marked]
     if not marked:
         return []
@@ -249,18 +172,7 @@ def marks_notes(name: str, utterances: Iterable[Utterance]) -> list[str]:
 
 
 def trn_line(utterance: str, text: str) -> str:
-    r"""Return an utterance as a line of a trn file that is read as these very words.
-
-    Args:
-        utterance: its id.
-        text: its words.
-
-    Raises:
-        UsageError: a mark of trn files is a word of the text, or the id has white space or brackets.
-
-    >>> trn_line("u1", "wait; a;b")
-    'wait; a\\;b (u1)'
-    """
+    r"""Return an utterance as a line of a trn file that is read as these very words."""
     words = text.split()
     line = " ".join(
         word if _without_tags(word) == word else word.replace("\\", "\\\\").replace(";", "\\;") for word in words
@@ -276,16 +188,7 @@ def trn_line(utterance: str, text: str) -> str:
 
 
 def lines_of(path: str, options: ReadingOptions, notes: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a file with their places.
-
-    Args:
-        path: of a text file, packed or not; - is standard input.
-        options: what to do with invalid text, how much to read at a time.
-        notes: called at the end with each thing that reading changed.
-
-    Raises:
-        InputError: the file is missing, or holds what is not text.
-    """
+    """Yield the lines of a file with their places."""
     corpus = Corpus.from_files(path, group=None, format="text", errors=options.errors, block_bytes=options.block_bytes)
     name = corpus.sources[0].name
     for segments in corpus:
@@ -301,13 +204,13 @@ def _is_ignored(words: str) -> bool:
 
 
 def _speaker(utterance: str) -> dict[str, str]:
-    """Return the speaker in an id, what stands before the first - or _ (sclite's `spu_id`); none if there is none."""
+    # Speaker in an id, what stands before the first - or _ (sclite's `spu_id`); none if there is none.
     match = _SPEAKER.match(utterance)
     return {"speaker": match[0]} if match else {}
 
 
 def _utterance(name: str, text: str, labels: dict[str, str], place: str) -> Utterance:
-    """Return an utterance with NIST's marks read: alternatives, words that may be left out, tags behind words."""
+    # Utterance with NIST's marks read: alternatives, words that may be left out, tags behind words.
     if not re.search(r"[{};@]|\\|\(\S+\)", text):
         return Utterance(name, text, None, labels)
     lattice = Lattice.of_tokens(_tokens(text), place)
@@ -318,7 +221,7 @@ def _utterance(name: str, text: str, labels: dict[str, str], place: str) -> Utte
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    """Yield words and marks; a slash is one within braces only."""
+    # Words and marks; a slash is one within braces only.
     depth = 0
     for piece in _BRACES.findall(text):
         depth += (piece == "{") - (piece == "}")
@@ -331,7 +234,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _without_tags(word: str) -> str:
-    r"""Return a word without its tags: a semicolon and what follows it. One at the end, or `\;`, belongs to the word."""
+    # Word without its tags: a semicolon and what follows it. One at the end, or `\;`, belongs to the word.
     match = _TAGGED.match(word)
     return re.sub(r"\\([\\;])", r"\1", match[1] if match else word) if ";" in word else word
 

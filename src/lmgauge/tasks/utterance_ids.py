@@ -26,28 +26,9 @@ _ID = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z_-])\w(?:[\w.:/-]*\w)?", re.ASCII)
 
 
 def formats_of(paths: Sequence[str], reading: Reading) -> dict[str, TranscriptFormat | None]:
-    """Return the format of each file: by the option, by its name, or by its ids; None for texts and records.
-
-    A text has ids if each of its lines has one of its own. Beside a file whose name says that it has ids, some of them must
-    be the same. Where no name says so, all files must have the same ids, which look like ids, and words beside them.
-
-    Args:
-        paths: of references and outputs; globs stand for several.
-        reading: an option `format`, or another field of ids, says all.
-
-    Raises:
-        InputError: a file is missing.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     files = [f"{folder}/ref.txt", f"{folder}/best.txt"]
-        ...     _ = Path(files[0]).write_text("utt-1 a dog\\nutt-2 barks")
-        ...     _ = Path(files[1]).write_text("it barks (utt-2)\\na dog (utt-1)")
-        ...     list(formats_of(files, Reading()).values())
-        ['kaldi', 'trn']
-    """
+    """Return the format of each file: by the option, by its name, or by its ids; None for texts and records."""
+    # A text has ids if each of its lines has one of its own. Beside a file whose name says that it has ids, some of them
+    # must be the same. Where no name says so, all files must have the same ids, which look like ids, and words beside them.
     if not paths or any(map(os.path.isdir, paths)):
         return {path: format_of(path, reading.format) for path in paths}
     sources = find_sources(paths, None if reading.format in TRANSCRIPT_FORMATS else reading.format)
@@ -69,7 +50,7 @@ def formats_of(paths: Sequence[str], reading: Reading) -> dict[str, TranscriptFo
 
 
 def _ids(path: str, form: TranscriptFormat, reading: Reading, by_look: bool) -> set[str]:
-    """Return the ids of a file in this format; none if it is not, or if they do not look like ids."""
+    # Ids of a file in this format; none if it is not, or if they do not look like ids.
     ids: set[str] = set()
     spoken = 0
     with suppress(InputError):
@@ -93,19 +74,17 @@ class _Format(NamedTuple):
 
 
 def _first_word(line: str) -> str | None:
-    """Return the first word if it may be an id: 1089-134686-0000, spk1_utt2."""
+    # First word if it may be an id: 1089-134686-0000, spk1_utt2.
     word = (line.split(maxsplit=1) or [""])[0]
     return word if word.isascii() and re.search("[0-9_]", word) else None
 
 
 def _any_word(line: str) -> str | None:
-    """Return the first word if others follow."""
     words = line.split(maxsplit=1)
     return words[0] if len(words) > 1 else None
 
 
 def _last_in_brackets(line: str) -> str | None:
-    """Return what stands in round brackets at the end if it may be an id: (4T0C0201), (anna-take)."""
     _, bracket, end = line.rstrip().rpartition("(")
     word = end.removesuffix(")")
     return word if bracket and word != end and re.search("[0-9_-]", word) and not re.search(r"[)\s]", word) else None
@@ -140,12 +119,7 @@ _NONE = [None for _ in _FORMATS]
 
 
 class _File:
-    """The ids that the first lines of one file hold in each format.
-
-    Attributes:
-        lines: how many were looked at.
-        ids: of each format; None once a line has no id, or that of another line.
-    """
+    """The ids that the first lines of one file hold in each format."""
 
     def __init__(self) -> None:
         self.lines = 0
@@ -165,18 +139,17 @@ class _File:
                     ids.add(utterance)
 
     def ids_in(self, k: int) -> set[str]:
-        """Return the ids in format `k`; none if a line has none, or there is but one line."""
+        # Ids in format `k`; none if a line has none, or there is but one line.
         return (self.ids[k] or set()) if self.lines > 1 else set()
 
 
 class UtteranceIds:
-    """Look at the first thousand lines of the references and of each system for ids.
+    """Look at the first thousand lines of the references and of each system for ids."""
 
-    Ids are there if every line has one of its own, and some are the same in the references and in the system's output.
-    """
+    # Ids are there if every line has one of its own, and some are the same in the references and in the system's output.
 
     def __init__(self, systems: int) -> None:
-        """Begin before the first segment of the references and of the systems, whose number is given."""
+        # Begin before the first segment of the references and of the systems, whose number is given.
         self._references = _File()
         self._outputs = [_File() for _ in range(systems)]
 
@@ -187,11 +160,7 @@ class UtteranceIds:
             file.add(texts)
 
     def note(self, names: Sequence[str]) -> str | None:
-        """Return a sentence that says which files hold ids, and what to do; None if there are none.
-
-        Args:
-            names: of the references' file, then of each system's; a line of each is a segment.
-        """
+        """Return a sentence that says which files hold ids, and what to do; None if there are none."""
         for k, known in enumerate(_FORMATS):
             ids = self._references.ids_in(k)
             outputs = zip(self._outputs, names[1:], strict=True)

@@ -17,14 +17,7 @@ _PACKAGES = {"whisper_normalizer": "whisper-normalizer", "whisper.normalizers": 
 
 @cache
 def whisper_normalizer(name: WhisperNormalizer) -> tuple[Callable[[str], str], str]:
-    """Return one of Whisper's normalizers, and what the signature says of it.
-
-    Args:
-        name: "english" (spelling, numbers, contractions), or "basic" for all languages (case, symbols, diacritics).
-
-    Raises:
-        MissingExtraError: neither package is installed.
-    """
+    """Return one of Whisper's normalizers, and what the signature says of it."""
     for module, package in _PACKAGES.items():
         try:
             normalizer = getattr(import_module(f"{module}.{name}"), _CLASSES[name])()

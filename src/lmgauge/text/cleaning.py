@@ -1,8 +1,7 @@
-"""One block of bytes made valid text: UTF-8 checked, NUL refused, line ends made LF, a byte order mark removed.
+"""One block of bytes made valid text: UTF-8 checked, NUL refused, line ends made LF, a byte order mark removed."""
 
-Whole blocks pass through a few library calls at memory speed; only a block with something wrong in it is looked at
-closely. The text of a segment is changed here or nowhere.
-"""
+# Whole blocks pass through a few library calls at memory speed; only a block with something wrong in it is looked at
+# closely. The text of a segment is changed here or nowhere.
 
 from __future__ import annotations
 
@@ -25,51 +24,27 @@ _MANY_CR = re.compile(rb"\r+\n")
 
 @dataclass(slots=True)
 class Place:
-    """Where a block begins, for messages.
-
-    Attributes:
-        source: name of the file.
-        line: number of the block's first line or record, counted from 1.
-        byte: its offset in the decompressed file, counted from 0; None where a record has no such place.
-        unit: "line" or "record".
-    """
+    """Where a block begins, for messages."""
 
     source: str
-    line: int = 1
-    byte: int | None = 0
+    line: int = 1  # number of the block's first line or record, counted from 1
+    byte: int | None = 0  # its offset in the decompressed file, counted from 0; None where a record has no such place
     unit: str = "line"
 
 
 @dataclass(frozen=True, slots=True)
 class CleanBlock:
-    """A block after cleaning.
-
-    Attributes:
-        data: valid text.
-        characters: code points in `data`.
-        line_indexes: int64, indexes of the lines of the block that are still in `data`; None when all are.
-    """
+    """A block after cleaning."""
 
     data: bytes
     characters: int
+    # int64, indexes of the lines of the block that are still in `data`; None when all are
     line_indexes: NDArray[np.int64] | None = None
 
 
 def strip_file_start(block: bytes, place: Place, report: TextReport, keep_bom: bool = False) -> bytes:
-    """Drop a UTF-8 byte order mark from the first block of a file, or keep it; refuse UTF-16 and compressed data.
-
-    Args:
-        block: at least the first line of the file.
-        place: where it begins; its byte offset is moved past the mark.
-        report: `bom` or `bom_kept` is counted here.
-        keep_bom: leave the mark in the text.
-
-    Returns:
-        The block, without the mark unless it is kept.
-
-    Raises:
-        InputError: the file is UTF-16 or compressed.
-    """
+    """Drop a UTF-8 byte order mark from the first block of a file, or keep it; refuse UTF-16 and compressed data."""
+    # -> the block, without the mark unless it is kept.
     if block.startswith(_UTF8_BOM):
         if keep_bom:
             report.bom_kept += 1
@@ -88,20 +63,7 @@ def strip_file_start(block: bytes, place: Place, report: TextReport, keep_bom: b
 
 
 def clean_lines(block: bytes, place: Place, errors: str, report: TextReport) -> CleanBlock:
-    """Clean a block of whole lines, each ended by a newline.
-
-    Args:
-        block: raw bytes; the last one is a newline.
-        place: where the block begins.
-        errors: "fail", "replace" or "skip" what is not valid text.
-        report: `crlf_lines`, `lone_returns`, `replaced` and `skipped` are counted here.
-
-    Returns:
-        The block; with "skip" it may have fewer lines, or none.
-
-    Raises:
-        InputError: invalid UTF-8 or a NUL byte, and `errors` is "fail".
-    """
+    """Clean a block of whole lines, each ended by a newline."""
     line_indexes = None
     problem, characters = find_problem(block)
     if problem >= 0:
@@ -115,17 +77,8 @@ def clean_lines(block: bytes, place: Place, errors: str, report: TextReport) -> 
 
 
 def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -> CleanBlock | None:
-    """Clean one record or document, in which newlines are ordinary characters.
-
-    Args, Raises: as in `clean_lines`.
-
-    Example:
-        >>> clean_record(b"a\\r\\nb", Place("x"), "fail", TextReport()).data
-        b'a\\nb'
-
-    Returns:
-        The record, or None if it is to be skipped.
-    """
+    """Clean one record or document, in which newlines are ordinary characters."""
+    # Args, Raises: as in `clean_lines`.
     problem, characters = find_problem(record)
     if problem >= 0:
         if errors == "skip":
@@ -138,13 +91,8 @@ def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -
 
 
 def find_problem(data: bytes) -> tuple[int, int]:
-    r"""Return the offset of the first NUL or ill-formed UTF-8 byte (-1 if there is none), and the number of code points.
-
-    The number of code points is only meaningful when there is no problem.
-
-    >>> find_problem("für".encode()), find_problem(b"f\xfcr")
-    ((-1, 3), (1, 0))
-    """
+    r"""Return the offset of the first NUL or ill-formed UTF-8 byte (-1 if there is none), and the number of code points."""
+    # The number of code points is only meaningful when there is no problem.
     nul = data.find(b"\0")
     if data.isascii():
         return nul, len(data)
@@ -163,7 +111,6 @@ def find_problem(data: bytes) -> tuple[int, int]:
 
 
 def _repaired(block: bytes, problem: int, place: Place, errors: str, report: TextReport) -> bytes:
-    """Return the block with U+FFFD for what is not valid, or raise the error that names the first such byte."""
     if errors == "fail":
         raise InputError(_problem_message(block, problem, place))
     text = block.decode("utf-8", "replace")
@@ -181,15 +128,7 @@ def _problem_message(block: bytes, problem: int, place: Place) -> str:
 
 
 def what_is_wrong(block: bytes, problem: int) -> str:
-    r"""Return what is wrong with a byte that is not text.
-
-    Args:
-        block: raw bytes.
-        problem: offset of the byte, from `find_problem`.
-
-    >>> what_is_wrong(b"f\xfcr", 1)
-    '0xFC is not valid UTF-8'
-    """
+    r"""Return what is wrong with a byte that is not text."""
     if block[problem] == 0:
         return "NUL (0x00) is not text; is this UTF-16, or a binary file?"
     if block[problem] == 0xED and block[problem + 1 : problem + 2] >= b"\xa0":
@@ -205,11 +144,9 @@ def _without_bad_lines(block: bytes, report: TextReport) -> tuple[bytes, NDArray
 
 
 def _line_ends_as_lf(block: bytes, report: TextReport) -> bytes:
-    """Read CRLF as LF; carriage returns elsewhere are ordinary white space.
-
-    Several carriage returns before a newline are one line end; otherwise a text that lmgauge wrote would read back
-    differently.
-    """
+    # Read CRLF as LF; carriage returns elsewhere are ordinary white space.
+    # Several carriage returns before a newline are one line end; otherwise a text that lmgauge wrote would read back
+    # differently.
     if b"\r" not in block:
         return block
     report.crlf_lines += block.count(b"\r\n")
@@ -219,12 +156,7 @@ def _line_ends_as_lf(block: bytes, report: TextReport) -> bytes:
 
 
 def supplied_newline(text: bytes, report: TextReport) -> bytes:
-    """Return text behind which a newline was put: a carriage return before it is an old Mac's line end, and no CRLF.
-
-    Args:
-        text: the end of a file; its last byte is that newline.
-        report: `missing_final_newline` and `lone_returns` are counted here.
-    """
+    """Return text behind which a newline was put: a carriage return before it is an old Mac's line end, and no CRLF."""
     report.missing_final_newline += 1
     if not text.endswith(b"\r\n"):
         return text

@@ -72,7 +72,6 @@ class Corpus:
         one_shot: str | None = None,
         sources: Iterable[Source] = (),
     ) -> None:
-        """Use `from_files`, `read` or `from_strings`, which check what this keeps."""
         self.report = TextReport()
         self.group_names: list[str] = list(dict.fromkeys(file_labels or ()))
         self.document_names: list[str] = []
@@ -333,12 +332,9 @@ class Corpus:
         return self._one_shot is None
 
     def __iter__(self) -> Iterator[Segments]:
-        """Begin a pass over the text.
-
-        Raises (also while iterating):
-            UsageError: a second pass over what can be read only once.
-            InputError: text that cannot be used, with file, line and byte; another text than in the pass before.
-        """
+        # Raises (also while iterating):
+        #     UsageError: a second pass over what can be read only once.
+        #     InputError: text that cannot be used, with file, line and byte; another text than in the pass before.
         if self._used and self._one_shot is not None:
             raise UsageError(f"{self._one_shot} can be read only once, and has been: save the text in a file first")
         self._used = True
@@ -390,7 +386,7 @@ class Corpus:
 
 
 def _joined(parts: Iterator[Segments], separator: bytes, report: TextReport) -> Iterator[Segments]:
-    """Yield all segments as one, and let the report speak of that."""
+    # All segments as one, and let the report speak of that.
     texts: list[bytes] = []
     source, ends_lines = "", False
     for part in parts:
@@ -413,11 +409,10 @@ def _joined(parts: Iterator[Segments], separator: bytes, report: TextReport) -> 
 
 
 def _update_digest(update: Callable[[bytes | memoryview], None], segments: Segments) -> None:
-    """Hash segments: lines as their bytes with newlines, records as 8-byte little-endian length and bytes.
-
-    Neither depends on how the text was cut into blocks; the length keeps ["ab", "c"] apart from ["a", "bc"]. Before a record
-    with given text stand the name of the boundary, which no plain text has there, and the given text with its length.
-    """
+    # Hash segments: lines as their bytes with newlines, records as 8-byte little-endian length and bytes.
+    # Neither depends on how the text was cut into blocks; the length keeps ["ab", "c"] apart from ["a", "bc"]. Before a
+    # record with given text stand the name of the boundary, which no plain text has there, and the given text with its
+    # length.
     view = segments.data.data
     if segments.terminator:
         update(view)

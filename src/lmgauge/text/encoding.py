@@ -28,35 +28,27 @@ _NO_TOKENS = (np.zeros(0, np.uint8),) + (np.zeros(0, np.int64),) * 4
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Ids of consecutive segments, each closed by `</s>` unless that was left out.
+    """Ids of consecutive segments, each closed by `</s>` unless that was left out."""
 
-    Attributes:
-        ids: uint32 [n], with `<s>` before each segment where sentences are contexts of their own, and before the tokens of
-            a segment those of the text that is given before it.
-        span_ends: int64 [n] or empty: where each token's span ends in its segment's UTF-8 text, in bytes; 0 for given ones.
-        lossy: bool [segments], True where the tokens do not give the segment back exactly.
-        is_given: bool [n], which ids are of given text; empty where no text is given.
-        crossing: bool [segments], True where the first token of the segment begins in the given text; empty likewise.
-    """
-
+    # uint32 [n], with `<s>` before each segment where sentences are contexts of their own, and before the tokens of a
+    # segment those of the text that is given before it
     ids: NDArray[np.uint32]
+    # int64 [n] or empty: where each token's span ends in its segment's UTF-8 text, in bytes; 0 for given ones
     span_ends: NDArray[np.int64]
-    lossy: NDArray[np.bool_]
+    lossy: NDArray[np.bool_]  # bool [segments], True where the tokens do not give the segment back exactly
+    # bool [n], which ids are of given text; empty where no text is given
     is_given: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    # bool [segments], True where the first token of the segment begins in the given text; empty likewise
     crossing: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     @property
     def lossy_segments(self) -> int:
-        """The number of segments that the tokens do not give back exactly."""
+        """Return the number of segments that the tokens do not give back exactly."""
         return int(np.count_nonzero(self.lossy))
 
     def only(self, chosen: slice | NDArray[np.bool_], *, spans: bool) -> Encoded:
-        """Return some of the ids.
-
-        Args:
-            chosen: a slice, or bool [n].
-            spans: whether to keep where they end.
-        """
+        """Return some of the ids."""
+        # chosen: a slice, or bool [n].
         ends = self.span_ends[chosen] if spans else self.span_ends[:0]
         return replace(self, ids=self.ids[chosen], span_ends=ends, is_given=self.is_given[chosen])
 
@@ -71,28 +63,7 @@ def encode(
     reserved: ReservedPolicy = "refuse",
     spans: bool = False,
 ) -> Encoded:
-    """Turn segments into ids; a `VocabularyBuilder` learns new tokens, a `Vocabulary` makes them `<unk>`.
-
-    Args:
-        segments: the text, with the text that is given before each.
-        tokenizer: cuts it into tokens.
-        vocabulary: the ids of tokens.
-        bos: True puts `<s>` before each segment.
-        eos: True puts `</s>` after each segment.
-        reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, an ordinary word, or (unk) `<unk>` the unknown word.
-        spans: True fills `span_ends`.
-
-    Raises:
-        InputError: the text contains `<unk>`, `<s>` or `</s>`, and `reserved` is refuse; or unk, and it is not `<unk>`.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> from lmgauge.text.tokenizers import make_tokenizer
-        >>> vocabulary = Vocabulary.from_tokens(["a", "b"])  # ids 3 and 4
-        >>> for block in Corpus.from_strings(["a b", "c"]):
-        ...     print(encode(block, make_tokenizer("whitespace"), vocabulary, bos=True).ids)
-        [1 3 4 2 1 0 2]
-    """
+    """Turn segments into ids; a `VocabularyBuilder` learns new tokens, a `Vocabulary` makes them `<unk>`."""
     if segments.given_starts is not None:
         cut_up = partial(encode, tokenizer=tokenizer, vocabulary=vocabulary, bos=bos, reserved=reserved, spans=True)
         encoded = (_encode_apart if segments.boundary == "apart" else _encode_jointly)(segments, cut_up, tokenizer)
@@ -146,7 +117,6 @@ def _encode_normalized(
     reserved: ReservedPolicy,
     spans: bool,
 ) -> Encoded:
-    """Encode normalized segments, with spans of the segments as they were."""
     normalized = normalize(segments, tokenizer.normalizer)
     encoded = encode(normalized.segments, tokenizer.inner, vocabulary, bos=bos, reserved=reserved, spans=spans)
     ids, span_ends = encoded.ids, encoded.span_ends
@@ -162,11 +132,9 @@ def _encode_normalized(
 
 
 def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], tokenizer: Tokenizer) -> Encoded:
-    """Encode given text and segment as one text: what ends behind the boundary is the segment's.
-
-    The cat| sat, cut into (The)( cat)( sat): all of `sat` is scored. The ca|t sat: ( cat) crosses, is scored whole, and its
-    span in the segment is `t`.
-    """
+    # Encode given text and segment as one text: what ends behind the boundary is the segment's.
+    # The cat| sat, cut into (The)( cat)( sat): all of `sat` is scored. The ca|t sat: ( cat) crosses, is scored whole, and
+    # its span in the segment is `t`.
     assert segments.given_starts is not None
     encoded = cut_up(replace(segments, starts=segments.given_starts, given_starts=None))
     ids, ends = encoded.ids, encoded.span_ends
@@ -191,14 +159,9 @@ def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], t
 
 
 def _lossy_behind(segments: Segments, begins: NDArray[np.int64], cut_up: Callable[[Segments], Encoded]) -> NDArray[np.bool_]:
-    """Return which segments words do not give back, whatever white space the given text has: bool [segments].
-
-    Args:
-        segments: with given text.
-        begins: int64 [segments], where the first word that is not given begins, with the white space before it, in bytes
-            from the beginning of the given text.
-        cut_up: encodes a block.
-    """
+    # Which segments words do not give back, whatever white space the given text has: bool [segments].
+    # begins: int64 [segments], where the first word that is not given begins, with the white space before it, in bytes from
+    # the beginning of the given text.
     assert segments.given_starts is not None
     starts = segments.given_starts + begins
     follows = begins > 0  # a space stands before the word then, which its being a word of its own stands for
@@ -209,7 +172,7 @@ def _lossy_behind(segments: Segments, begins: NDArray[np.int64], cut_up: Callabl
 
 
 def _encode_apart(segments: Segments, cut_up: Callable[[Segments], Encoded], tokenizer: Tokenizer) -> Encoded:
-    """Encode given text and segment each on its own, [given, segment, given, ...], and join their ids."""
+    # Encode given text and segment each on its own, [given, segment, given, ...], and join their ids.
     assert segments.given_starts is not None
     parts = replace(
         segments,

@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """How files of one format are recognized and read.
+    """How files of one format are recognized and read."""
 
-    Attributes:
-        suffixes: endings of file names, lower case, in front of that of a compression.
-        reader: "module:function".
-    """
-
-    suffixes: tuple[str, ...]
+    suffixes: tuple[str, ...]  # endings of file names, lower case, in front of that of a compression
     reader: str
 
     def load_reader(self) -> Callable[[Source, ReadingPass], Iterator[Segments]]:

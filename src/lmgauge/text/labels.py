@@ -32,19 +32,7 @@ _INSTEAD = {
 
 
 def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[str, dict[str, str]]:
-    """Return what tells documents apart, and the fields that hold the labels of records.
-
-    Args:
-        options: how to read.
-        sources: the files.
-
-    Returns:
-        One of `DOCUMENT_RULES`, or `BY_NAMES`; and by label ("group", "document", "id", "given", "keep:NAME") the field or
-        column, where one is asked for.
-
-    Raises:
-        UsageError: a field of plain text, or documents by blank lines or headings of what has no lines.
-    """
+    """Return what tells documents apart, and the fields that hold the labels of records."""
     rule = _document_rule(options.document, sources, options.unit)
     document = options.document if rule == BY_NAMES else None
     group = None if options.group == FILE else options.group
@@ -75,23 +63,16 @@ def _document_rule(document: str | None, sources: Sequence[Source], unit: Unit) 
 
 
 class Names:
-    """Numbers of names, counted from 0 by first appearance.
-
-    Attributes:
-        known: the names by their number.
-    """
+    """Numbers of names, counted from 0 by first appearance."""
 
     def __init__(self, known: list[str] | None = None) -> None:
-        """Start with the names in `known`; new ones are added to that list."""
+        # Start with the names in `known`; new ones are added to that list.
         self.known = [] if known is None else known
         self._numbers = {name: number for number, name in enumerate(self.known)}
 
     def numbers(self, names: Iterable[str]) -> NDArray[np.int64]:
-        """Return the number of each name, a new one for a new name: int64 [names].
-
-        >>> Names().numbers(["news", "law", "news"])
-        array([0, 1, 0])
-        """
+        """Return the number of each name, a new one for a new name: int64 [names]."""
+        # Names().numbers(["news", "law", "news"]) -> array([0, 1, 0])
         return np.array([self._number(name) for name in names], dtype=np.int64)
 
     def _number(self, name: str) -> int:
@@ -102,20 +83,9 @@ class Names:
 
 
 class DocumentNumbers:
-    """Numbers the documents of a corpus while it is read, from 0 by first appearance.
-
-    Attributes:
-        source: what tells documents apart, for people: "files", "headings", "field NAME", ...; "unknown" if nothing does.
-    """
+    """Numbers the documents of a corpus while it is read, from 0 by first appearance."""
 
     def __init__(self, rule: str, names: Names, field: str | None = None) -> None:
-        """Keep the choices of one pass.
-
-        Args:
-            rule: one of `DOCUMENT_RULES`, or `BY_NAMES` if the segments come with their numbers.
-            names: of the documents, where they have names.
-            field: that holds the names.
-        """
         self._rule, self._names, self._begun = rule, names, 0
         self.source = _SOURCES.get(rule, BY_NAMES if field is None else f"field {field}")
         self._file, self._at_start, self._text_seen, self._after_blank = "", True, False, False
@@ -130,12 +100,7 @@ class DocumentNumbers:
         self._file, self._at_start, self._text_seen, self._after_blank = path, True, False, False
 
     def of(self, part: Segments, first: int) -> NDArray[np.int64] | None:
-        """Return the number of the document of each segment: int64 [segments]; None if it is not known.
-
-        Args:
-            part: the next segments of the file; at least one.
-            first: how many segments of the corpus came before them.
-        """
+        """Return the number of the document of each segment: int64 [segments]; None if it is not known."""
         if self._rule == UNKNOWN:
             return None
         if self._rule == BY_NAMES:
@@ -150,14 +115,10 @@ class DocumentNumbers:
         return numbers
 
     def _begins(self, part: Segments) -> NDArray[np.bool_]:
-        """Return which lines begin a document.
-
-        Blank lines at the top of a file belong to its first document, later ones to the document before them:
-
-            line        (blank)  a      b      (blank)  c      (blank)
-            text seen   False    False  True   True     True   True     before the line, in this file
-            begins      True     False  False  False    True   False
-        """
+        # Blank lines at the top of a file belong to its first document, later ones to the document before them:
+        #     line        (blank)  a      b      (blank)  c      (blank)
+        #     text seen   False    False  True   True     True   True     before the line, in this file
+        #     begins      True     False  False  False    True   False
         blank = np.logical_and.reduceat(is_white_space(part.data), part.starts)
         after_blank = np.concatenate(([self._after_blank], blank[:-1]))
         text_seen = np.logical_or.accumulate(np.concatenate(([self._text_seen], ~blank[:-1])))
@@ -169,11 +130,9 @@ class DocumentNumbers:
 
 
 def _headings(lines: Segments, after_blank: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which lines are headings of the first level: ` = Title = ` after a blank line, or `# Title`.
-
-    Tables and formulas that WikiText broke into lines look like headings but for the blank line: with it there are 60
-    articles in the test text and 601 in the training text of WikiText-2, which has 60 and 600; without it 62 and 629.
-    """
+    # Which lines are headings of the first level: ` = Title = ` after a blank line, or `# Title`.
+    # Tables and formulas that WikiText broke into lines look like headings but for the blank line: with it there are 60
+    # articles in the test text and 601 in the training text of WikiText-2, which has 60 and 600; without it 62 and 629.
     data = lines.data
     # The spaces at both ends of WikiText's lines may have been stripped.
     starts, ends = lines.starts + (data[lines.starts] == ord(" ")), lines.ends - (data[lines.ends - 1] == ord(" "))
@@ -188,6 +147,6 @@ def _headings(lines: Segments, after_blank: NDArray[np.bool_]) -> NDArray[np.boo
 
 
 def _heading_marks(outer: NDArray[np.uint8], inner: NDArray[np.uint8], title: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return where one equals sign and a space stand before (or behind) something that is not an equals sign."""
+    # Where one equals sign and a space stand before (or behind) something that is not an equals sign.
     marks: NDArray[np.bool_] = (outer == ord("=")) & (inner == ord(" ")) & (title != ord("="))
     return marks

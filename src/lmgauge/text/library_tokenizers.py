@@ -35,14 +35,7 @@ _LANGUAGES = (
 
 
 def checked_locale(locale: str) -> str:
-    """Return the name of a locale, such as "ja", "zh-Hant" or "yue".
-
-    Raises:
-        UsageError: there is no such language.
-
-    >>> checked_locale("zh-Hant")
-    'zh-Hant'
-    """
+    """Return the name of a locale, such as "ja", "zh-Hant" or "yue"."""
     language = re.split("[-_@]", locale)[0].lower()
     if locale != "root" and language not in _LANGUAGES.split() and not re.fullmatch("[a-z]{3}", language):
         raise UsageError(f"tokenizer icu:{locale}: there is no language {language!r}; icu alone goes by the script")
@@ -50,24 +43,16 @@ def checked_locale(locale: str) -> str:
 
 
 class IcuWordTokenizer(TokenizerBase):
-    """Words by the boundaries of ICU (Unicode Standard Annex 29, with dictionaries for zh, ja, th, km, lo, my).
+    """Words by the boundaries of ICU (Unicode Standard Annex 29, with dictionaries for zh, ja, th, km, lo, my)."""
 
-    White space at the ends of ICU's pieces is not part of a token; it belongs to the span of the token after it. A segment
-    is restored exactly if it has no such white space. Tokens depend on ICU's version, which is part of the fingerprint.
-    """
+    # White space at the ends of ICU's pieces is not part of a token; it belongs to the span of the token after it. A
+    # segment is restored exactly if it has no such white space. Tokens depend on ICU's version, which is part of the
+    # fingerprint.
 
     unit: TokenUnit = "word"
     kernel: int | None = None
 
     def __init__(self, locale: str = "root") -> None:
-        """Prepare word boundaries for a locale.
-
-        Args:
-            locale: such as "ja" or "th"; "root" is right for all but a few languages, as the script decides.
-
-        Raises:
-            MissingExtraError: icu4py is not installed.
-        """
         with needing("icu4py", extra="icu"):
             import icu4py
             from icu4py.breakers import WordBreaker
@@ -91,7 +76,6 @@ class IcuWordTokenizer(TokenizerBase):
         return Tokens(segments.data, starts, ends, counts, ends - np.repeat(segments.starts, counts), lossy)
 
     def _words(self, text: str, position: int) -> tuple[list[tuple[int, int]], bool]:
-        """Return the byte spans of the words of a text that begins at `position`, and whether they are all of it."""
         words = []
         whole = True
         # The pieces as strings: the library's segments() counts UTF-16 units, which are neither bytes nor characters.
@@ -114,18 +98,16 @@ class IcuWordTokenizer(TokenizerBase):
         return "".join(tokens)
 
     def settings(self) -> dict[str, object]:
-        """Return name, locale and ICU's version."""
         return {"name": self.name, "locale": self.locale, "icu": self._icu_version}
 
 
 class HuggingFaceTokenizer(FileTokenizer):
-    """Subwords of a tokenizer.json, named by the strings of its own vocabulary.
+    """Subwords of a tokenizer.json, named by the strings of its own vocabulary."""
 
-    The text is taken as text: no special token is added, one that is spelled out in the text is not made special,
-    nothing is truncated or padded. Where the strings of the tokens spell the text byte by byte, spans are those bytes;
-    elsewhere they are the library's offsets, and a character that several pieces share belongs to the first of them. A
-    segment is restored exactly if the tokenizer's own decoder does so.
-    """
+    # The text is taken as text: no special token is added, one that is spelled out in the text is not made special, nothing
+    # is truncated or padded. Where the strings of the tokens spell the text byte by byte, spans are those bytes; elsewhere
+    # they are the library's offsets, and a character that several pieces share belongs to the first of them. A segment is
+    # restored exactly if the tokenizer's own decoder does so.
 
     PREFIX = "hf@"
     FILE = TOKENIZER_FILE
@@ -133,16 +115,6 @@ class HuggingFaceTokenizer(FileTokenizer):
     kernel: int | None = None
 
     def __init__(self, content: bytes, source: str = TOKENIZER_FILE) -> None:
-        """Read a tokenizer.json.
-
-        Args:
-            content: of the file.
-            source: its name, for messages.
-
-        Raises:
-            InputError: it is not a tokenizer.json that the library can read.
-            MissingExtraError: tokenizers is not installed.
-        """
         with needing("tokenizers", extra="tokenizers"):
             import tokenizers
         super().__init__(content, source)
@@ -160,10 +132,7 @@ class HuggingFaceTokenizer(FileTokenizer):
 
     @contextmanager
     def _library_errors(self) -> Iterator[None]:
-        """Turn what the library raises into an InputError that names the file.
-
-        It raises nothing more special than Exception and, where its Rust code panics, a BaseException of its own.
-        """
+        # It raises nothing more special than Exception and, where its Rust code panics, a BaseException of its own.
         try:
             yield
         except BaseException as error:
@@ -174,11 +143,7 @@ class HuggingFaceTokenizer(FileTokenizer):
             raise InputError(f"{self._source}: not a usable tokenizer.json: {reason}") from error
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the subwords of `segments`, with byte spans.
-
-        Raises:
-            InputError: the library cannot cut the text.
-        """
+        """Return the subwords of `segments`, with byte spans."""
         texts = [segments.text(i).decode() for i in range(len(segments))]
         with self._library_errors():
             encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
@@ -196,7 +161,7 @@ class HuggingFaceTokenizer(FileTokenizer):
     def _spell_out(
         self, sequences: list[list[int]], counts: NDArray[np.int64], segments: Segments, span_ends: NDArray[np.int64]
     ) -> None:
-        """Set the span ends of segments whose bytes the tokens spell one after another: exact within a character, too."""
+        # Set the span ends of segments whose bytes the tokens spell one after another: exact within a character, too.
         at = 0
         for i, ids in enumerate(sequences):
             pieces = [self._pieces[number] for number in ids]
@@ -209,11 +174,7 @@ class HuggingFaceTokenizer(FileTokenizer):
             at += int(counts[i])
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that the tokenizer's decoder makes of tokens; strings not in its vocabulary stand as they are.
-
-        Raises:
-            InputError: the library cannot put the tokens together.
-        """
+        """Return the text that the tokenizer's decoder makes of tokens; strings not in its vocabulary stand as they are."""
         pieces: list[str] = []
         known: list[int] = []
         with self._library_errors():
@@ -227,35 +188,27 @@ class HuggingFaceTokenizer(FileTokenizer):
             return "".join([*pieces, self._tokenizer.decode(known, skip_special_tokens=False)])
 
     def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
-        """Return the bytes that each token stands for, the space that marks a word's beginning or end among them.
-
-        Args:
-            tokens: n strings of the vocabulary; one that is not in it stands for itself.
-        """
         numbers = [self._tokenizer.token_to_id(token) for token in tokens]
         pairs = zip(tokens, numbers, strict=True)
         return [token.encode() if number is None else self._pieces[number] for token, number in pairs]
 
 
 def check_largest_id(vocabulary: Mapping[str, int]) -> None:
-    """Refuse ids far beyond the number of tokens: the library, where it writes a tokenizer, and we make a place for each id.
+    """Refuse ids far beyond the number of tokens.
 
-    Raises:
-        InputError: they are.
-
-    Example:
-        >>> check_largest_id({"a": 0, "b": 2**31})
-        Traceback (most recent call last):
-            ...
-        lmgauge.errors.InputError: its 2 tokens have ids up to 2,147,483,648, and there is a place for each id
+    >>> check_largest_id({"a": 0, "b": 2**31})
+    Traceback (most recent call last):
+        ...
+    lmgauge.errors.InputError: its 2 tokens have ids up to 2,147,483,648, and there is a place for each id
     """
+    # The library, where it writes a tokenizer, makes a place for each id, and so do we.
     largest = max(vocabulary.values(), default=0)
     if largest >= _MOST_GAPS + 2 * len(vocabulary):
         raise InputError(f"its {len(vocabulary):,} tokens have ids up to {largest:,}, and there is a place for each id")
 
 
 def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the strings of all ids in one array, and where each begins (one more entry than there are ids)."""
+    # Strings of all ids in one array, and where each begins (one more entry than there are ids).
     own = tokenizer.get_vocab(with_added_tokens=False)
     # Where an added token has the id of another, it takes its place, as in the library.
     vocabulary = own | {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
@@ -273,11 +226,7 @@ def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uin
 
 
 def _check_maps(value: Any) -> None:
-    """Refuse a normalizer's map that says it is longer than it is: the library would end the program for want of memory.
-
-    Raises:
-        ValueError: there is one.
-    """
+    # Refuse a normalizer's map that says it is longer than it is: the library would end the program for want of memory.
     if isinstance(value, dict):
         stored = value.get("precompiled_charsmap")
         content = base64.b64decode(stored) if isinstance(stored, str) else b""
@@ -291,7 +240,7 @@ def _check_maps(value: Any) -> None:
 
 
 def _marks(value: dict[str, Any]) -> tuple[str, str]:
-    """Return what a tokenizer.json sets before a piece within a word ("##"), and behind the last one ("</w>"); often ""."""
+    # What a tokenizer.json sets before a piece within a word ("##"), and behind the last one ("</w>"); often "".
     model = value.get("model") or {}
     within, last = model.get("continuing_subword_prefix") or "", model.get("end_of_word_suffix") or ""
     if not (isinstance(within, str) and isinstance(last, str)):  # some models have neither, and the library does not look
@@ -302,7 +251,7 @@ def _marks(value: dict[str, Any]) -> tuple[str, str]:
 def _spelled(
     strings: NDArray[np.uint8], bounds: NDArray[np.int64], marks: tuple[str, str], *, byte_level: bool
 ) -> list[bytes]:
-    """Return the bytes that each token stands for, by the rules of byte-level pieces, U+2581 and byte fallback, or marks."""
+    # Bytes that each token stands for, by the rules of byte-level pieces, U+2581 and byte fallback, or marks.
     whole, edges = strings.tobytes(), bounds.tolist()
     tokens = [whole[start:end].decode() for start, end in pairwise(edges)]
     if byte_level:
@@ -325,16 +274,10 @@ def _spelled(
 
 
 def _tiling_byte_ends(character_ends: NDArray[np.int64], counts: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
-    """Turn the ends of tokens in code points of their segment into ends in bytes that never go back.
-
-    Args:
-        character_ends: int64 [tokens], one past the last code point of each token, within its segment.
-        counts: int64 [segments], tokens of each segment.
-        segments: where the tokens are from.
-
-    Returns:
-        int64 [tokens], the span ends: the highest end so far in the segment.
-    """
+    # Turn the ends of tokens in code points of their segment into ends in bytes that never go back.
+    # character_ends: int64 [tokens], one past the last code point of each token, within its segment; counts: int64
+    # [segments], tokens of each segment.
+    # -> int64 [tokens], the span ends: the highest end so far in the segment.
     character_starts = np.append(np.flatnonzero(is_character_start(segments.data)), len(segments.data))
     first_character = np.searchsorted(character_starts, segments.starts)
     owner = np.repeat(np.arange(len(segments)), counts)

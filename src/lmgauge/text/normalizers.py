@@ -50,7 +50,6 @@ _LONGEST = (
 
 
 def _of_character(character: str) -> str:
-    """Return what ccnet makes of a character that stands alone."""
     decomposed = unicodedata.normalize("NFD", character.lower())
     letters = [letter for letter in decomposed if unicodedata.category(letter) != "Mn"]
     zeros = ["0" if unicodedata.category(letter) == "Nd" else letter for letter in letters]
@@ -58,20 +57,12 @@ def _of_character(character: str) -> str:
 
 
 def _is_rare(character: str) -> bool:
-    """Return True for a character that may change places with a neighbor, and is not dropped."""
     decomposed = unicodedata.normalize("NFD", character.lower())
     return any(unicodedata.combining(letter) and unicodedata.category(letter) != "Mn" for letter in decomposed)
 
 
 class _Characters:
-    """What becomes of each character, page after page as texts need them.
-
-    Attributes:
-        sizes: uint8 [code points], bytes of what the character becomes.
-        changes: bool [code points], True if it becomes something else.
-        rare: bool [code points], True if its neighbors decide what it becomes.
-        strings: uint8 [code points, longest], what it becomes, in UTF-8.
-    """
+    """What becomes of each character, page after page as texts need them."""
 
     def __init__(self) -> None:
         self.sizes = np.zeros(_PAGES * _PAGE, np.uint8)
@@ -82,7 +73,7 @@ class _Characters:
         self._lock = OfProcess(Lock)
 
     def prepare(self, points: NDArray[np.int64]) -> None:
-        """Look up the pages of characters, code points int64 [n]."""
+        # Look up the pages of characters, code points int64 [n].
         pages = np.bincount(points >> 8, minlength=_PAGES) > 0
         missing = np.flatnonzero(pages & ~self._ready)
         if not len(missing):
@@ -107,43 +98,31 @@ _CHARACTERS = _Characters()
 
 @dataclass(frozen=True)
 class NormalizedSegments:
-    """Segments after a normalizer.
+    """Segments after a normalizer."""
 
-    Attributes:
-        segments: as they are now; nothing is given before them.
-        source: as they were.
-        changed: bool [segments], True for those that the normalizer changed.
-        origins: int64 [bytes of segments.data], the byte of the source's data that each is from or stands in the place of.
-        characters: int64 [n], where the characters of the source that became something else begin, ascending.
-        ends: int64 [n], where they end.
-    """
-
-    segments: Segments
-    source: Segments
-    changed: NDArray[np.bool_]
+    segments: Segments  # as they are now; nothing is given before them
+    source: Segments  # as they were
+    changed: NDArray[np.bool_]  # bool [segments], True for those that the normalizer changed
+    # int64 [bytes of segments.data], the byte of the source's data that each is from or stands in the place of
     origins: NDArray[np.int64] | None
+    # int64 [n], where the characters of the source that became something else begin, ascending
     characters: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    ends: NDArray[np.int64]  # int64 [n], where they end
 
     def source_ends(self, span_ends: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return where spans end in the source.
-
-        What was dropped belongs to the span behind it, a character that became several belongs to the first span that has a
-        part of it.
-
-        Args:
-            span_ends: int64 [tokens], where they end in the normalized segments, in bytes.
-            counts: int64 [segments], how many each segment has.
-
-        Returns:
-            int64 [tokens], bytes in the segments of the source.
-        """
+        """Return where spans end in the source."""
+        # What was dropped belongs to the span behind it, a character that became several belongs to the first span that has
+        # a part of it.
+        # span_ends: int64 [tokens], where they end in the normalized segments, in bytes; counts: int64 [segments], how many
+        # each segment has.
+        # -> int64 [tokens], bytes in the segments of the source.
         at = np.repeat(self.segments.starts, counts) + span_ends
         last = self._source_byte(np.maximum(at - 1, 0))
         ends = last + 1
         if len(self.characters):
             nearest = np.maximum(np.searchsorted(self.characters, last, side="right") - 1, 0)
             within = (last >= self.characters[nearest]) & (last < self.ends[nearest])
+            # `é` of bytes 2-4 became `e`, from byte 2: a span that ends behind it ends at 4, not at 3.
             ends = np.where(within, self.ends[nearest], ends)
         return np.where(span_ends > 0, ends - np.repeat(self.source.starts, counts), 0)
 
@@ -154,21 +133,7 @@ class NormalizedSegments:
 
 
 def normalize(segments: Segments, name: NormalizerName) -> NormalizedSegments:
-    """Return segments as a normalizer makes them; a segment is normalized as a whole, whatever lines it has.
-
-    Args:
-        segments: the text, without given text before it.
-        name: of the normalizer.
-
-    Raises:
-        UsageError: there is no such normalizer.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> normalized = normalize(next(iter(Corpus.from_strings(["Né 1984"]))), "ccnet")
-        >>> normalized.segments.text(0), normalized.changed.tolist()
-        (b'ne 0000', [True])
-    """
+    """Return segments as a normalizer makes them; a segment is normalized as a whole, whatever lines it has."""
     if name not in NORMALIZERS:
         raise UsageError(f"normalizer {name!r}: choose {', '.join(NORMALIZERS)}")
     source = _contiguous(segments)
@@ -188,7 +153,6 @@ def normalize(segments: Segments, name: NormalizerName) -> NormalizedSegments:
 
 
 def _contiguous(segments: Segments) -> Segments:
-    """Return the same segments in an array that holds nothing else, but for newlines in between."""
     if not len(segments):
         return replace(segments, data=segments.data[:0], given_starts=None)
     low, high = int(segments.starts[0]), int(segments.ends[-1])
@@ -208,9 +172,10 @@ _LAST = _WHITE | np.isin(np.arange(256), [*range(0x80, 0x8B), 0x9F, 0xA0, 0xA8, 
 
 
 def _stripped(source: Segments) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where segments begin and end without the white space at their ends, as Unicode has it; int64 [segments]."""
+    # Where segments begin and end without the white space at their ends, as Unicode has it; int64 [segments].
     starts, ends = source.starts.copy(), source.ends.copy()
     some = np.flatnonzero(ends > starts)
+    # Only bytes that white space may begin or end with: what Unicode says is asked of few segments.
     likely = _FIRST[source.data[starts[some]]] | _LAST[source.data[ends[some] - 1]]
     for i in some[likely].tolist():
         text = source.text(i).decode()
@@ -221,13 +186,14 @@ def _stripped(source: Segments) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _any_within(flags: NDArray[np.bool_], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return in which ranges a flag is set, bool [ranges]."""
+    # In which ranges a flag is set, bool [ranges].
     at = np.flatnonzero(flags)
+    # flags at [1, 4], ranges 0-3 and 5-7 -> [1 > 0, 2 > 2] = [T, F]
     return np.searchsorted(at, ends) > np.searchsorted(at, starts)
 
 
 def _with_small_sigmas(source: Segments, text: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the bytes with each capital sigma as the small one that it becomes in its word."""
+    # Bytes with each capital sigma as the small one that it becomes in its word.
     data = text.copy()
     for i in range(len(source)):
         segment = source.text(i)
@@ -249,15 +215,10 @@ def _replace_characters(
     text: NDArray[np.uint8],
     odd: NDArray[np.bool_],
 ) -> NormalizedSegments:
-    """Return segments without control characters, and with what becomes of those that are not ASCII.
-
-    Args:
-        source: the segments.
-        bounds: where they begin and end without white space, int64 [segments] each.
-        trimmed: bool [segments], which had white space there.
-        text: uint8 [bytes], the source with small letters and zeros where it is ASCII.
-        odd: bool [bytes], what is a control character or not ASCII.
-    """
+    # Segments without control characters, and with what becomes of those that are not ASCII.
+    # bounds: where they begin and end without white space, int64 [segments] each; trimmed: bool [segments], which had white
+    # space there; text: uint8 [bytes], the source with small letters and zeros where it is ASCII; odd: bool [bytes], what
+    # is a control character or not ASCII.
     leads = np.flatnonzero(text >= _LEAD)
     lengths = UTF8_LENGTHS[text[leads]]
     points = _code_points(text, leads, lengths)
@@ -271,11 +232,14 @@ def _replace_characters(
     changed[leads] = True
     changed_segments = trimmed | _any_within(changed, *bounds)
     longer = np.maximum(sizes - lengths, 0)
+    # longer [0, 2, 1] -> before [0, 0, 2]: where a character has moved to, once those before it have more bytes.
     before = np.cumsum(longer) - longer  # bytes that were made room for before each character
     at, keep, origins = leads, ~controls, None
     if longer.any():
         room = np.ones(len(text), np.int64)
         room[leads] += longer
+        # room [1, 3, 1] -> origins [0, 1, 1, 1, 2]: the bytes that were made room for are of the byte in whose place they
+        # stand.
         origins = np.repeat(np.arange(len(text)), room)
         at, text, keep = leads + before, text[origins], keep[origins]
     else:
@@ -283,6 +247,7 @@ def _replace_characters(
     for k in range(int(np.maximum(sizes, lengths).max(initial=0))):
         chosen = np.flatnonzero(np.maximum(sizes, lengths) > k)
         text[at[chosen] + k] = strings[chosen, min(k, _LONGEST - 1)]
+        # é (2 bytes) becomes e (1): the second byte is not kept. A mark that is dropped keeps none.
         keep[at[chosen] + k] = sizes[chosen] > k
     left = np.flatnonzero(keep)
     through = [_moved(bound, leads, before, longer) for bound in bounds]
@@ -294,10 +259,11 @@ def _replace_characters(
 
 
 def _code_points(text: NDArray[np.uint8], leads: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the code points of characters of two bytes or more, int64 [n]."""
+    # Code points of characters of two bytes or more, int64 [n].
     points = text[leads].astype(np.int64) & _LEAD_BITS[lengths]
     for k in range(1, 4):
         longer = np.flatnonzero(lengths > k)
+        # é is C3 A9: 0x03 << 6 | 0x29 = 0xE9
         points[longer] = (points[longer] << 6) | (text[leads[longer] + k] & 0x3F)
     return points
 
@@ -305,7 +271,7 @@ def _code_points(text: NDArray[np.uint8], leads: NDArray[np.int64], lengths: NDA
 def _moved(
     bounds: NDArray[np.int64], leads: NDArray[np.int64], before: NDArray[np.int64], longer: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return where positions of the source are, once room was made at characters before them."""
+    # Where positions of the source are, once room was made at characters before them.
     if not len(leads):
         return bounds
     nearest = np.searchsorted(leads, bounds) - 1
@@ -315,13 +281,8 @@ def _moved(
 def _with_clusters(
     normalized: NormalizedSegments, bounds: tuple[NDArray[np.int64], NDArray[np.int64]], rare: NDArray[np.int64]
 ) -> NormalizedSegments:
-    """Return the segments with those done anew in which marks that are not dropped may change places.
-
-    Args:
-        normalized: character by character.
-        bounds: where the segments of its source begin and end without white space.
-        rare: int64 [n], where such marks are in the source.
-    """
+    # Segments with those done anew in which marks that are not dropped may change places.
+    # rare: int64 [n], where such marks are in the source.
     owners = set((np.searchsorted(bounds[0], rare, side="right") - 1).tolist())
     whole, source = normalized.segments, normalized.source
     assert normalized.origins is not None
@@ -344,7 +305,7 @@ def _with_clusters(
 
 
 def _by_clusters(text: str) -> tuple[bytes, NDArray[np.int64]]:
-    """Return a text normalized letter by letter with its marks, and for each byte where its letter ends in the source."""
+    # Text normalized letter by letter with its marks, and for each byte where its letter ends in the source.
     parts: list[bytes] = []
     ends: list[int] = []
     at, begin = 0, 0

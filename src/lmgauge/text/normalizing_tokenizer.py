@@ -12,15 +12,10 @@ from lmgauge.text.tokens import Tokenizer, TokenizerBase, Tokens, TokenUnit, tok
 
 
 class NormalizingTokenizer(TokenizerBase):
-    """Any tokenizer, over text that a normalizer has changed.
+    """Any tokenizer, over text that a normalizer has changed."""
 
-    A span of the source is what became a token's span of the normalized text; see `NormalizedSegments.source_ends`. A
-    segment that the normalizer changes is not restored.
-
-    Attributes:
-        inner: cuts the normalized text.
-        normalizer: what is done to the text.
-    """
+    # A span of the source is what became a token's span of the normalized text; see `NormalizedSegments.source_ends`. A
+    # segment that the normalizer changes is not restored.
 
     kernel: int | None = None  # the compiled encoders see bytes of the source
 
@@ -30,48 +25,21 @@ class NormalizingTokenizer(TokenizerBase):
         self.unit: TokenUnit = inner.unit
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of `segments`, with byte spans of the text as it was.
-
-        Args:
-            segments: of the text before it is normalized.
-
-        Raises:
-            InputError: the tokenizer inside cannot cut the text.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> from lmgauge.text.tokenizers import make_tokenizer
-            >>> tokens = NormalizingTokenizer(make_tokenizer("whitespace"), "ccnet").tokenize(
-            ...     next(iter(Corpus.from_strings(["Né 1984"])))
-            ... )
-            >>> tokens.span_ends.tolist()  # é has two bytes
-            [3, 8]
-        """
+        """Return the tokens of `segments`, with byte spans of the text as it was."""
         normalized = normalize(segments, self.normalizer)
         tokens = self.inner.tokenize(normalized.segments)
         span_ends = normalized.source_ends(tokens.span_ends, tokens.counts)
         return replace(tokens, span_ends=span_ends, lossy=tokens.lossy | normalized.changed)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the normalized text that tokens stand for.
-
-        Raises:
-            InputError: the tokenizer inside cannot put them together.
-        """
+        """Return the normalized text that tokens stand for."""
         return self.inner.detokenize(tokens)
 
     def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
-        """Return the bytes of normalized text that each token stands for.
-
-        Args:
-            tokens: n strings of the vocabulary.
-        """
         return token_bytes(self.inner, tokens)
 
     def settings(self) -> dict[str, object]:
-        """Return the name, the normalizer, and the settings of the tokenizer inside."""
         return {"name": self.name, "normalizer": self.normalizer, "tokenizer": self.inner.settings()}
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of the tokenizer inside."""
         return self.inner.files()

@@ -25,11 +25,7 @@ _MOST_ROWS = 1 << 14
 
 
 def read_parquet(source: Source, reading: ReadingPass) -> Iterator[Segments]:
-    """Yield the rows of a Parquet file in batches of about `reading.options.block_bytes` of text.
-
-    Raises:
-        InputError: the file is damaged, has no such column, or a row of it holds no string.
-    """
+    """Yield the rows of a Parquet file in batches of about `reading.options.block_bytes` of text."""
     import pyarrow as pa
 
     columns = [reading.options.field, *reading.label_fields.values()]
@@ -66,7 +62,7 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: ReadingPass) -> It
 def _without_nulls(
     batch: pa.RecordBatch, columns: list[str], numbers: NDArray[np.int64], source: Source, reading: ReadingPass
 ) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
-    """Return the rows that have a value in these columns, and their numbers."""
+    # Rows that have a value in these columns, and their numbers.
     import pyarrow as pa
 
     null = np.zeros(len(batch), dtype=bool)
@@ -85,18 +81,16 @@ def _without_nulls(
 
 
 def _rows_per_batch(file: pq.ParquetFile, reading: ReadingPass) -> int:
-    """Return how many rows hold at most about `block_bytes`, by the uncompressed size that the file declares of its groups.
-
-    That of the column alone would be nearer, but Arrow ends the process where what a file says of a column is damaged
-    (`RowGroupMetaData.column`, a C++ exception that nothing catches).
-    """
+    # How many rows hold at most about `block_bytes`, by the uncompressed size that the file declares of its groups.
+    # That of the column alone would be nearer, but Arrow ends the process where what a file says of a column is damaged
+    # (`RowGroupMetaData.column`, a C++ exception that nothing catches).
     size: int = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
     rows: int = max(file.metadata.num_rows, 1)
     return max(1, min(_MOST_ROWS, reading.options.block_bytes * rows // max(size, 1)))
 
 
 def _strings(column: pa.Array, name: str, source: Source, label: str = "field") -> pa.LargeStringArray:
-    """Return a column without nulls as strings; labels other than text may also be integers."""
+    # Column without nulls as strings; labels other than text may also be integers.
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -121,7 +115,7 @@ def _listed(labels: pa.Array, source: Source) -> list[str]:
 
 
 def _codes(labels: pa.LargeStringArray | None, names: Names, source: Source) -> NDArray[np.int64] | None:
-    """Return the number of each name; every different one is looked up once."""
+    # Number of each name; every different one is looked up once.
     if labels is None:
         return None
     encoded = labels.dictionary_encode()
@@ -136,7 +130,7 @@ def _segments(
     source: Source,
     reading: ReadingPass,
 ) -> Iterator[Segments]:
-    """Yield a batch as segments over Arrow's own buffer if all of it is clean, else record by record."""
+    # Batch as segments over Arrow's own buffer if all of it is clean, else record by record.
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     lengths = np.diff(offsets)
     longest = int(np.argmax(lengths))

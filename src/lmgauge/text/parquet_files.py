@@ -22,18 +22,8 @@ _BUFFER = 1 << 20
 def open_parquet(
     place: str | os.PathLike[str], version: str = "", columns: Sequence[str] | None = None
 ) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file to read it in batches, in constant memory.
-
-    Args:
-        place: a local path or an address.
-        version: of `places.file_state`, to refuse a remote file that was written anew since; "" for any.
-        columns: those that will be read, so that their bytes alone are sent; None for all.
-
-    Raises:
-        InputError: a remote file cannot be read, or was written anew meanwhile.
-        OSError: a local file cannot be opened.
-        pyarrow.ArrowException: it is not a Parquet file.
-    """
+    """Open a Parquet file to read it in batches, in constant memory."""
+    # columns: those that will be read, so that their bytes alone are sent; None for all.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -51,37 +41,19 @@ def open_parquet(
 
 
 def batches_of(file: pq.ParquetFile, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a Parquet file, some at a time.
-
-    Args:
-        file: the Parquet file; it may have no rows.
-        rows: how many at a time, at most.
-        columns: those to read; None for all.
-
-    Raises:
-        pyarrow.ArrowException: the file is damaged.
-    """
+    """Yield the rows of a Parquet file, some at a time."""
     if file.num_row_groups:  # Arrow before 20 fails where there is none
         yield from file.iter_batches(rows, columns=columns)
 
 
 def refuse_missing_rows(file: pq.ParquetFile, rows: int, name: str) -> None:
-    """Refuse a file of which fewer rows were read than it says it has: of a damaged one Arrow can leave some out in silence.
-
-    Args:
-        file: the Parquet file.
-        rows: how many were read.
-        name: what to call the file.
-
-    Raises:
-        InputError: rows are missing.
-    """
+    """Refuse a file of which fewer rows were read than it says it has."""
+    # Of a damaged one Arrow can leave some out in silence.
     if rows != file.metadata.num_rows:
         raise InputError(f"{name}: damaged: it says that it has {file.metadata.num_rows:,} rows, and {rows:,} can be read")
 
 
 def _parts_of(metadata: pq.FileMetaData, columns: Sequence[str] | None) -> Iterator[tuple[int, int]]:
-    """Yield the first byte, and the byte after the last, of each column in each row group."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for index in range(group.num_columns):

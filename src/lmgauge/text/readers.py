@@ -1,8 +1,7 @@
-"""Lines, documents, JSONL records and strings, read block by block into segments.
+"""Lines, documents, JSONL records and strings, read block by block into segments."""
 
-Each reader yields `Segments` numbered from zero within its file; `documents.Corpus` puts them in their place. The
-text that comes out does not depend on the block size.
-"""
+# Each reader yields `Segments` numbered from zero within its file; `documents.Corpus` puts them in their place. The text
+# that comes out does not depend on the block size.
 
 from __future__ import annotations
 
@@ -34,29 +33,17 @@ _NO_TARGET = "the text to score after the given text is empty: fill it, or leave
 
 @dataclass(frozen=True, slots=True)
 class ReadingPass:
-    """One pass over a corpus: its options, and the names and counts that it collects.
-
-    Attributes:
-        options: how to read.
-        label_fields: by label ("group", "document", "id", "given", "keep:NAME") the field or column that holds it; only what
-            is asked for.
-        groups: numbers of the groups.
-        documents: numbers of the documents that have names.
-        report: counts what is read and changed.
-    """
+    """One pass over a corpus: its options, and the names and counts that it collects."""
 
     options: ReadingOptions
+    # by label ("group", "document", "id", "given", "keep:NAME") the field or column that holds it; only what is asked for
     label_fields: Mapping[str, str]
     groups: Names
-    documents: Names
-    report: TextReport
+    documents: Names  # numbers of the documents that have names
+    report: TextReport  # counts what is read and changed
 
     def leave_out(self, problem: InputError, count: int = 1) -> None:
-        """Count records that cannot be used.
-
-        Raises:
-            InputError: `problem`, unless such records are to be skipped.
-        """
+        """Count records that cannot be used."""
         if self.options.errors != "skip":
             raise problem
         self.report.skipped += count
@@ -65,13 +52,8 @@ class ReadingPass:
 
 
 def read_text(source: Source, reading: ReadingPass) -> Iterator[Segments]:
-    """Yield a text file as its lines or as one document, as `reading.options.unit` says.
-
-    Lines are cut at newlines alone, blank lines included, and a missing last newline is supplied.
-
-    Raises:
-        InputError: the text is not valid, or a line is longer than `MAX_LINE_BYTES`.
-    """
+    """Yield a text file as its lines or as one document, as `reading.options.unit` says."""
+    # Lines are cut at newlines alone, blank lines included, and a missing last newline is supplied.
     if reading.options.unit == "document":
         yield from read_document(source, reading)
         return
@@ -81,11 +63,7 @@ def read_text(source: Source, reading: ReadingPass) -> Iterator[Segments]:
 
 
 def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segments, int]]:
-    """Yield blocks of lines and the number of their code points, newlines included.
-
-    Raises:
-        InputError: the text is not valid, or a line is longer than `MAX_LINE_BYTES`.
-    """
+    """Yield blocks of lines and the number of their code points, newlines included."""
     place = Place(source.name)
     keep_bom = reading.options.keep_bom and source.format == "text"
     for raw, newline_supplied in line_blocks(source, reading.options.block_bytes, to_nul=_refuses_nul(reading)):
@@ -109,17 +87,7 @@ def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segment
 def line_blocks(
     source: Source, block_bytes: int, *, to_nul: bool = False, consumed: Callable[[int], None] = lambda position: None
 ) -> Iterator[tuple[bytes, bool]]:
-    """Yield blocks of whole lines of about `block_bytes`, and whether a newline had to be added at the end.
-
-    Args:
-        source: the file.
-        block_bytes: bytes to hold at a time, about.
-        to_nul: end after a block with a NUL, which the caller refuses.
-        consumed: called with the bytes of the packed file that were read so far.
-
-    Raises:
-        InputError: a line is longer than `MAX_LINE_BYTES`.
-    """
+    """Yield blocks of whole lines of about `block_bytes`, and whether a newline had to be added at the end."""
     waiting: list[bytes] = []
     for chunk in _chunks(source, block_bytes, to_nul=to_nul, consumed=consumed):
         cut = chunk.rfind(b"\n") + 1
@@ -143,7 +111,7 @@ def line_blocks(
 def _chunks(
     source: Source, block_bytes: int, *, to_nul: bool, consumed: Callable[[int], None] = lambda position: None
 ) -> Iterator[bytes]:
-    """Yield the chunks of a file; none after one with a NUL that will be refused, so that nobody waits for more."""
+    # Chunks of a file; none after one with a NUL that will be refused, so that nobody waits for more.
     for chunk in read_chunks(source, block_bytes, consumed):
         yield chunk
         if to_nul and b"\0" in chunk:
@@ -155,11 +123,7 @@ def _refuses_nul(reading: ReadingPass) -> bool:
 
 
 def read_document(source: Source, reading: ReadingPass) -> Iterator[Segments]:
-    """Yield a text file as one segment, its last newline supplied if missing; nothing for an empty file.
-
-    Raises:
-        InputError: the text is not valid.
-    """
+    """Yield a text file as one segment, its last newline supplied if missing; nothing for an empty file."""
     place = Place(source.name)
     chunks = list(_chunks(source, reading.options.block_bytes, to_nul=_refuses_nul(reading)))
     complete = not chunks or chunks[-1].endswith(b"\n")
@@ -176,11 +140,7 @@ def read_document(source: Source, reading: ReadingPass) -> Iterator[Segments]:
 
 
 def read_jsonl(source: Source, reading: ReadingPass) -> Iterator[Segments]:
-    """Yield the records of a JSONL file; a line of nothing but white space is not a record.
-
-    Raises:
-        InputError: a line is not a JSON object, or its field is missing or does not hold text.
-    """
+    """Yield the records of a JSONL file; a line of nothing but white space is not a record."""
 
     def parse(raw: bytes, line: int) -> tuple[list[bytes], list[str]]:
         if not raw.strip():
@@ -196,18 +156,9 @@ def read_jsonl(source: Source, reading: ReadingPass) -> Iterator[Segments]:
 def parse_lines(
     lines: Segments, parse: Callable[[bytes, int], tuple[list[bytes], list[str]]], reading: ReadingPass, first: int = 0
 ) -> Iterator[Segments]:
-    """Yield lines that hold records as one batch of segments, those that cannot be used left out where that is asked for.
-
-    Args:
-        lines: a block of lines.
-        parse: takes the bytes of a line and its number; returns the texts in it, and their labels in the order of
-            `reading.label_fields`.
-        reading: the options of the pass.
-        first: the line of the block to begin with.
-
-    Raises:
-        InputError: a line is not a record, unless such lines are to be skipped.
-    """
+    """Yield lines that hold records as one batch of segments, those that cannot be used left out where that is asked for."""
+    # parse: takes the bytes of a line and its number; returns the texts in it, and their labels in the order of
+    # `reading.label_fields`.
     texts: list[bytes] = []
     numbers: list[int] = []
     labels: dict[str, list[str]] = {label: [] for label in reading.label_fields}
@@ -226,16 +177,7 @@ def parse_lines(
 
 
 def json_record(raw: bytes | str, where: str, such_as: str = '{"text": "..."}') -> dict[str, Any]:
-    """Return the object of a line of JSONL.
-
-    Args:
-        raw: the line.
-        where: file and line, for messages.
-        such_as: what a record looks like, for messages.
-
-    Raises:
-        InputError: it is not a JSON object.
-    """
+    """Return the object of a line of JSONL."""
     try:
         record = from_json(raw)
     except json.JSONDecodeError as error:
@@ -289,30 +231,18 @@ def _field(record: dict[str, object], field: str, name: str, line: int, label: s
 
 
 def name_one(label: str) -> str:
-    """Return the end of a message about a field that is not there.
-
-    >>> name_one("keep:condition")
-    'name one of them (--keep)'
-    """
-    return f"name one of them (--{label.partition(':')[0]})"
+    """Return the end of a message about a field that is not there."""
+    return f"name one of them (--{label.partition(':')[0]})" if label else "name one of them"
 
 
 def kind_of(value: object) -> str:
-    """Return what a value of JSON is called in messages.
-
-    >>> kind_of({}), kind_of(1.5)
-    ('an object', 'a number')
-    """
+    """Return what a value of JSON is called in messages."""
     names = {dict: "an object", list: "a list", bool: "true or false", type(None): "null", str: "a string"}
     return names.get(type(value), "a number")
 
 
 def utf8(text: str) -> bytes:
-    r"""Return a string as UTF-8 bytes; a lone surrogate becomes ill-formed UTF-8, to be handled like any other.
-
-    >>> utf8("ü")
-    b'\xc3\xbc'
-    """
+    r"""Return a string as UTF-8 bytes; a lone surrogate becomes ill-formed UTF-8, to be handled like any other."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -320,16 +250,7 @@ _PLURALS = {GROUP: "groups", DOCUMENT: "documents", GIVEN: "given texts"}
 
 
 def read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
-    """Yield strings in batches of about `block_bytes`.
-
-    Args:
-        texts: the strings.
-        labels: the groups, documents and given texts, a name for each string.
-        reading: the options of the pass.
-
-    Raises:
-        UsageError: something is not a string, or there are more texts than names, or fewer.
-    """
+    """Yield strings in batches of about `block_bytes`."""
     batch: list[bytes] = []
     names: dict[str, list[str]] = {label: [] for label in labels}
     waiting = {label: iter(values) for label, values in labels.items()}
@@ -359,18 +280,7 @@ def read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], read
 def read_records(
     records: Sequence[bytes], numbers: Sequence[int], labels: Labels, name: str, reading: ReadingPass
 ) -> Iterator[Segments]:
-    """Yield raw records as one batch of segments (none if all are skipped), cleaned as the text of a file would be.
-
-    Args:
-        records: the bytes of each.
-        numbers: line or record number of each.
-        labels: the labels of each.
-        name: where they are from, for messages.
-        reading: the options of the pass.
-
-    Raises:
-        InputError: a record is not valid text, unless such text is to be replaced or skipped.
-    """
+    """Yield raw records as one batch of segments (none if all are skipped), cleaned as the text of a file would be."""
     before = labels.get(GIVEN)
     if before is None:
         # A newline between them: no two records make something valid, or something to be cleaned, together.
@@ -406,7 +316,7 @@ def read_records(
 
 
 def _with_given(segments: Segments, texts: list[bytes], given_texts: list[bytes], reading: ReadingPass) -> Segments:
-    """Return segments with the text that is given before each: `data` holds given text and target in turn."""
+    # Segments with the text that is given before each: `data` holds given text and target in turn.
     both = b"".join(part for pair in zip(given_texts, texts, strict=True) for part in pair)
     lengths = np.fromiter(map(len, given_texts), dtype=np.int64, count=len(given_texts))
     shift = np.cumsum(lengths)
@@ -438,9 +348,6 @@ def pack_records(
 
 
 def gaps(numbers: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the record numbers, int64 [segments], if some in between are missing or come twice, else None.
-
-    >>> gaps(np.array([3, 4, 5])), gaps(np.array([3, 5]))
-    (None, array([3, 5]))
-    """
+    """Return the record numbers, int64 [segments], if some in between are missing or come twice, else None."""
+    # gaps([3, 4, 5]), gaps([3, 5]) -> (None, array([3, 5]))
     return None if (np.diff(numbers) == 1).all() else numbers

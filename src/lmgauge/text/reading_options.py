@@ -57,12 +57,6 @@ class ReadingOptions:
     boundary: Boundary = "joint"
 
     def __post_init__(self) -> None:
-        """Refuse what is unknown or out of range.
-
-        Raises:
-            UsageError: an unknown unit, boundary or way to treat invalid text, a name that is not a string, a boundary
-                without given text, or fewer than 1 byte at a time.
-        """
         choices = (
             ("unit", self.unit, UNITS),
             ("errors", self.errors, ERROR_POLICIES),

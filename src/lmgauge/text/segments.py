@@ -1,8 +1,7 @@
-"""Segments of text as arrays, the report on how they were read, and the counts that denominators are made of.
+"""Segments of text as arrays, the report on how they were read, and the counts that denominators are made of."""
 
-A segment is what a model scores on its own: a line, a record or a document. Many consecutive ones share one byte
-array, so that a corpus of a million lines is a few hundred objects and compiled loops can run over each.
-"""
+# A segment is what a model scores on its own: a line, a record or a document. Many consecutive ones share one byte
+# array, so that a corpus of a million lines is a few hundred objects and compiled loops can run over each.
 
 from __future__ import annotations
 
@@ -25,78 +24,44 @@ UTF8_LENGTHS = np.array([1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Consecutive segments of a corpus, validated and normalized.
+    """Consecutive segments of a corpus, validated and normalized."""
 
-    `data` is valid UTF-8 in every segment, without NUL, CRLF read as LF, a byte order mark removed (unless it was to be
-    kept). It may be read-only. Segment i is `data[starts[i]:ends[i]]`, its terminator excluded.
+    # `data` is valid UTF-8 in every segment, without NUL, CRLF read as LF, a byte order mark removed (unless it was to be
+    # kept). It may be read-only. Segment i is `data[starts[i]:ends[i]]`, its terminator excluded.
+    # A segment may have given text before it, which is shown to a model and not scored: then the segment is the target
+    # alone, in every count, span and figure.
 
-    A segment may have given text before it, which is shown to a model and not scored: then the segment is the target
-    alone, in every count, span and figure.
-
-    Attributes:
-        data: uint8 [bytes], the bytes that hold the segments.
-        starts: int64 [segments], first byte of each segment.
-        ends: int64 [segments], one past its last byte.
-        source: name of the file, for messages.
-        first_line: line (or record) in `source` of the first segment, counted from 1.
-        line_numbers: int64 [segments], line of each segment where lines in between were left out; usually None.
-        groups: int32 [segments], index into `Corpus.group_names`; None when all belong to one group.
-        documents: int64 [segments], number of the document of each segment, counted from 0 over the whole corpus by first
-            appearance; None where documents are not known.
-        labels: what its source says of each segment, as far as it is asked for: under "id" its id, under "keep:NAME" a field
-            that is carried along.
-        terminator: 1 for lines (each is followed by a newline in `data`, also a last line that had none in its
-            file), 0 for records and documents.
-        first: index of the first segment in reading order over the whole corpus.
-        given_starts: int64 [segments], where the given text of each begins: that of segment i is
-            `data[given_starts[i]:starts[i]]`, and may be empty; None where no text is given.
-        boundary: how given text and target are cut into tokens: as one text, or each on its own.
-    """
-
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    source: str
-    first_line: int = 1
+    data: NDArray[np.uint8]  # uint8 [bytes], the bytes that hold the segments
+    starts: NDArray[np.int64]  # int64 [segments], first byte of each segment
+    ends: NDArray[np.int64]  # int64 [segments], one past its last byte
+    source: str  # name of the file, for messages
+    first_line: int = 1  # line (or record) in `source` of the first segment, counted from 1
+    # int64 [segments], line of each segment where lines in between were left out; usually None
     line_numbers: NDArray[np.int64] | None = None
+    # int32 [segments], index into `Corpus.group_names`; None when all belong to one group
     groups: NDArray[np.int32] | None = None
+    # int64 [segments], number of the document of each segment, counted from 0 over the whole corpus by first appearance;
+    # None where documents are not known
     documents: NDArray[np.int64] | None = None
+    # what its source says of each segment, as far as it is asked for: under "id" its id, under "keep:NAME" a field that is
+    # carried along
     labels: Mapping[str, list[str]] = field(default_factory=dict)
     terminator: int = 0
-    first: int = 0
+    first: int = 0  # index of the first segment in reading order over the whole corpus
+    # int64 [segments], where the given text of each begins: that of segment i is `data[given_starts[i]:starts[i]]`, and may
+    # be empty; None where no text is given
     given_starts: NDArray[np.int64] | None = None
-    boundary: Boundary = "joint"
+    boundary: Boundary = "joint"  # how given text and target are cut into tokens: as one text, or each on its own
 
     def __len__(self) -> int:
-        """Return the number of segments."""
         return len(self.starts)
 
     def text(self, i: int) -> bytes:
-        """Return a segment as UTF-8 bytes, without its terminator.
-
-        Args:
-            i: the segment, counted from 0 in this object.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings(["the cat", "sat"])))
-            >>> block.text(1), block.line(1)
-            (b'sat', 2)
-        """
+        """Return a segment as UTF-8 bytes, without its terminator."""
         return self.data[self.starts[i] : self.ends[i]].tobytes()
 
     def given_text(self, i: int) -> bytes:
-        """Return the text that is given before a segment, as UTF-8 bytes; empty where there is none.
-
-        Args:
-            i: the segment, counted from 0 in this object.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings([" sat"], given=["the cat"])))
-            >>> block.given_text(0), block.text(0)
-            (b'the cat', b' sat')
-        """
+        """Return the text that is given before a segment, as UTF-8 bytes; empty where there is none."""
         return b"" if self.given_starts is None else self.data[self.given_starts[i] : self.starts[i]].tobytes()
 
     def given_lengths(self) -> NDArray[np.int64]:
@@ -120,17 +85,7 @@ class Segments:
         return np.arange(len(self)) + self.first_line if self.line_numbers is None else self.line_numbers
 
     def one(self, i: int) -> Segments:
-        """Return a segment as a block of its own, with the text that is given before it.
-
-        Args:
-            i: the segment, counted from 0 in this object.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings(["the cat", "sat"])))
-            >>> block.one(1).text(0), block.one(1).first
-            (b'sat', 1)
-        """
+        """Return a segment as a block of its own, with the text that is given before it."""
         before = int(self.given_lengths()[i])
         size = before + int(self.ends[i] - self.starts[i])
         begin = int(self.starts[i]) - before
@@ -150,19 +105,8 @@ class Segments:
         )
 
     def part(self, begin: int, end: int) -> Segments:
-        """Return consecutive segments as a block of their own, with the text that is given before each; nothing is copied.
-
-        Args:
-            begin: the first segment, counted from 0 in this object.
-            end: the segment behind the last.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings(["the cat", "sat", "down"])))
-            >>> part = block.part(1, 3)
-            >>> part.first, part.text(0), part.data.tobytes()
-            (1, b'sat', b'satdown')
-        """
+        """Return consecutive segments as a block of their own, with the text that is given before each."""
+        # Nothing is copied.
         if (begin, end) == (0, len(self)):
             return self
         low = int(self.starts[begin] if self.given_starts is None else self.given_starts[begin])
@@ -181,26 +125,14 @@ class Segments:
         )
 
     def where(self, chosen: NDArray[np.bool_]) -> Segments:
-        """Return some segments as a block of their own, one right behind the other, each with its terminator.
-
-        Args:
-            chosen: bool [segments], those to return; one at least.
-
-        Raises:
-            UsageError: text is given before each segment.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings(["the cat", "sat", "down"])))
-            >>> some = block.where(np.array([True, False, True]))
-            >>> some.data.tobytes(), some.text(1), some.line(1)
-            (b'the catdown', b'down', 3)
-        """
+        """Return some segments as a block of their own, one right behind the other, each with its terminator."""
+        # chosen: bool [segments], those to return; one at least.
         if self.given_starts is not None:
             raise UsageError("segments with given text cannot be chosen: leave out given")
         rows = np.flatnonzero(chosen)
         lengths = self.ends[rows] - self.starts[rows] + self.terminator
         bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        # Segments at 0-2 and 6-9: lengths [2, 3], bounds [0, 2, 5] -> places [0, 1, 6, 7, 8].
         places = np.arange(bounds[-1]) + np.repeat(self.starts[rows] - bounds[:-1], lengths)
         return replace(
             self,
@@ -215,14 +147,7 @@ class Segments:
         )
 
     def alone(self) -> Segments:
-        """Return the segments without the text that is given before them, one right behind the other.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings([" sat", " ran"], given=["the cat", "a dog"])))
-            >>> block.alone().data.tobytes()
-            b' sat ran'
-        """
+        """Return the segments without the text that is given before them, one right behind the other."""
         if self.given_starts is None:
             return self
         ends = np.cumsum(self.ends - self.starts)
@@ -231,38 +156,23 @@ class Segments:
         return replace(self, data=np.frombuffer(data, np.uint8), starts=starts, ends=ends, given_starts=None)
 
     def as_lines(self, chosen: NDArray[np.bool_], *, records: bool) -> bytes:
-        """Return some segments as the lines of a file.
-
-        Args:
-            chosen: bool [segments], those to return.
-            records: write each as {"text": ...}, as segments that may hold newlines need it; otherwise they are lines of a
-                file, which fill `data` without gaps.
-
-        Returns:
-            UTF-8 bytes, each line with its newline.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings(["the cat", "sat"])))
-            >>> block.as_lines(np.array([False, True]), records=True)
-            b'{"text": "sat"}\\n'
-        """
+        """Return some segments as the lines of a file."""
+        # chosen: bool [segments], those to return.
+        # -> UTF-8 bytes, each line with its newline.
         if not records:
+            # chosen [1, 0], lengths [2, 3] -> bytes [1, 1, 0, 0, 0]
             return self.data[np.repeat(chosen, self.ends - self.starts + self.terminator)].tobytes()
         texts = (self.text(i).decode() for i in np.flatnonzero(chosen).tolist())
         return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
 
     @property
     def ids(self) -> list[str] | None:
-        """The id that its source gave each segment; None where no field with ids is named."""
+        """Return the id that its source gave each segment; None where no field with ids is named."""
         return self.labels.get("id")
 
     def kept(self, rows: NDArray[np.int64]) -> dict[str, list[str]]:
-        """Return the fields that are carried along, by name: of each row that of its segment.
-
-        Args:
-            rows: int64 [rows], the segment of each, counted from 0 in this object.
-        """
+        """Return the fields that are carried along, by name: of each row that of its segment."""
+        # rows: int64 [rows], the segment of each, counted from 0 in this object.
         carried = {label[len(KEEP) :]: values for label, values in self.labels.items() if label.startswith(KEEP)}
         return {name: [values[row] for row in rows.tolist()] for name, values in carried.items()}
 
@@ -273,61 +183,33 @@ class Segments:
 
 @dataclass(slots=True)
 class TextReport:
-    """What was read, and what was changed while reading: nothing is changed silently.
-
-    Attributes:
-        segments: lines, records or documents.
-        bytes: bytes of the normalized text, terminators included; given text is not counted here.
-        characters: Unicode code points of it, terminators included.
-        files: files (or streams) read.
-        crlf_lines: line ends CRLF read as LF.
-        lone_returns: carriage returns without a newline behind them.
-        bom: files whose UTF-8 byte order mark was dropped.
-        bom_kept: files whose UTF-8 byte order mark is part of the text.
-        replaced: bytes replaced by U+FFFD (`errors="replace"`).
-        skipped: segments dropped (`errors="skip"`).
-        unusable: those of them that are records without a text: bad JSON, no such field, null.
-        first_unusable: what is wrong with the first of these, and where it is.
-        missing_final_newline: files whose last newline was supplied.
-        sha256: hexadecimal digest of the normalized content, empty until the text was read to its end.
-        documents_by: what tells documents apart: "files", "segments", "blank lines", "headings", "field NAME", "names"
-            (given beside strings) or "unknown".
-        documents: how many there are; 0 if unknown.
-        joined, joined_by: how many segments were joined into one, and by what; 0 if none were.
-        repeated_ids: records with the id of an earlier one.
-        given_bytes: bytes of given text, which is shown and not scored.
-        boundary: how given text is cut from the segments; None where no text is given.
-    """
+    """What was read, and what was changed while reading: nothing is changed silently."""
 
     segments: int = 0
-    bytes: int = 0
-    characters: int = 0
+    bytes: int = 0  # bytes of the normalized text, terminators included; given text is not counted here
+    characters: int = 0  # Unicode code points of it, terminators included
     files: int = 0
-    crlf_lines: int = 0
-    lone_returns: int = 0
-    bom: int = 0
-    bom_kept: int = 0
-    replaced: int = 0
+    crlf_lines: int = 0  # line ends CRLF read as LF
+    lone_returns: int = 0  # carriage returns without a newline behind them
+    bom: int = 0  # files whose UTF-8 byte order mark was dropped
+    bom_kept: int = 0  # files whose UTF-8 byte order mark is part of the text
+    replaced: int = 0  # bytes replaced by U+FFFD (`errors="replace"`)
     skipped: int = 0
-    unusable: int = 0
-    first_unusable: str = ""
-    missing_final_newline: int = 0
-    sha256: str = ""
+    unusable: int = 0  # those of them that are records without a text: bad JSON, no such field, null
+    first_unusable: str = ""  # what is wrong with the first of these, and where it is
+    missing_final_newline: int = 0  # files whose last newline was supplied
+    sha256: str = ""  # hexadecimal digest of the normalized content, empty until the text was read to its end
     documents_by: str = "unknown"
-    documents: int = 0
-    joined: int = 0
+    documents: int = 0  # how many there are; 0 if unknown
+    joined: int = 0  # joined, joined_by: how many segments were joined into one, and by what; 0 if none were
     joined_by: str = ""
-    repeated_ids: int = 0
-    given_bytes: int = 0
-    boundary: Boundary | None = None
+    repeated_ids: int = 0  # records with the id of an earlier one
+    given_bytes: int = 0  # bytes of given text, which is shown and not scored
+    boundary: Boundary | None = None  # how given text is cut from the segments; None where no text is given
 
     @property
     def fingerprint(self) -> str:
-        """The first six hexadecimal digits of `sha256`, as signatures print them.
-
-        Raises:
-            UsageError: the text has not been read to its end.
-        """
+        """Return the first six hexadecimal digits of `sha256`, as signatures print them."""
         if not self.sha256:
             raise UsageError("the fingerprint of a text is known once it was read to its end: iterate over it first")
         return self.sha256[:6]
@@ -381,16 +263,11 @@ def _counted(count: int, what: str) -> str:
 def is_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Return which bytes are ASCII white space: space, tab, newline, vertical tab, form feed, carriage return.
 
-    Args:
-        data: uint8 [bytes].
-
-    Returns:
-        bool [bytes].
-
-    Example:
-        >>> is_white_space(np.frombuffer(b"a b", np.uint8))
-        array([False,  True, False])
+    >>> is_white_space(np.frombuffer(b"a b", np.uint8))
+    array([False,  True, False])
     """
+    # data: uint8 [bytes].
+    # -> bool [bytes].
     # 9..13 are \t \n \v \f \r; the difference wraps around, so one comparison checks both ends of the range.
     white: NDArray[np.bool_] = (data == 32) | ((data - np.uint8(9)) < 5)
     return white
@@ -399,16 +276,11 @@ def is_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
 def is_character_start(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Return which bytes of valid UTF-8 begin a code point, that is, are not 0b10xxxxxx (RFC 3629, section 3).
 
-    Args:
-        data: uint8 [bytes].
-
-    Returns:
-        bool [bytes].
-
-    Example:
-        >>> is_character_start(np.frombuffer("für".encode(), np.uint8))
-        array([ True,  True, False,  True])
+    >>> is_character_start(np.frombuffer("für".encode(), np.uint8))
+    array([ True,  True, False,  True])
     """
+    # data: uint8 [bytes].
+    # -> bool [bytes].
     starts: NDArray[np.bool_] = (data & 0xC0) != 0x80
     return starts
 
@@ -416,20 +288,9 @@ def is_character_start(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
 def count_text(
     data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int
 ) -> tuple[int, int]:
-    """Count the words and the code points of segments.
-
-    Args:
-        data: uint8 [bytes], valid UTF-8 in every segment.
-        starts: int64 [segments].
-        ends: int64 [segments].
-        terminator: 1 if a newline ends each segment, which then counts as a character; 0 if not.
-
-    Returns:
-        The number of words, maximal runs of bytes that are not ASCII white space within a segment, and of code points.
-
-    Example:
-        >>> count_text(np.frombuffer("für uns".encode(), np.uint8), np.array([0]), np.array([8]), 0)
-        (2, 7)
-    """
+    """Count the words and the code points of segments."""
+    # data: uint8 [bytes], valid UTF-8 in every segment; starts: int64 [segments]; ends: int64 [segments].
+    # -> the number of words, maximal runs of bytes that are not ASCII white space within a segment, and of code points.
+    # count_text(np.frombuffer("für uns".encode(), np.uint8), [0], [8], 0) -> (2, 7)
     words, characters = _native.count_text(data, starts, ends)
     return words, characters + terminator * len(starts)

@@ -17,12 +17,11 @@ _SILENT = 3  # what the library says below a fatal error is in its exceptions, t
 
 
 class SentencePieceTokenizer(FileTokenizer):
-    """Subwords of a SentencePiece model, named by its pieces; what it has no piece for is named by the text itself.
+    """Subwords of a SentencePiece model, named by its pieces; what it has no piece for is named by the text itself."""
 
-    The text is taken as text: no piece that begins or ends one is added, and none is made of what is spelled like one.
-    Where the pieces spell the text byte by byte, spans are those bytes; elsewhere (the model's own normalization changed
-    the text) they are the library's offsets. A segment is restored exactly if the library decodes its pieces to it.
-    """
+    # The text is taken as text: no piece that begins or ends one is added, and none is made of what is spelled like one.
+    # Where the pieces spell the text byte by byte, spans are those bytes; elsewhere (the model's own normalization changed
+    # the text) they are the library's offsets. A segment is restored exactly if the library decodes its pieces to it.
 
     PREFIX = "sp@"
     FILE = SENTENCEPIECE_FILE
@@ -30,16 +29,6 @@ class SentencePieceTokenizer(FileTokenizer):
     kernel: int | None = None
 
     def __init__(self, content: bytes, source: str = SENTENCEPIECE_FILE) -> None:
-        """Read a SentencePiece model.
-
-        Args:
-            content: of the file.
-            source: its name, for messages.
-
-        Raises:
-            InputError: it is not a model that the library can read.
-            MissingExtraError: sentencepiece is not installed.
-        """
         with needing("sentencepiece", extra="sentencepiece"):
             import sentencepiece
         sentencepiece.set_min_log_level(_SILENT)
@@ -64,7 +53,6 @@ class SentencePieceTokenizer(FileTokenizer):
 
     @contextmanager
     def _library_errors(self, what: str) -> Iterator[None]:
-        """Turn what the library raises into an InputError that names the file."""
         try:
             yield
         except (RuntimeError, ValueError, IndexError, OverflowError, OSError) as error:
@@ -72,11 +60,7 @@ class SentencePieceTokenizer(FileTokenizer):
             raise InputError(f"{self._source}: {what}: {reason}") from error
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the subwords of `segments`, with byte spans.
-
-        Raises:
-            InputError: the library cannot cut the text.
-        """
+        """Return the subwords of `segments`, with byte spans."""
         texts = [segments.text(i) for i in range(len(segments))]
         with self._library_errors("the text cannot be cut"):
             arrays: list[NDArray[np.int32]] = self._processor.encode(texts, out_type="numpy", num_threads=1)
@@ -100,13 +84,8 @@ class SentencePieceTokenizer(FileTokenizer):
         return Tokens(np.frombuffer(strings, np.uint8), starts, ends, counts, span_ends, lossy)
 
     def _unknown_pieces(self, unknown: NDArray[np.int64], counts: NDArray[np.int64], texts: list[bytes]) -> list[bytes]:
-        """Return what unknown pieces are called: the text that they stand for.
-
-        Args:
-            unknown: int64 [n], which tokens they are, ascending.
-            counts: int64 [segments], tokens of each segment.
-            texts: the segments.
-        """
+        # What unknown pieces are called: the text that they stand for.
+        # unknown: int64 [n], which tokens they are, ascending; counts: int64 [segments], tokens of each segment.
         last = np.cumsum(counts)
         owners = np.searchsorted(last, unknown, side="right")
         within = unknown - (last - counts)[owners]
@@ -121,16 +100,9 @@ class SentencePieceTokenizer(FileTokenizer):
     def _spell_out(
         self, sizes: NDArray[np.int64], counts: NDArray[np.int64], texts: list[bytes]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return span ends of segments that pieces spell byte by byte, and which segments are not so.
-
-        Args:
-            sizes: int64 [tokens], bytes that each piece stands for.
-            counts: int64 [segments], tokens of each segment.
-            texts: the segments.
-
-        Returns:
-            int64 [tokens] and bool [segments].
-        """
+        # Span ends of segments that pieces spell byte by byte, and which segments are not so.
+        # sizes: int64 [tokens], bytes that each piece stands for; counts: int64 [segments], tokens of each segment.
+        # -> int64 [tokens] and bool [segments].
         up_to = np.concatenate(([0], np.cumsum(sizes)))
         last = np.cumsum(counts)
         begins, ends = up_to[last - counts], up_to[last]
@@ -146,12 +118,8 @@ class SentencePieceTokenizer(FileTokenizer):
         return np.maximum(up_to[1:] - np.repeat(begins + before, counts), 0), different
 
     def _offsets(self, text: bytes, sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], bool]:
-        """Return where the spans of a segment end as the library says, int64 [tokens], and True if the segment is lossy.
-
-        Args:
-            text: the segment.
-            sizes: int64 [tokens], bytes of each piece in the library's normalized text.
-        """
+        # Where the spans of a segment end as the library says, int64 [tokens], and True if the segment is lossy.
+        # sizes: int64 [tokens], bytes of each piece in the library's normalized text.
         with self._library_errors("the text cannot be cut"):
             normalized, offsets = self._processor.normalize(text, with_offsets=True)
             if sizes.sum() == len(normalized):  # many times as fast as the library's own mapping
@@ -166,11 +134,7 @@ class SentencePieceTokenizer(FileTokenizer):
         return np.minimum(np.maximum.accumulate(ends), len(text)), lossy
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that the library makes of pieces; those that stand for no text stand as they are.
-
-        Raises:
-            InputError: the library cannot put the tokens together.
-        """
+        """Return the text that the library makes of pieces; those that stand for no text stand as they are."""
         parts: list[str] = []
         pieces: list[str] = []
         with self._library_errors("the tokens cannot be put together"):
@@ -185,11 +149,6 @@ class SentencePieceTokenizer(FileTokenizer):
         return "".join(parts)
 
     def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
-        """Return the bytes that each token stands for, the space that marks a word's beginning among them.
-
-        Args:
-            tokens: n pieces; one that is not in the vocabulary stands for itself.
-        """
         return [self._bytes_of[token] if token in self._bytes_of else _plain(token.encode()) for token in tokens]
 
 
@@ -198,7 +157,7 @@ def _plain(piece: bytes) -> bytes:
 
 
 def _byte(piece: str) -> bytes:
-    """Return the byte that a piece such as <0x41> names; its string, should it name none."""
+    # Byte that a piece such as <0x41> names; its string, should it name none.
     try:
         return bytes([int(piece.removeprefix("<0x").removesuffix(">"), 16)])
     except ValueError:

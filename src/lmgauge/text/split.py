@@ -26,23 +26,14 @@ DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Which part each segment of a corpus belongs to.
+    """Which part each segment of a corpus belongs to."""
 
-    Attributes:
-        assignment: uint8 [segments], index into `PARTS` in reading order.
-        fractions: the share of each part that was asked for.
-        seed: the seed used.
-        by: what stays together: "group", "document" or None.
-        records: True if segments are records or documents, which may hold newlines.
-        sha256: digest of the text that was split.
-    """
-
-    assignment: NDArray[np.uint8]
-    fractions: tuple[float, float, float]
+    assignment: NDArray[np.uint8]  # uint8 [segments], index into `PARTS` in reading order
+    fractions: tuple[float, float, float]  # the share of each part that was asked for
     seed: int
-    by: SplitBy | None
-    records: bool
-    sha256: str
+    by: SplitBy | None  # what stays together: "group", "document" or None
+    records: bool  # True if segments are records or documents, which may hold newlines
+    sha256: str  # digest of the text that was split
 
     def counts(self) -> dict[str, int]:
         """Return the number of segments in each part."""
@@ -62,27 +53,11 @@ class WrittenPart:
 def split_corpus(
     corpus: Corpus, fractions: Sequence[float] = DEFAULT_FRACTIONS, *, seed: int = DEFAULT_SEED, by: SplitBy | None = None
 ) -> Split:
-    """Assign each segment of a corpus to training, validation or test part.
-
-    The assignment depends on the seed, the fractions and the number of segments alone (with `by` on the sizes
-    of the groups too), on any machine and with any version of any library.
-
-    Args:
-        corpus: the text; it is read once, for the number of its segments.
-        fractions: shares of train, validation and test; they sum to one. By segment they are met to the nearest
-            segment, by group as nearly as whole groups allow.
-        seed: any integer from 0 to 2**64 - 1.
-        by: "group" keeps the segments of a group (a file, unless the corpus says otherwise) together, "document" those of a
-            document.
-
-    Raises:
-        UsageError: fractions or seed out of range, or a single group to split by.
-        InputError: the corpus has no segment.
-
-    Example:
-        >>> split_corpus(Corpus.from_strings([str(i) for i in range(10)]), seed=1).counts()
-        {'train': 8, 'validation': 1, 'test': 1}
-    """
+    """Assign each segment of a corpus to training, validation or test part."""
+    # The assignment depends on the seed, the fractions and the number of segments alone (with `by` on the sizes of the
+    # groups too), on any machine and with any version of any library.
+    # corpus: the text; it is read once, for the number of its segments; by: "group" keeps the segments of a group (a file,
+    # unless the corpus says otherwise) together, "document" those of a document.
     shares = _check(fractions, seed)
     if by not in (None, *SPLIT_BY):
         raise UsageError(f"by {by!r}: choose {' or '.join(SPLIT_BY)}, or None")
@@ -123,47 +98,24 @@ def _check(fractions: Sequence[float], seed: int) -> tuple[float, float, float]:
 
 
 def _shuffled(n: int, seed: int) -> NDArray[np.int64]:
-    """Return 0..n-1 in an order that depends on `seed` and `n` alone, by their random keys."""
+    # 0..n-1 in an order that depends on `seed` and `n` alone, by their random keys.
     return np.argsort(random_keys(n, seed), kind="stable").astype(np.int64, copy=False)
 
 
 def random_keys(n: int, seed: int) -> NDArray[np.uint64]:
-    """Return n random numbers, each of which depends on `seed` and its own place alone: uint64 [n].
-
-    They are the SplitMix64 generator's, because NumPy does not promise the same permutation from version to version.
-
-    Args:
-        n: how many.
-        seed: from 0 to 2**64 - 1.
-
-    Example:
-        >>> bool((random_keys(2, seed=7) == random_keys(3, seed=7)[:2]).all())
-        True
-    """
+    """Return n random numbers, each of which depends on `seed` and its own place alone: uint64 [n]."""
+    # They are the SplitMix64 generator's, because NumPy does not promise the same permutation from version to version.
+    # bool((random_keys(2, seed=7) == random_keys(3, seed=7)[:2]).all()) -> True
     return mixed(np.uint64(seed) + (np.arange(n, dtype=np.uint64) + np.uint64(1)) * GOLDEN)
 
 
 def assign_groups(
     codes: NDArray[np.integer[Any]], sizes: NDArray[np.int64], shares: tuple[float, float, float], seed: int
 ) -> NDArray[np.uint8]:
-    """Return the part of each segment, whole groups together.
-
-    Args:
-        codes: integers [segments], group of each segment.
-        sizes: int64 [segments], bytes of each segment.
-        shares: of the bytes, for each part.
-        seed: of the order in which groups are dealt.
-
-    Returns:
-        uint8 [segments], index into `PARTS`.
-
-    Raises:
-        UsageError: there is one group only.
-
-    Example:
-        >>> assign_groups(np.array([0, 0, 1]), np.array([4, 4, 8]), (0.5, 0.5, 0.0), seed=1).tolist()
-        [0, 0, 1]
-    """
+    """Return the part of each segment, whole groups together."""
+    # assign_groups([0, 0, 1], [4, 4, 8], (0.5, 0.5, 0.0), seed=1) -> [0, 0, 1]
+    # codes: integers [segments], group of each segment; sizes: int64 [segments], bytes of each segment.
+    # -> uint8 [segments], index into `PARTS`.
     group_bytes = np.zeros(int(codes.max()) + 1, dtype=np.int64)
     np.add.at(group_bytes, codes, sizes)
     if len(group_bytes) < 2:
@@ -188,25 +140,9 @@ def write_split(
     seed: int = DEFAULT_SEED,
     by: SplitBy | None = None,
 ) -> list[WrittenPart]:
-    """Split a corpus and write the parts: train.txt, validation.txt, test.txt, a segment a line, in reading order.
-
-    Records and documents are written to train.jsonl and so on instead, as {"text": ...}, since they may hold
-    newlines. A part whose fraction is 0 is not written. Files appear under their names when all of them are complete.
-
-    Args:
-        corpus: the text; it is read twice.
-        directory: where to write; made if it is not there.
-        fractions, seed, by: as in `split_corpus`.
-
-    Returns:
-        The parts written.
-
-    Raises:
-        UsageError: as in `split_corpus`; the corpus can be read only once; a part would replace a file of the input, or
-            one that is there and is not the same.
-        OutputError: the directory cannot be written to.
-        InputError: the text cannot be used, or changed between the two readings.
-    """
+    """Split a corpus and write the parts: train.txt, validation.txt, test.txt, a segment a line, in reading order."""
+    # Records and documents are written to train.jsonl and so on instead, as {"text": ...}, since they may hold newlines. A
+    # part whose fraction is 0 is not written. Files appear under their names when all of them are complete.
     if not corpus.rereadable:
         raise UsageError("splitting reads the text twice, and standard input can be read only once: save it first")
     split = split_corpus(corpus, fractions, seed=seed, by=by)
@@ -247,7 +183,7 @@ def _already_there(path: Path) -> UsageError:
 
 @contextmanager
 def _writing_parts(paths: Sequence[Path | None]) -> Iterator[list[IO[bytes] | None]]:
-    """Open a file for each part; all of them appear under their names when the block ends well, otherwise none does."""
+    # Open a file for each part; all of them appear under their names when the block ends well, otherwise none does.
     folders = {path.parent for path in paths if path}
     with ExitStack() as stack:
         for folder in folders:

@@ -31,59 +31,37 @@ _ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; by default t
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file (or standard input) to read.
+    """One file (or standard input) to read."""
 
-    Attributes:
-        path: as given by the user, "-" for standard input; a local path, or an address, which may hold a password.
-        format: one of `choices.FORMATS`.
-        compression: ".gz", ".bz2", ".xz", ".zst" or "".
-        label: short name, unique among the files of a corpus.
-        one_shot: whether it can be read only once (standard input, a pipe).
-        shown: the name of a remote file to show and store, unique among the files of a corpus; "" for a local one.
-        state: size and version of a remote file, which it must keep while it is read; None for a local one.
-    """
-
-    path: str
+    path: str  # as given by the user, "-" for standard input; a local path, or an address, which may hold a password
     format: Format
-    compression: str
-    label: str
-    one_shot: bool
-    shown: str = ""
+    compression: str  # ".gz", ".bz2", ".xz", ".zst" or ""
+    label: str  # short name, unique among the files of a corpus
+    one_shot: bool  # whether it can be read only once (standard input, a pipe)
+    shown: str = ""  # the name of a remote file to show and store, unique among the files of a corpus; "" for a local one
+    # size and version of a remote file, which it must keep while it is read; None for a local one
     state: FileState | None = None
 
     @property
     def name(self) -> str:
-        """The name that messages show."""
+        """Return the name that messages show."""
         return "<stdin>" if self.path == STDIN else self.stored_path
 
     @property
     def stored_path(self) -> str:
-        """The path or address that may be stored: without user, password and query."""
+        """Return the path or address that may be stored: without user, password and query."""
         return self.shown or self.path
 
     @property
     def version(self) -> str:
-        """What a remote file's version must be while it is read; "" for any."""
+        """Return what a remote file's version must be while it is read; "" for any."""
         return "" if self.state is None else self.state.version
 
 
 def find_sources(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], format: str | None = None
 ) -> list[Source]:
-    """Turn paths and globs into files to read, in the order given (the matches of a glob sorted).
-
-    Args:
-        paths: one path or address or several; "-" is standard input; one with `*`, `?` or `[` that names no file is a glob.
-        format: one of `choices.FORMATS` for all of them; None decides by the name of each.
-
-    Returns:
-        The sources, each with a short name that no other has.
-
-    Raises:
-        InputError: a file is missing, is a directory, or a glob matches nothing.
-        MissingExtraError: the library for an address is not installed.
-        UsageError: an unknown format, no path at all, or standard input named twice.
-    """
+    """Turn paths and globs into files to read, in the order given (the matches of a glob sorted)."""
     if format is not None and format not in FORMATS:
         raise UsageError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
@@ -103,7 +81,7 @@ def find_sources(
 
 
 def _unique_names(names: list[str]) -> list[str]:
-    """Return the names that may be shown; those of different addresses differ, also where only their queries do."""
+    # Names that may be shown; those of different addresses differ, also where only their queries do.
     owners: dict[str, list[str]] = {}
     unique = []
     for name in names:
@@ -128,7 +106,7 @@ def _source(path: str, format: str | None, label: str, shown: str, state: FileSt
 
 
 def _mode(path: str) -> int:
-    """Return the file's type bits; raise InputError if there is nothing to read under that name."""
+    # File's type bits; raise InputError if there is nothing to read under that name.
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -139,17 +117,13 @@ def _mode(path: str) -> int:
 
 
 def split_compression(path: str) -> tuple[str, str]:
-    """Return a path without the ending of a compression, and that ending in lower case, empty where there is none.
-
-    >>> split_compression("a.txt.gz"), split_compression("a.txt")
-    (('a.txt', '.gz'), ('a.txt', ''))
-    """
+    """Return a path without the ending of a compression, and that ending in lower case, empty where there is none."""
     bare, suffix = os.path.splitext(path)
     return (bare, suffix.lower()) if suffix.lower() in COMPRESSIONS else (path, "")
 
 
 def _labels(names: list[str]) -> list[str]:
-    """Return a label per file: its stem, or the path as given where different files share a stem."""
+    # Label per file: its stem, or the path as given where different files share a stem.
     stems = [_stem(name) for name in names]
     owners: dict[str, set[str]] = {}
     for stem, name in zip(stems, names, strict=True):
@@ -167,11 +141,7 @@ def _stem(name: str) -> str:
 
 @contextmanager
 def file_errors(source: Source) -> Iterator[None]:
-    """Turn the operating system's and the decompressors' errors into one that names the file.
-
-    Raises:
-        InputError: instead of the error in the block.
-    """
+    """Turn the operating system's and the decompressors' errors into one that names the file."""
     try:
         yield
     except EOFError as error:
@@ -190,18 +160,9 @@ def file_errors(source: Source) -> Iterator[None]:
 def read_chunks(
     source: Source, chunk_bytes: int, consumed: Callable[[int], None] = lambda position: None
 ) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file in chunks of about `chunk_bytes`, never an empty one.
-
-    Args:
-        source: what to read.
-        chunk_bytes: size of a chunk in bytes.
-        consumed: called before each chunk with the bytes of the file, as it is packed, that were read so far; not for what
-            can be read only once.
-
-    Raises:
-        InputError: the file cannot be opened or read, or its compression is damaged or cut off.
-        MissingExtraError: a .zst file, and the zstandard library is not installed.
-    """
+    """Yield the decompressed bytes of a file in chunks of about `chunk_bytes`, never an empty one."""
+    # consumed: called before each chunk with the bytes of the file, as it is packed, that were read so far; not for what
+    # can be read only once.
     with file_errors(source):
         stream = _standard_input() if source.path == STDIN else _opened(source)
     try:
@@ -247,10 +208,7 @@ def _decompressed(stream: BufferedReader, source: Source, chunk_bytes: int) -> I
 
 
 def _stream_pieces(stream: BufferedReader, source: Source) -> Iterator[bytes]:
-    """Yield decompressed pieces of one or more .bz2 or .xz streams.
-
-    Python's own readers ignore whatever follows a complete stream: half a text would be left out in silence.
-    """
+    # Python's own readers ignore whatever follows a complete stream: half a text would be left out in silence.
     import bz2
     import lzma
 
@@ -274,7 +232,7 @@ def _stream_pieces(stream: BufferedReader, source: Source) -> Iterator[bytes]:
 
 
 def _after_padding(stream: BufferedReader, packed: bytes) -> bytes:
-    """Return what follows the padding that the .xz format allows after a stream: zero bytes, a multiple of four."""
+    # What follows the padding that the .xz format allows after a stream: zero bytes, a multiple of four.
     zeros = 0
     while packed:
         rest = packed.lstrip(b"\0")
@@ -288,7 +246,7 @@ def _after_padding(stream: BufferedReader, packed: bytes) -> bytes:
 
 
 def _zstd_pieces(stream: BufferedReader, source: Source) -> Iterator[bytes]:
-    """Yield decompressed pieces of one or more zstd frames; unlike the library's own reader, notice a cut-off frame."""
+    # Decompressed pieces of one or more zstd frames; unlike the library's own reader, notice a cut-off frame.
     with needing("zstandard", extra="zstd"):
         import zstandard
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
@@ -310,7 +268,7 @@ def _zstd_pieces(stream: BufferedReader, source: Source) -> Iterator[bytes]:
 
 
 def _gather(pieces: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Join small pieces into chunks of at least `chunk_bytes` (the last may be smaller)."""
+    # Join small pieces into chunks of at least `chunk_bytes` (the last may be smaller).
     waiting: list[bytes] = []
     size = 0
     for piece in pieces:

@@ -40,30 +40,17 @@ CHOICES = (
 
 
 class WhitespaceTokenizer(TokenizerBase):
-    """Words: maximal runs of bytes that are not ASCII white space (space, \\t, \\n, \\v, \\f, \\r).
+    """Words: maximal runs of bytes that are not ASCII white space (space, \\t, \\n, \\v, \\f, \\r)."""
 
-    A segment is restored exactly if single spaces separate its words and none is at its ends. The span of a word
-    includes the white space before it.
-    """
+    # A segment is restored exactly if single spaces separate its words and none is at its ends. The span of a word includes
+    # the white space before it.
 
     name = "whitespace"
     unit: TokenUnit = "word"
     kernel: int | None = 0
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the words of `segments`.
-
-        Args:
-            segments: the text.
-
-        Returns:
-            Its tokens, with byte spans.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> WhitespaceTokenizer().tokenize(next(iter(Corpus.from_strings(["the  cat"])))).strings()
-            [b'the', b'cat']
-        """
+        """Return the words of `segments`."""
         data = segments.data
         white = is_white_space(data)
         starts, ends = runs(~white, np.concatenate((segments.starts, segments.ends)))
@@ -77,14 +64,9 @@ class WhitespaceTokenizer(TokenizerBase):
     def _lossy(
         segments: Segments, white: NDArray[np.bool_], lengths: NDArray[np.int64], counts: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Return which segments differ from their words joined by single spaces, bool [segments].
-
-        Args:
-            segments: the text.
-            white: bool [bytes of segments.data], which are white space.
-            lengths: int64 [words], bytes of each word.
-            counts: int64 [segments], words of each segment.
-        """
+        # Which segments differ from their words joined by single spaces, bool [segments].
+        # white: bool [bytes of segments.data], which are white space; lengths: int64 [words], bytes of each word; counts:
+        # int64 [segments], words of each segment.
         up_to = np.concatenate(([0], np.cumsum(lengths)))[np.concatenate(([0], np.cumsum(counts)))]
         # At least one byte of white space lies between words: equal lengths mean one each, and none elsewhere.
         different = np.diff(up_to) + np.maximum(counts - 1, 0) != segments.ends - segments.starts
@@ -94,11 +76,8 @@ class WhitespaceTokenizer(TokenizerBase):
         return lossy
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the words joined by single spaces.
-
-        >>> WhitespaceTokenizer().detokenize(["ein", "Satz"])
-        'ein Satz'
-        """
+        """Return the words joined by single spaces."""
+        # WhitespaceTokenizer().detokenize(["ein", "Satz"]) -> 'ein Satz'
         return " ".join(tokens)
 
 
@@ -114,19 +93,7 @@ class CharacterTokenizer(TokenizerBase):
     kernel: int | None = 1
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the code points of `segments`.
-
-        Args:
-            segments: the text.
-
-        Returns:
-            Its tokens, with byte spans.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> CharacterTokenizer().tokenize(next(iter(Corpus.from_strings(["für"])))).strings()
-            [b'f', b'\xc3\xbc', b'r']
-        """
+        """Return the code points of `segments`."""
         starts = np.flatnonzero(is_character_start(segments.data))
         owner = _owners(starts, segments)
         starts, owner = starts[owner >= 0], owner[owner >= 0]
@@ -134,15 +101,8 @@ class CharacterTokenizer(TokenizerBase):
         return Tokens(segments.data, starts, ends, counts, ends - segments.starts[owner], _nothing_lost(segments))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the characters in a row.
-
-        Args:
-            tokens: one character each.
-
-        Example:
-            >>> CharacterTokenizer().detokenize(["f", "ü", "r"])
-            'für'
-        """
+        """Return the characters in a row."""
+        # CharacterTokenizer().detokenize(["f", "ü", "r"]) -> 'für'
         return "".join(tokens)
 
 
@@ -154,19 +114,7 @@ class ByteTokenizer(TokenizerBase):
     kernel: int | None = 2
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the bytes of `segments`.
-
-        Args:
-            segments: the text.
-
-        Returns:
-            Its tokens, with byte spans.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> ByteTokenizer().tokenize(next(iter(Corpus.from_strings(["A b"])))).strings()
-            [b'<0x41>', b'<0x20>', b'<0x62>']
-        """
+        """Return the bytes of `segments`."""
         counts = segments.ends - segments.starts
         total = int(counts.sum())
         before = np.cumsum(counts) - counts  # tokens before each segment
@@ -176,15 +124,12 @@ class ByteTokenizer(TokenizerBase):
         return Tokens(_BYTE_NAMES, starts, starts + _BYTE_NAME_LENGTH, counts, span_ends, _nothing_lost(segments))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the bytes as text, U+FFFD for what is not valid UTF-8; a token that does not name a byte is kept as it is.
-
-        >>> ByteTokenizer().detokenize(["<0x41>", "<0xC3>", "<0xBC>", "</s>"])
-        'Aü</s>'
-        """
+        """Return the bytes as text, U+FFFD for what is not valid UTF-8."""
+        # A token that does not name a byte is kept as it is.
+        # ByteTokenizer().detokenize(["<0x41>", "<0xC3>", "<0xBC>", "</s>"]) -> 'Aü</s>'
         return b"".join(self.token_bytes(tokens)).decode("utf-8", "replace")
 
     def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
-        """Return the byte that each token names; a token that does not name one stands for itself."""
         return [bytes([_BYTE_VALUES[token]]) if token in _BYTE_VALUES else token.encode() for token in tokens]
 
 
@@ -194,7 +139,7 @@ _BYTE_NAMES = np.frombuffer("".join(_BYTE_VALUES).encode(), dtype=np.uint8)
 
 
 def _owners(positions: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
-    """Return the segment that each position lies in; -1 for a terminator or a gap between segments."""
+    # Segment that each position lies in; -1 for a terminator or a gap between segments.
     # The last segment that begins at or before the position: empty ones before it begin and end there.
     owner = np.searchsorted(segments.starts, positions, side="right") - 1
     if len(segments):
@@ -203,30 +148,12 @@ def _owners(positions: NDArray[np.int64], segments: Segments) -> NDArray[np.int6
 
 
 def _per_segment(owner: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
-    """Return how many tokens each segment has."""
+    # How many tokens each segment has.
     return np.bincount(owner, minlength=len(segments)).astype(np.int64, copy=False)
 
 
 def make_tokenizer(spec: str | os.PathLike[str] | Tokenizer, normalizer: NormalizerName | None = None) -> Tokenizer:
-    """Return the tokenizer of that name.
-
-    Args:
-        spec: "whitespace", "treebank", "character", "byte", "icu", "icu:ja" (any locale), the path of a tokenizer.json or
-            of a SentencePiece model (.model), or of the directory that one of them is in; or a tokenizer, which is returned
-            as it is. A normalizer may stand before it: "ccnet+whitespace".
-        normalizer: what is done to the text first; None: what `spec` says.
-
-    Raises:
-        UsageError: there is no such tokenizer or normalizer.
-        InputError: the file is missing or not usable.
-        MissingExtraError: the library it needs is not installed.
-
-    Example:
-        >>> make_tokenizer("character").unit
-        'character'
-        >>> make_tokenizer("whitespace", "ccnet").name
-        'ccnet+whitespace'
-    """
+    """Return the tokenizer of that name."""
     if not isinstance(spec, (str, os.PathLike)):
         if not isinstance(spec, Tokenizer):
             raise UsageError(f"{spec!r} is not a tokenizer: choose {CHOICES}")
@@ -239,19 +166,7 @@ def make_tokenizer(spec: str | os.PathLike[str] | Tokenizer, normalizer: Normali
 
 
 def with_normalizer(spec: str | Tokenizer, normalizer: NormalizerName | None) -> str | Tokenizer:
-    """Return what `make_tokenizer` makes the same tokenizer of, with a normalizer before it.
-
-    Args:
-        spec: a tokenizer, or how it is named.
-        normalizer: what is to be done to the text first; None: nothing more.
-
-    Raises:
-        UsageError: there is no such normalizer.
-
-    Example:
-        >>> with_normalizer("character", "ccnet")
-        'ccnet+character'
-    """
+    """Return what `make_tokenizer` makes the same tokenizer of, with a normalizer before it."""
     if normalizer is None or not isinstance(spec, (str, os.PathLike)):
         return spec if isinstance(spec, (str, os.PathLike)) else _normalizing(spec, normalizer)
     _check_normalizer(normalizer)
@@ -264,7 +179,6 @@ def _check_normalizer(normalizer: str) -> None:
 
 
 def _normalizing(tokenizer: Tokenizer, normalizer: NormalizerName | None) -> Tokenizer:
-    """Return a tokenizer behind a normalizer, which takes the place of one that it has."""
     if normalizer is None:
         return tokenizer
     _check_normalizer(normalizer)
@@ -297,16 +211,7 @@ def _make_plain(name: str) -> Tokenizer:
 
 
 def load_tokenizer(settings: Mapping[str, object], directory: str | os.PathLike[str]) -> Tokenizer:
-    """Return the tokenizer of a saved model.
-
-    Args:
-        settings: what `Tokenizer.settings()` returned.
-        directory: where the tokenizer's `files()` are.
-
-    Raises:
-        ModelFileError: the settings are of no known tokenizer, or its file is missing or not the one saved.
-        MissingExtraError: the library it needs is not installed.
-    """
+    """Return the tokenizer of a saved model."""
     name = settings.get("name")
     if not isinstance(name, str):
         raise ModelFileError(f"{os.fspath(directory)}: the tokenizer's settings have no name")

@@ -24,27 +24,18 @@ TOKENIZER_FILES = (TOKENIZER_FILE, SENTENCEPIECE_FILE)
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of some segments.
+    """The tokens of some segments."""
 
-    Attributes:
-        data: uint8 [bytes], where the token strings are; may be the array of the segments itself.
-        starts: int64 [tokens]; the vocabulary string of token j is `data[starts[j]:ends[j]]`.
-        ends: int64 [tokens].
-        counts: int64 [segments], tokens of each segment.
-        span_ends: int64 [tokens]; in its segment's text, token j accounts for the bytes from the span end of the
-            token before it (0 for the first) to `span_ends[j]`. What follows the last token belongs to `</s>`.
-        lossy: bool [segments], whether the tokens do not give the segment back exactly.
-    """
-
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    data: NDArray[np.uint8]  # uint8 [bytes], where the token strings are; may be the array of the segments itself
+    starts: NDArray[np.int64]  # int64 [tokens]; the vocabulary string of token j is `data[starts[j]:ends[j]]`
+    ends: NDArray[np.int64]  # int64 [tokens]
+    counts: NDArray[np.int64]  # int64 [segments], tokens of each segment
+    # int64 [tokens]; in its segment's text, token j accounts for the bytes from the span end of the token before it (0 for
+    # the first) to `span_ends[j]`. What follows the last token belongs to `</s>`.
     span_ends: NDArray[np.int64]
-    lossy: NDArray[np.bool_]
+    lossy: NDArray[np.bool_]  # bool [segments], whether the tokens do not give the segment back exactly
 
     def __len__(self) -> int:
-        """Return the number of tokens."""
         return len(self.starts)
 
     @property
@@ -60,38 +51,23 @@ class Tokens:
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What the rest of the program asks of a tokenizer.
-
-    Attributes:
-        name: short and stable, for signatures and files.
-        unit: what its tokens are.
-        kernel: mode of the compiled encoder that does the same (0 words, 1 characters, 2 bytes), or None.
-        fingerprint: six hexadecimal digits of everything that could change its tokens.
-    """
+    """What the rest of the program asks of a tokenizer."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str: ...
     @property
-    def unit(self) -> TokenUnit: ...  # noqa: D102
+    def unit(self) -> TokenUnit: ...
     @property
-    def kernel(self) -> int | None: ...  # noqa: D102
+    def kernel(self) -> int | None: ...
     @property
-    def fingerprint(self) -> str: ...  # noqa: D102
+    def fingerprint(self) -> str: ...
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of `segments`, with byte spans.
-
-        Raises:
-            InputError: the library behind the tokenizer cannot cut the text.
-        """
+        """Return the tokens of `segments`, with byte spans."""
         ...
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that tokens stand for, exact where the tokenizer loses nothing.
-
-        Raises:
-            InputError: the library behind the tokenizer cannot put them together.
-        """
+        """Return the text that tokens stand for, exact where the tokenizer loses nothing."""
         ...
 
     def settings(self) -> dict[str, object]:
@@ -122,7 +98,7 @@ class TokenizerBase:
 
     @property
     def fingerprint(self) -> str:
-        """The first six hexadecimal digits of the SHA-256 of the settings."""
+        """Return the first six hexadecimal digits of the SHA-256 of the settings."""
         return hashlib.sha256(json.dumps(self.settings(), sort_keys=True).encode()).hexdigest()[:6]
 
     def __repr__(self) -> str:
@@ -130,17 +106,13 @@ class TokenizerBase:
 
 
 class FileTokenizer(TokenizerBase):
-    """A tokenizer that is a file of a library: it is known by the SHA-256 of the file, and kept with a model as it was read.
+    """A tokenizer that is a file of a library."""
 
-    A subclass reads the content in `__init__`, which takes what this one takes.
-
-    Attributes:
-        PREFIX: how its names begin.
-        FILE: what the file is called beside a model.
-    """
+    # It is known by the SHA-256 of the file, and kept with a model as it was read.
+    # A subclass reads the content in `__init__`, which takes what this one takes.
 
     PREFIX: ClassVar[str]
-    FILE: ClassVar[str]
+    FILE: ClassVar[str]  # what the file is called beside a model
 
     def __init__(self, content: bytes, source: str) -> None:
         self._source, self._content = source, content
@@ -149,15 +121,7 @@ class FileTokenizer(TokenizerBase):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the tokenizer of a file.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            InputError: it cannot be read, or the library cannot use it.
-            MissingExtraError: the library is not installed.
-        """
+        """Return the tokenizer of a file."""
         try:
             with open(path, "rb") as file:
                 content = file.read()
@@ -166,31 +130,19 @@ class FileTokenizer(TokenizerBase):
         return cls(content, os.fspath(path))
 
     def settings(self) -> dict[str, object]:
-        """Return the name, and the file with its SHA-256."""
         return {"name": self.name, "file": self.FILE, "sha256": self._sha256}
 
     def files(self) -> dict[str, bytes]:
-        """Return the file as it was read."""
         return {self.FILE: self._content}
 
     @property
     def fingerprint(self) -> str:
-        """Six hexadecimal digits of the SHA-256 of the file."""
         return self._sha256[:6]
 
 
 def runs(flags: NDArray[np.bool_], borders: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return first position and one past the last of each run of set flags, cut at the positions `borders`.
-
-    Args:
-        flags: bool [n].
-        borders: int64 [borders], each from 0 to n.
-
-    Example:
-        >>> first, behind = runs(np.array([True, True, False, True]), np.array([1]))
-        >>> first.tolist(), behind.tolist()
-        ([0, 1, 3], [1, 2, 4])
-    """
+    """Return first position and one past the last of each run of set flags, cut at the positions `borders`."""
+    # flags: bool [n]; borders: int64 [borders], each from 0 to n.
     begins = np.ones(len(flags) + 1, dtype=np.bool_)
     begins[1:-1] = ~flags[:-1]  # the flag before is not set
     begins[borders] = True
@@ -201,19 +153,9 @@ def runs(flags: NDArray[np.bool_], borders: NDArray[np.int64]) -> tuple[NDArray[
 
 
 def token_bytes(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[bytes]:
-    """Return the bytes that tokens stand for, white space before or behind a word among them.
-
-    A tokenizer of your own may have a method `token_bytes`; of one without, `detokenize` says what a token adds to a text.
-
-    Args:
-        tokenizer: of a model.
-        tokens: n strings of its vocabulary.
-
-    Example:
-        >>> from lmgauge.text.tokenizers import make_tokenizer
-        >>> token_bytes(make_tokenizer("byte"), ["<0x41>", "<0x20>"])
-        [b'A', b' ']
-    """
+    """Return the bytes that tokens stand for, white space before or behind a word among them."""
+    # A tokenizer of your own may have a method `token_bytes`; of one without, `detokenize` says what a token adds to a
+    # text.
     own = getattr(tokenizer, "token_bytes", None)
     if own is not None:
         spelled: list[bytes] = own(tokens)

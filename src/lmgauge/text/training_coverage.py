@@ -33,37 +33,24 @@ _SLOTS_PER_NGRAM = 1.4
 
 @dataclass(frozen=True)
 class TrainingCoverage:
-    """For each word of a test text, in reading order, how often and in how long an n-gram the training text has it.
+    """For each word of a test text, in reading order, how often and in how long an n-gram the training text has it."""
 
-    Words are runs of bytes that are not ASCII white space, as they stand (`<unk>` in a text is a word like any other).
-    N-grams lie within a segment, in the test as in the training text, and do not include sentence ends.
+    # Words are runs of bytes that are not ASCII white space, as they stand (`<unk>` in a text is a word like any other).
+    # N-grams lie within a segment, in the test as in the training text, and do not include sentence ends.
 
-    Attributes:
-        counts: int64 [words], how often the word occurs in the training text.
-        longest: uint8 [words], the length of the longest n-gram of at most `max_order` words that ends with this word,
-            begins in its segment, and occurs in a segment of the training text; 0 where the word itself does not.
-        first_words: int64 [segments + 1]; the words of segment i are `first_words[i]` up to `first_words[i + 1]`.
-        max_order: length of the longest n-grams searched for, in words.
-        train_words: number of words in the training text.
-        train_sha256: digest of the training text.
-    """
-
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # int64 [words], how often the word occurs in the training text
+    # uint8 [words], the length of the longest n-gram of at most `max_order` words that ends with this word, begins in its
+    # segment, and occurs in a segment of the training text; 0 where the word itself does not
     longest: NDArray[np.uint8]
+    # int64 [segments + 1]; the words of segment i are `first_words[i]` up to `first_words[i + 1]`
     first_words: NDArray[np.int64]
-    max_order: int
-    train_words: int
+    max_order: int  # length of the longest n-grams searched for, in words
+    train_words: int  # number of words in the training text
     train_sha256: str
 
     def of(self, block: Segments) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the figures of consecutive segments of the test, such as a block of its corpus.
-
-        Args:
-            block: segments of the test text, read in the same way.
-
-        Returns:
-            `counts` (int64 [words]) and `longest` (uint8 [words]) of their words, and int64 [segments], words of each.
-        """
+        """Return the figures of consecutive segments of the test, such as a block of its corpus."""
+        # -> `counts` (int64 [words]) and `longest` (uint8 [words]) of their words, and int64 [segments], words of each.
         firsts = self.first_words[block.first : block.first + len(block) + 1]
         words = slice(int(firsts[0]), int(firsts[-1]))
         return self.counts[words], self.longest[words], np.diff(firsts)
@@ -72,20 +59,10 @@ class TrainingCoverage:
 def find_training_coverage(
     train: Corpus, test: Iterable[Segments], *, max_order: int = 5, threads: int | None = None
 ) -> TrainingCoverage:
-    """Read a test text into memory and a training text block by block, and find the one in the other.
-
-    Memory is bounded by the test: about 50 bytes a word of it, at the default order.
-
-    Args:
-        train: the training text; read once.
-        test: the test text; read once.
-        max_order: length of the longest n-grams to search for, 1 to 255 words.
-        threads: number of threads; nothing depends on it.
-
-    Raises:
-        InputError: test or training text has no words.
-        UsageError: `max_order` is not between 1 and 255.
-    """
+    """Read a test text into memory and a training text block by block, and find the one in the other."""
+    # Memory is bounded by the test: about 50 bytes a word of it, at the default order.
+    # train: the training text; read once; test: the test text; read once; threads: number of threads; nothing depends on
+    # it.
     check_whole("max_order", max_order, 1, MAX_ORDER)
     tokenizer, builder = WhitespaceTokenizer(), VocabularyBuilder()
     parts = [
@@ -129,7 +106,7 @@ def find_training_coverage(
 def _number_ngrams(
     ids: NDArray[np.uint32], is_word: NDArray[np.bool_], max_order: int
 ) -> tuple[list[NDArray[np.uint32]], list[NDArray[np.uint64]]]:
-    """Return for each order from 2 on the number of the n-gram that ends at each token, and the table of its keys."""
+    # For each order from 2 on the number of the n-gram that ends at each token, and the table of its keys.
     number = np.where(is_word, ids, _NONE)
     numbers, keys = [], []
     for _ in range(2, max_order + 1):

@@ -40,41 +40,21 @@ _TWO_WORDS = re.compile(
 
 
 class TreebankTokenizer(TokenizerBase):
-    """Words and marks as in the Penn Treebank: `do n't`, `gon na`, `( 3.5 % )`; spans are exact.
+    """Words and marks as in the Penn Treebank: `do n't`, `gon na`, `( 3.5 % )`; spans are exact."""
 
-    Punctuation is cut off, a point at the end of a segment only, a comma or colon unless a digit follows. Contractions are
-    cut as the script does. Unlike in the script, quotes and brackets stay as the text has them (no `-LRB-` for `(`), and any
-    white space of Unicode divides words. Rules are for English, one sentence a segment. White space is not a token; it
-    belongs to the span of the token after it. A segment is restored exactly if it is one token.
-
-    Source: https://web.archive.org/web/19970614160127/http://www.cis.upenn.edu/~treebank/tokenizer.sed
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> (segments,) = Corpus.from_strings(["They can't, etc. (9.30)."])
-        >>> [token.decode() for token in TreebankTokenizer().tokenize(segments).strings()]
-        ['They', 'ca', "n't", ',', 'etc.', '(', '9.30', ')', '.']
-    """
+    # Punctuation is cut off, a point at the end of a segment only, a comma or colon unless a digit follows. Contractions
+    # are cut as the script does. Unlike in the script, quotes and brackets stay as the text has them (no `-LRB-` for `(`),
+    # and any white space of Unicode divides words. Rules are for English, one sentence a segment. White space is not a
+    # token; it belongs to the span of the token after it. A segment is restored exactly if it is one token.
+    # Source: https://web.archive.org/web/19970614160127/http://www.cis.upenn.edu/~treebank/tokenizer.sed
 
     name = "treebank"
     unit: TokenUnit = "word"
     kernel: int | None = None
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the words of `segments`.
-
-        Args:
-            segments: the text.
-
-        Returns:
-            Its tokens, with byte spans, int64 [tokens].
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> tokens = TreebankTokenizer().tokenize(next(iter(Corpus.from_strings(["can't", "go"]))))
-            >>> tokens.counts.tolist(), tokens.span_ends.tolist()
-            ([2, 1], [2, 5, 2])
-        """
+        """Return the words of `segments`."""
+        # -> its tokens, with byte spans, int64 [tokens].
         lengths = segments.ends - segments.starts
         # Segments in a row, with one byte before each and one behind the last, whatever lies between them in the block.
         at = np.cumsum(lengths + 1) - lengths
@@ -91,15 +71,8 @@ class TreebankTokenizer(TokenizerBase):
         return Tokens(segments.data, starts + shift, ends + shift, counts, ends - at[owner], lossy)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the words as a text would have them: contractions closed up, no blank before a comma or behind a bracket.
-
-        Args:
-            tokens: words and marks.
-
-        Example:
-            >>> TreebankTokenizer().detokenize(["I", "ca", "n't", '"', "see", '"', "(", "it", ")", "."])
-            'I can\\'t "see" (it).'
-        """
+        """Return the words as a text would have them."""
+        # Contractions closed up, no blank before a comma or behind a bracket.
         pieces: list[str] = []
         closed, quoted = True, False
         for before, token in zip(["", *tokens], tokens, strict=False):
@@ -118,19 +91,13 @@ _OPENING = frozenset({*"([{$#", "``"})
 
 
 def _is_one_word(before: str, token: str) -> bool:
-    """Return True if two tokens are the halves of a word that the rules cut in two."""
     match = _TWO_WORDS.fullmatch(before + token)
     return match is not None and match.end(match.lastindex or 0) == len(before)
 
 
 def _cuts(text: str, data: NDArray[np.uint8], white: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return where a text is cut beside where white space cuts it, int64 [cuts], in bytes.
-
-    Args:
-        text: segments, with NUL before each and behind the last.
-        data: its bytes.
-        white: bool [bytes], which are white space or NUL.
-    """
+    # Where a text is cut beside where white space cuts it, int64 [cuts], in bytes.
+    # white: bool [bytes], which are white space or NUL.
     # `lastindex` is 1 for `'t`, whose token begins one character before it.
     places = [place for match in _TOKENS.finditer(text) for place in (match.start() - (match.lastindex or 0), match.end())]
     in_bytes = np.flatnonzero(is_character_start(data)) if len(text) < len(data) else np.arange(len(data))

@@ -12,38 +12,34 @@ from lmgauge.text.streams import Source
 
 
 def read_tsv(source: Source, reading: ReadingPass) -> Iterator[Segments]:
-    """Yield one column of a TSV file; nothing is quoted or escaped in it, a blank line is an empty first column.
-
-    A column that is named as a number counts from 1, and the first line is a record like the others; any other name is
-    looked up in the first line, which is a header then.
-
-    Raises:
-        InputError: there is no such column, in the header or in a line.
-    """
+    """Yield one column of a TSV file; nothing is quoted or escaped in it, a blank line is an empty first column."""
+    # A column that is named as a number counts from 1, and the first line is a record like the others; any other name is
+    # looked up in the first line, which is a header then.
     wanted = [("field", reading.options.field), *reading.label_fields.items()]
-    columns = [_number(name) for _, name in wanted]
+    columns = [column_number(name) for _, name in wanted]
     header = None in columns
     for lines, _ in clean_blocks(source, reading):
         first = 0
         if header:
             names = lines.text(0).decode().split("\t")
-            columns = [_index(names, *one, source) if at is None else at for one, at in zip(wanted, columns, strict=True)]
+            columns = [place_of(names, *one, source) if at is None else at for one, at in zip(wanted, columns, strict=True)]
             header, first = False, 1
         yield from parse_lines(lines, partial(_cells, columns, source), reading, first)
 
 
 def _cells(columns: list[int | None], source: Source, line: bytes, number: int) -> tuple[list[bytes], list[str]]:
-    """Return the cell with the text, and those with the labels."""
     cells = line.split(b"\t")
-    text, *labels = [_column(cells, at or 0, source, number) for at in columns]
+    text, *labels = [cell_at(cells, at or 0, source, number) for at in columns]
     return [text], [label.decode() for label in labels]
 
 
-def _number(name: str) -> int | None:
+def column_number(name: str) -> int | None:
+    """Return the place, from 0, of a column that is named by its number; None for another name."""
     return int(name) - 1 if name.isascii() and name.isdigit() and len(name) < 10 and int(name) > 0 else None
 
 
-def _index(names: list[str], label: str, wanted: str, source: Source) -> int:
+def place_of(names: list[str], label: str, wanted: str, source: Source) -> int:
+    """Return the place of a column among the names in the first line; the label is that of the option that names it."""
     if wanted in names:
         return names.index(wanted)
     header = ", ".join(repr(name[:40]) for name in names[:8])
@@ -53,7 +49,8 @@ def _index(names: list[str], label: str, wanted: str, source: Source) -> int:
     )
 
 
-def _column(columns: list[bytes], at: int, source: Source, line: int) -> bytes:
+def cell_at(columns: list[bytes], at: int, source: Source, line: int) -> bytes:
+    """Return a cell of a line."""
     if at < len(columns):
         return columns[at]
     raise InputError(f"{source.name}:{line}: has {len(columns)} column{'s' * (len(columns) > 1)}, so no column {at + 1}")

@@ -1,8 +1,7 @@
-"""A text in units of some size: what networks score together, and what shards of the work are made of.
+"""A text in units of some size: what networks score together, and what shards of the work are made of."""
 
-Where a unit ends depends on the text and its blocks alone, so that a shard has whole units without knowing what
-is in the others, and scores them in the same batches as a program that scores all of them.
-"""
+# Where a unit ends depends on the text and its blocks alone, so that a shard has whole units without knowing what
+# is in the others, and scores them in the same batches as a program that scores all of them.
 
 from __future__ import annotations
 
@@ -20,16 +19,7 @@ T = TypeVar("T")
 
 
 def pieces(block: Segments) -> Iterator[Segments]:
-    """Yield a block in pieces of `UNIT_BYTES` or little more; the last may be smaller.
-
-    Args:
-        block: segments; each stays whole.
-
-    Example:
-        >>> from lmgauge import Corpus
-        >>> [len(piece) for block in Corpus.from_strings(["x" * 100_000] * 5) for piece in pieces(block)]
-        [3, 2]
-    """
+    """Yield a block in pieces of `UNIT_BYTES` or little more; the last may be smaller."""
     if not len(block):
         yield block
     ends = np.cumsum(block.ends - block.starts + block.terminator)
@@ -41,18 +31,8 @@ def pieces(block: Segments) -> Iterator[Segments]:
 
 
 def in_units(items: Iterable[T], block_of: Callable[[T], Segments]) -> Iterator[list[T]]:
-    """Yield what comes piece by piece in units of `UNIT_BYTES` or more; the last may be smaller.
-
-    Args:
-        items: pieces, or what was made of them, in order.
-        block_of: returns the piece of one.
-
-    Example:
-        >>> from lmgauge import Corpus
-        >>> corpus = Corpus.from_strings(["x" * 100_000] * 5, block_bytes=1)
-        >>> [len(unit) for unit in in_units(corpus, lambda block: block)]
-        [3, 2]
-    """
+    """Yield what comes piece by piece in units of `UNIT_BYTES` or more; the last may be smaller."""
+    # items: pieces, or what was made of them, in order.
     unit: list[T] = []
     size = 0
     for item in items:
@@ -66,25 +46,14 @@ def in_units(items: Iterable[T], block_of: Callable[[T], Segments]) -> Iterator[
 
 
 class UnitCounter:
-    """Numbers the units that pieces of a text are in.
-
-    Example:
-        >>> from lmgauge import Corpus
-        >>> counter = UnitCounter()
-        >>> [counter.unit_of(block) for block in Corpus.from_strings(["x" * 100_000] * 5, block_bytes=1)]
-        [0, 0, 0, 1, 1]
-    """
+    """Numbers the units that pieces of a text are in."""
 
     def __init__(self) -> None:
         self._unit = self._size = 0
 
     def unit_of(self, piece: Segments, *, may_begin: bool = True) -> int:
-        """Return the number of the unit of the next piece.
-
-        Args:
-            piece: pieces come in order.
-            may_begin: False where it must stay in the unit of the piece before it.
-        """
+        """Return the number of the unit of the next piece."""
+        # piece: pieces come in order; may_begin: False where it must stay in the unit of the piece before it.
         if self._size >= UNIT_BYTES and may_begin:
             self._unit, self._size = self._unit + 1, 0
         self._size += piece.byte_count()

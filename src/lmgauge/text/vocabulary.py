@@ -1,8 +1,7 @@
-"""Token strings and their ids.
+"""Token strings and their ids."""
 
-Ids 0, 1 and 2 are `<unk>`, `<s>` and `</s>` in every vocabulary. In a *closed* vocabulary `<unk>` is not an event: unseen
-words have probability zero instead of sharing the mass that smoothing leaves to it.
-"""
+# Ids 0, 1 and 2 are `<unk>`, `<s>` and `</s>` in every vocabulary. In a *closed* vocabulary `<unk>` is not an event: unseen
+# words have probability zero instead of sharing the mass that smoothing leaves to it.
 
 from __future__ import annotations
 
@@ -178,12 +177,8 @@ class Vocabulary:
 
 
 def hash_slots(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Return the hash table of strings that lie one after another; the same for the same strings.
-
-    Args:
-        offsets: int64 [size + 1], where each begins, in bytes.
-        data: uint8, the strings and 8 spare bytes.
-    """
+    """Return the hash table of strings that lie one after another; the same for the same strings."""
+    # offsets: int64 [size + 1], where each begins, in bytes; data: uint8, the strings and 8 spare bytes.
     size = len(offsets) - 1
     # 40 to 80 % are taken: with fewer, words would be found a little sooner, and fetched from memory more often.
     slots = np.zeros(1 << max(4, (size + size // 4).bit_length()), np.uint64)
@@ -207,7 +202,7 @@ class VocabularyBuilder:
 
     @property
     def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]:
-        """The arrays that the kernels take."""
+        """Return the arrays that the kernels take."""
         return self.slots, self.offsets, self.bytes
 
     def grow(self) -> None:
@@ -223,11 +218,7 @@ class VocabularyBuilder:
             self.bytes = np.concatenate((self.bytes, np.zeros_like(self.bytes)))
 
     def finish(self, *, closed: bool = False) -> Vocabulary:
-        """Return the vocabulary of the tokens that were read.
-
-        Args:
-            closed: True excludes `<unk>` from the events.
-        """
+        """Return the vocabulary of the tokens that were read."""
         used = int(self.offsets[self.size])
         data = np.concatenate((self.bytes[:used], np.zeros(_SPARE_BYTES, np.uint8)))
         return Vocabulary.from_strings(self.offsets[: self.size + 1].copy(), data, closed=closed)
@@ -238,20 +229,11 @@ def restrict(
 ) -> tuple[Vocabulary, NDArray[np.uint32]]:
     """Return the vocabulary without rare tokens, and the new id of each old one (`<unk>` for those left out), uint32 [n].
 
-    Args:
-        vocabulary: the vocabulary of the text.
-        counts: int64 [len(vocabulary)], occurrences of each token.
-        min_count: tokens that occur less often are left out.
-        size: at most this many tokens stay, the special ones not counted: the most frequent, ties by first occurrence.
-
-    Raises:
-        UsageError: `min_count` or `size` is not positive.
-
-    Example:
-        >>> small, new_ids = restrict(Vocabulary.from_tokens(["a", "b"]), np.array([0, 2, 2, 1, 3]), min_count=2)
-        >>> small.tokens[3:], new_ids.tolist()
-        (['b'], [0, 1, 2, 0, 3])
+    >>> small, new_ids = restrict(Vocabulary.from_tokens(["a", "b"]), np.array([0, 2, 2, 1, 3]), min_count=2)
+    >>> small.tokens[3:], new_ids.tolist()
+    (['b'], [0, 1, 2, 0, 3])
     """
+    # counts: int64 [len(vocabulary)], occurrences of each token.
     check_whole("min-count", min_count, 1)
     if size is not None:
         check_whole("vocab-size", size, 1)

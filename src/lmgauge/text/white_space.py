@@ -20,18 +20,10 @@ _LONGER = tuple(character.encode() for character in WHITE_SPACE if len(character
 
 
 def is_unicode_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return which bytes are of white space, as `WHITE_SPACE` has it.
-
-    Args:
-        data: uint8 [bytes], valid UTF-8.
-
-    Returns:
-        bool [bytes], all bytes of a character alike.
-
-    Example:
-        >>> is_unicode_white_space(np.frombuffer("a\u00a0b".encode(), np.uint8)).tolist()
-        [False, True, True, False]
-    """
+    """Return which bytes are of white space, as `WHITE_SPACE` has it."""
+    # data: uint8 [bytes], valid UTF-8.
+    # -> bool [bytes], all bytes of a character alike.
+    # is_unicode_white_space(np.frombuffer("a\u00a0b".encode(), np.uint8)) -> [False, True, True, False]
     white = is_white_space(data) | ((data - np.uint8(0x1C)) < 4)
     if not len(data) or data.max() < _ASCII:
         return white

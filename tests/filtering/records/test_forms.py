@@ -28,19 +28,12 @@ def test_the_ending_of_a_name_says_its_form(name: str, form: str) -> None:
 
 @pytest.mark.parametrize(
     ("source", "target", "forms"),
-    [("in.jsonl", "out.parquet", "jsonl"), ("in.txt", "out.parquet", "text or jsonl"), ("in.jsonl", "out.txt", "jsonl")],
+    [("in.jsonl", "out.parquet", "jsonl"), ("in.txt", "out.parquet", "text or jsonl"), ("in.tsv", "out.jsonl", "tsv")],
 )
 def test_a_form_that_cannot_be_written_is_refused(tmp_path: Path, source: str, target: str, forms: str) -> None:
     with pytest.raises(UsageError, match=f"{target}: what is in .*{source} is written as {forms}, not as"):
         filter_bytes(tmp_path, b'{"text": "a"}\n', source, target)
     assert [path.name for path in tmp_path.iterdir()] == [source]
-
-
-def test_tables_of_other_forms_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match="files of tsv are not filtered, only those of text, jsonl, parquet; convert it first"
-    ):
-        filter_bytes(tmp_path, b"a\tb\n", "in.tsv", format="tsv")
 
 
 def test_a_format_of_all_files_goes_before_their_names(tmp_path: Path) -> None:

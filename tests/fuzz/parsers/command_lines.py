@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from importlib import import_module
 from pathlib import Path
 
 import click
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.cli.main import COMMANDS
+from lmgauge.cli.commands import COMMANDS
+from lmgauge.cli.main import cli
 from tests.fuzz.mutations import changed, hostile_text
 from tests.fuzz.parsers.command_line import check_command
 from tests.fuzz.table import Attempt
@@ -176,8 +176,8 @@ def prepare(folder: Path) -> Attempt:
 
 
 def _command(name: str) -> click.Command:
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    command: click.Command = getattr(import_module(module), attribute)
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
     return command
 
 
@@ -201,8 +201,7 @@ class _Drawn:
     def arguments(self, command: click.Command) -> list[str]:
         """Return options and arguments for the parameters of a command, most of which fit."""
         options: list[str] = []
-        name = next(name for name, place in COMMANDS.items() if place[0].endswith(f":{command.callback.__name__}"))  # type: ignore[union-attr]
-        given = [self._argument(word) for word in ARGUMENTS.get(name, ["text.txt"])]
+        given = [self._argument(word) for word in ARGUMENTS.get(str(command.name), ["text.txt"])]
         if self._chance.random() < self._hostile:
             given = given[:-1] if self._chance.random() < 0.5 else [*given, self._argument("text.txt")]
         for parameter in command.params:

@@ -82,13 +82,13 @@ def test_a_context_of_more_digits_than_python_reads() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"context": 0}, "context 0: give a number of tokens, 1 or more"),
-        ({"stride": -3}, "stride -3: give a number of tokens, 1 or more"),
-        ({"batch_tokens": 0}, "batch-tokens 0: give a number of tokens, 1 or more"),
-        ({"first_token": "<s>"}, "first-token '<s>': choose bos, eos, uniform, unscored"),
-        ({"end": "dot"}, "end 'dot': choose eos, newline, none"),
-        ({"dtype": "float16"}, "dtype 'float16': choose auto, float32, bfloat16"),
-        ({"dtype": None}, "dtype None: choose auto, float32, bfloat16"),
+        ({"context": 0}, "context must be a whole number, 1 or more; got 0"),
+        ({"stride": -3}, "stride must be a whole number, 1 or more; got -3"),
+        ({"batch_tokens": 0}, "batch-tokens must be a whole number, 1 or more; got 0"),
+        ({"first_token": "<s>"}, "unknown first-token '<s>': choose one of bos, eos, uniform, unscored"),
+        ({"end": "dot"}, "unknown end 'dot': choose one of eos, newline, none"),
+        ({"dtype": "float16"}, "unknown dtype 'float16': choose one of auto, float32, bfloat16"),
+        ({"dtype": None}, "unknown dtype None: choose one of auto, float32, bfloat16"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:

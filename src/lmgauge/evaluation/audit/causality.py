@@ -37,14 +37,7 @@ class _Differences:
         self.by: dict[str, int] = {}
 
     def compare(self, a: Rows, b: Rows | None, how: str, upto: int | None = None) -> None:
-        """Compare rows of one segment, up to an event if given, as far as the tokens are the same.
-
-        Args:
-            a: the rows as they should be.
-            b: the rows after a change; None if there are none.
-            how: the change, in words.
-            upto: number of events that the change must not move; all if not given.
-        """
+        # upto: number of events that the change must not move; all if not given.
         segment = f"segment {a.segment + 1}"
         if b is None or (upto is None and len(a) != len(b)):
             self._note(how, f"{segment} has {'no rows' if b is None else f'{len(a):,} rows, then {len(b):,}'}")
@@ -68,7 +61,6 @@ class _Differences:
             self._note(how, f"{segment}, event {j + 1}, {a.strings[int(a.token_ids[j])]!r}: {numbers}", len(unequal))
 
     def compare_all(self, rows: Iterable[Rows], again: Iterable[Rows | None], how: str) -> None:
-        """Compare segments that have rows, each with its rows after a change."""
         for before, after in zip(rows, again, strict=True):
             if len(before):
                 self.compare(before, after, how)
@@ -79,7 +71,6 @@ class _Differences:
         self._first = self._first or f"{what} ({how})"
 
     def check(self, name: str, good: str, bad: str) -> Check:
-        """Return the verdict; `good` and `bad` say what was done to the text."""
         tolerance = self._subject.tolerance
         rounding = not tolerance and self.largest < _ROUNDING and not self._boundless and "rows" not in self._first
         hint = "; a model that computes in less than float64 may state its `tolerance`" if rounding else ""
@@ -91,7 +82,7 @@ class _Differences:
 
 
 def _other_words(a: Rows, b: Rows, count: int) -> NDArray[np.bool_]:
-    """Return which of the first events are spelled words that are other words: they share a token, but not the letters."""
+    # Which of the first events are spelled words that are other words: they share a token, but not the letters.
     spelled: NDArray[np.bool_] = a.kind[:count] == SPELLED
     if not spelled.any() or len(a.ends) != len(a) or len(b.ends) != len(b):
         return np.zeros(count, bool)
@@ -100,18 +91,7 @@ def _other_words(a: Rows, b: Rows, count: int) -> NDArray[np.bool_]:
 
 
 def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhaustive: bool) -> list[Check]:
-    """Replace later text, the token itself and the neighbors in the batch, and compare the rows.
-
-    Args:
-        subject: the model.
-        contexts: segments of the text as `score` scored them; of a stream its beginning.
-        seed: of the draws.
-        exhaustive: take all segments.
-
-    Raises:
-        UsageError: `log_distribution` returns an array of another length.
-        ProbabilityError: the model gives a probability above one.
-    """
+    """Replace later text, the token itself and the neighbors in the batch, and compare the rows."""
     generator = np.random.default_rng(seed)
     if not len(contexts):
         return [judge(LEVEL, name, skipped="the text has no event") for name in ("later text", "target", "batches")]
@@ -147,13 +127,12 @@ def _later_text(subject: Subject, contexts: Contexts, generator: np.random.Gener
 
 
 def _part(subject: Subject, contexts: Contexts, segments: int) -> str:
-    """Return in words how many segments of the text were examined, and where."""
     part = sampled(segments, contexts.whole.segments, "segment")
     return f"{part} (the beginning of the stream)" if subject.running and segments < contexts.whole.segments else part
 
 
 def _cuts_no_character(rows: Rows, position: int) -> bool:
-    """Return True if the text before an event is valid UTF-8; between the bytes of a character it would not be."""
+    # True if the text before an event is valid UTF-8; between the bytes of a character it would not be.
     end = int(rows.ends[position - 1])
     return end >= len(rows.text) or (rows.text[end] & 0xC0) != 0x80
 
@@ -161,7 +140,7 @@ def _cuts_no_character(rows: Rows, position: int) -> bool:
 def _alone(
     subject: Subject, contexts: Contexts, generator: np.random.Generator, exhaustive: bool
 ) -> Iterator[tuple[list[Rows], list[bytes], int]]:
-    """Yield segments to disturb: rows as scored now (in a stream also those before), the texts before, the index."""
+    # Segments to disturb: rows as scored now (in a stream also those before), the texts before, the index.
     if subject.running:
         reach = max(1, int(np.searchsorted(np.cumsum([len(r.source) for r in contexts.rows]), STREAM_BYTES)))
         candidates: Sequence[int] = range(min(reach, len(contexts.rows)))
@@ -186,7 +165,7 @@ def _drawn(generator: np.random.Generator, choices: Sequence[int], most: int) ->
 
 
 def _target(subject: Subject, contexts: Contexts, generator: np.random.Generator, exhaustive: bool) -> Check:
-    """Put other tokens in a token's place: the probabilities that `score` gives to them there sum to one at most."""
+    # Put other tokens in a token's place: the probabilities that `score` gives to them there sum to one at most.
     most = len(contexts) if exhaustive else MOST_PLACES
     places = tokens = apart = 0
     largest, worst, furthest = 0.0, "", ""
@@ -233,7 +212,7 @@ def _replaced(
     logprob: NDArray[np.float64],
     generator: np.random.Generator,
 ) -> dict[int, float]:
-    """Return the scores of tokens put in a token's place, by id, without those that change the tokens before."""
+    # Scores of tokens put in a token's place, by id, without those that change the tokens before.
     likely = np.argpartition(-logprob, min(LIKELY_WORDS, len(logprob) - 1))[:LIKELY_WORDS].tolist()
     others = generator.integers(0, len(logprob), OTHER_WORDS).tolist()
     tokens = dict.fromkeys([int(rows.token_ids[position]), *likely, *others])
@@ -264,7 +243,7 @@ def _replaced(
 
 
 def _spelled(subject: Subject, token: int, piece: bytes) -> bytes | None:
-    """Return the bytes that a token would have in the place of `piece`; None if it cannot stand in a text."""
+    # Bytes that a token would have in the place of `piece`; None if it cannot stand in a text.
     name = subject.vocabulary.token(token)
     if name.startswith("<") and name.endswith(">") and subject.tokenizer.unit != "byte":
         return None  # reserved, or the escape of what is

@@ -59,13 +59,7 @@ _Result = TypeVar("_Result")
 
 
 class _Work:
-    """What the lanes share: the model, the progress, and whether to go on.
-
-    Args:
-        subject: the model.
-        what: the work, in a word.
-        events: of all lanes.
-    """
+    """What the lanes share: the model, the progress, and whether to go on."""
 
     def __init__(self, subject: Subject, what: str, events: int) -> None:
         self.subject, self._what, self._events, self._say = subject, what, events, listener()
@@ -73,11 +67,6 @@ class _Work:
         self._stop = threading.Event()
 
     def step(self) -> None:
-        """Count one event more.
-
-        Raises:
-            NoCodeError: another lane ended the work.
-        """
         if self._stop.is_set():
             raise NoCodeError("the work was stopped")
         if self._done % _SHOWN_EVERY == 0:
@@ -86,13 +75,6 @@ class _Work:
         self._done += 1
 
     def run(self, work: Callable[[_Lane], _Result], lanes: Sequence[_Lane]) -> list[_Result]:
-        """Return the results for every lane, worked on side by side where the model allows it.
-
-        Raises:
-            NoCodeError: an event cannot be coded, or a code cannot be read.
-            UsageError: `log_distribution` returns an array of another length.
-            ProbabilityError: the model gives a probability above one.
-        """
         threads = thread_count(self.subject.threads) if self.subject.independent else 1
         try:
             return list(map_in_order(work, lanes, min(threads, len(lanes))))
@@ -102,42 +84,25 @@ class _Work:
 
 @dataclass(frozen=True)
 class Lane:
-    """The code of consecutive segments.
-
-    Attributes:
-        segments: number of segments.
-        events: events of all segments.
-        side_by_side: number of segments that are coded at a time, event by event.
-        lengths: events of each segment; empty where each ends with its only `</s>`.
-        words: uint32 [n], the code.
-        saved_bits: how much shorter it may be than letters and white space claim, as the coder has no smaller probability.
-    """
+    """The code of consecutive segments."""
 
     segments: int
     events: int
-    side_by_side: int
-    lengths: list[int]
-    words: NDArray[np.uint32]
+    side_by_side: int  # number of segments that are coded at a time, event by event
+    lengths: list[int]  # events of each segment; empty where each ends with its only `</s>`
+    words: NDArray[np.uint32]  # uint32 [n], the code
+    # how much shorter it may be than letters and white space claim, as the coder has no smaller probability
     saved_bits: float = 0.0
 
 
 def encode_segments(subject: Subject, segments: Sequence[Rows]) -> list[Lane]:
-    """Return the code of the events of segments.
-
-    Args:
-        subject: the model.
-        segments: rows of consecutive segments.
-
-    Raises:
-        NoCodeError: an event has no probability.
-        MissingExtraError: constriction is not installed.
-    """
+    """Return the code of the events of segments."""
     work = _Work(subject, "coding", sum(map(len, segments)))
     return work.run(lambda part: _encode_lane(work, part), _divided(segments, subject.running))
 
 
 def _divided(segments: Sequence[Rows], running: bool) -> list[list[Rows]]:
-    """Divide segments into lanes of about as many events each; all in one where each needs those before it."""
+    # Divide segments into lanes of about as many events each; all in one where each needs those before it.
     bits = nats_to_bits(-math.fsum(float(rows.logprob.sum()) for rows in segments))
     count = 1 if running else min(_MOST_LANES, len(segments), max(1, int(bits // _BITS_PER_LANE)))
     before = np.cumsum([0, *map(len, segments)])
@@ -167,7 +132,7 @@ def _encode_lane(work: _Work, segments: Sequence[Rows]) -> Lane:
 
 
 def _writers(subject: Subject, segments: int) -> list[Writer]:
-    """Return a writer for each segment; none for a model that does not spell what it does not know."""
+    # Writer for each segment; none for a model that does not spell what it does not know.
     return [] if subject.writer is None else [subject.writer() for _ in range(segments)]
 
 
@@ -178,18 +143,7 @@ def _walk(
     code: Callable[[int, int, NDArray[np.float64]], int],
     ended: Callable[[int, list[int]], bool],
 ) -> list[list[int]]:
-    """Go over the events of a lane in the order of its code: the first of some segments, the second of these, and so on.
-
-    Args:
-        work: what is to be done.
-        segments: of the lane.
-        at_a_time: how many segments go side by side.
-        code: codes or decodes an event, by segment and place in it, with its distribution; returns its token.
-        ended: whether these are all tokens of a segment.
-
-    Returns:
-        The tokens of each segment.
-    """
+    # Go over the events of a lane in the order of its code: the first of some segments, the second of these, and so on.
     subject = work.subject
     slots = [GrowingContext(subject.bos, runs_on=subject.running) for _ in range(min(at_a_time, segments))]
     walked: list[list[int]] = [[] for _ in range(segments)]
@@ -216,16 +170,7 @@ def _walk(
 
 
 def decode_segments(subject: Subject, code: Sequence[Lane]) -> list[list[int]]:
-    """Return the tokens of the segments behind a code, from model and code alone.
-
-    Args:
-        subject: the model.
-        code: as `encode_segments` returns it.
-
-    Raises:
-        NoCodeError: the code is not one of this model.
-        MissingExtraError: constriction is not installed.
-    """
+    """Return the tokens of the segments behind a code, from model and code alone."""
     return [decoded.tokens for decoded in _decode(subject, code)]
 
 
@@ -278,7 +223,7 @@ class _Chosen:
 
     @classmethod
     def of(cls, subject: Subject, segments: Sequence[Rows]) -> _Chosen:
-        """Choose segments without an event of probability zero; of a stream those before the first such."""
+        # Choose segments without an event of probability zero; of a stream those before the first such.
         impossible = [bool((rows.logprob == -np.inf).any()) for rows in segments]
         if subject.running:
             impossible = np.maximum.accumulate(impossible).tolist()
@@ -291,17 +236,8 @@ class _Chosen:
 
 
 def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent | None = None) -> list[Check]:
-    """Code segments with the model's distributions and decode them again.
-
-    Args:
-        subject: the model.
-        segments: as `score` scored them, in order; of a stream from its beginning.
-        whole: size of the text that they were drawn from, if they are not all of it.
-
-    Raises:
-        UsageError: `log_distribution` returns an array of another length.
-        ProbabilityError: the model gives a probability above one.
-    """
+    """Code segments with the model's distributions and decode them again."""
+    # segments: as `score` scored them, in order; of a stream from its beginning.
     if any(not (rows.logprob <= 0).all() for rows in segments):
         return [judge(LEVEL, LENGTH, bad="a log-probability is NaN or above 0: that claims no number of bits")]
     chosen = _Chosen.of(subject, segments)
@@ -363,7 +299,7 @@ def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -
 
 
 def _text_of(subject: Subject, tokens: list[int], source: bytes) -> str:
-    """Return the text of decoded tokens; escaped reserved words lose their brackets, where that gives the source."""
+    # Text of decoded tokens; escaped reserved words lose their brackets, where that gives the source.
     strings = [subject.vocabulary.token(token) for token in tokens if token != subject.eos]
     text = subject.tokenizer.detokenize(strings)
     if text.split() == source.decode().split():
@@ -372,7 +308,7 @@ def _text_of(subject: Subject, tokens: list[int], source: bytes) -> str:
 
 
 def _other_than(rows: Rows, decoded: _Decoded) -> str:
-    """Return how a segment that was decoded differs from the one that was coded; empty if it does not."""
+    # How a segment that was decoded differs from the one that was coded; empty if it does not.
     ids, tokens = rows.token_ids.tolist(), decoded.tokens
     if ids != tokens:
         j = next((j for j, (a, b) in enumerate(zip(ids, tokens, strict=False)) if a != b), len(tokens))
@@ -387,7 +323,7 @@ def _other_than(rows: Rows, decoded: _Decoded) -> str:
 
 
 def _decoding_check(subject: Subject, chosen: _Chosen, decoded: list[_Decoded]) -> Check:
-    """Check that the decoded events are those coded, and say whether bytes, words or only events came back with them."""
+    # Check that the decoded events are those coded, and say whether bytes, words or only events came back with them.
     exact = size = words = unknown = 0
     details = {"segments": len(decoded), "events": chosen.events}
     for rows, back in zip(chosen.segments, decoded, strict=True):

@@ -19,23 +19,23 @@ class OverlapCounts(Protocol):
     """The figures of an overlap with the training text that level 4 needs; `lmgauge.Overlap` has them."""
 
     @property
-    def segments(self) -> int: ...  # noqa: D102
+    def segments(self) -> int: ...
     @property
-    def contaminated_segments(self) -> int: ...  # noqa: D102
+    def contaminated_segments(self) -> int: ...
     @property
-    def bytes(self) -> int: ...  # noqa: D102
+    def bytes(self) -> int: ...
     @property
-    def contaminated_bytes(self) -> int: ...  # noqa: D102
+    def contaminated_bytes(self) -> int: ...
     @property
-    def long_contaminated_bytes(self) -> int: ...  # noqa: D102
+    def long_contaminated_bytes(self) -> int: ...
     @property
-    def ngrams(self) -> int: ...  # noqa: D102
+    def ngrams(self) -> int: ...
     @property
-    def n(self) -> int: ...  # noqa: D102
+    def n(self) -> int: ...
     @property
-    def unit(self) -> str: ...  # noqa: D102
+    def unit(self) -> str: ...
     @property
-    def unspaced(self) -> bool: ...  # noqa: D102
+    def unspaced(self) -> bool: ...
 
 
 OverlapSource = OverlapCounts | Callable[[], OverlapCounts]
@@ -45,20 +45,7 @@ OverlapSource = OverlapCounts | Callable[[], OverlapCounts]
 def check_contamination(
     overlap: OverlapSource | None, max_overlap: float = AuditSettings.max_overlap, skipped: str = ""
 ) -> Check:
-    """Check the share of the text that is in the training text.
-
-    Args:
-        overlap: an overlap, or the function that finds it; None if the training text is not at hand.
-        max_overlap: FAIL where a larger share (0 to 1) of the bytes lies in long runs or whole segments.
-        skipped: why there is nothing to check, if that is known already.
-
-    Raises:
-        InputError: the training text cannot be read.
-
-    Example:
-        >>> check_contamination(None).verdict
-        'NOT CHECKED'
-    """
+    """Check the share of the text that is in the training text."""
     if skipped or overlap is None:
         return judge(LEVEL, NAME, skipped=skipped or "the training text was not named (--train)")
     try:

@@ -45,30 +45,13 @@ class Fault:
     first: str = ""
 
     def note(self, where: str, times: int = 1) -> None:
-        """Count it; `where` is kept the first time.
-
-        Example:
-            >>> fault = Fault()
-            >>> fault.note("segment 3"), fault.note("segment 5", times=2)
-            (None, None)
-            >>> fault
-            Fault(count=3, first='segment 3')
-        """
+        """Count it; `where` is kept the first time."""
         self.count += times
         self.first = self.first or where
 
 
 def recount(block: Segments) -> Denominators:
-    """Return the denominators of a block, counted the plain way: each segment as a string, split and measured.
-
-    Args:
-        block: segments of a text.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> recount(next(iter(Corpus.from_strings(["the cat", "sät"]))))
-        Denominators(segments=2, words=3, characters=10, bytes=11, line_ends=0)
-    """
+    """Return the denominators of a block, counted the plain way: each segment as a string, split and measured."""
     texts = [block.text(i) for i in range(len(block))]
     return Denominators(
         line_ends=block.terminator * len(texts),
@@ -81,17 +64,7 @@ def recount(block: Segments) -> Denominators:
 
 
 def recount_scored(text: bytes, starts: list[int], ends: list[int]) -> Denominators:
-    """Return the denominators of what spans cover of a segment, counted the plain way: each byte marked by itself.
-
-    Args:
-        text: UTF-8 of the segment.
-        starts: where each span starts, bytes.
-        ends: where it ends.
-
-    Example:
-        >>> recount_scored("sät auf".encode(), [0, 5], [3, 8])  # without "t ": the word "auf" begins in a span
-        Denominators(segments=1, words=2, characters=5, bytes=6, line_ends=0)
-    """
+    """Return the denominators of what spans cover of a segment, counted the plain way: each byte marked by itself."""
     scored = bytearray(len(text))
     for start, end in zip(starts, ends, strict=True):
         scored[start:end] = b"\1" * (end - start)
@@ -122,11 +95,6 @@ class _Feed:
         return block
 
     def find(self, segment: int, *, pull: bool) -> tuple[Segments, int] | None:
-        """Return the block of a segment and its place there, and let earlier blocks go; `pull` reads on until it comes.
-
-        Raises:
-            InputError: the text cannot be read.
-        """
         while pull and segment >= self.segments and next(self, None) is not None:
             pass
         while self._pending and segment >= self._pending[0].first + len(self._pending[0]):
@@ -148,7 +116,7 @@ class _Expected:
 
 
 def _expected(block: Segments, tokenizer: Tokenizer) -> _Expected:
-    """Return the tokens of each segment: those that end in it, where it is cut with the text given before it."""
+    # Tokens of each segment: those that end in it, where it is cut with the text given before it.
     if block.given_starts is None or block.boundary == "apart":
         tokens = tokenizer.tokenize(block)
         bounds = np.concatenate(([0], np.cumsum(tokens.counts)))
@@ -163,20 +131,7 @@ def _expected(block: Segments, tokenizer: Tokenizer) -> _Expected:
 
 
 class Coverage:
-    """Reads every row of a table, beside the text.
-
-    Args:
-        subject: the model behind the table, whose tokenizer says which tokens there should be; None for a stored table.
-        unit: of the tokens.
-        pull: True if the table is read by itself, and not made from the blocks that `walk` hands out.
-        policy: context policy of a stored table.
-
-    Attributes:
-        faults: by question.
-        kinds: events of each kind, by index into `scores.KINDS`.
-        sum: of all log-probabilities, the plain way.
-        lossy: segments that the table calls so.
-    """
+    """Reads every row of a table, beside the text."""
 
     def __init__(
         self, subject: Subject | None, unit: str, *, pull: bool = False, policy: ContextPolicy | None = None
@@ -197,15 +152,7 @@ class Coverage:
         self._vocabulary: list[bytes] | None = None
 
     def walk(self, blocks: Iterable[Segments], score: Scorer) -> Iterator[Rows]:
-        """Check the rows of each segment of the text and hand them on, beside their text.
-
-        Args:
-            blocks: the text; read to its end.
-            score: makes the table from the blocks, or reads it.
-
-        Raises:
-            InputError: the text, or the table, cannot be read.
-        """
+        """Check the rows of each segment of the text and hand them on, beside their text."""
         feed = _Feed(blocks, self._count)
         expected = 0
         for rows in iter_segments(self._watched(score(feed))):
@@ -242,7 +189,7 @@ class Coverage:
 
     @property
     def events(self) -> int:
-        """Rows of the table."""
+        """Return rows of the table."""
         return self.kinds.total()
 
     @property
@@ -253,16 +200,11 @@ class Coverage:
         return self.counted.scored_under(self._policy)
 
     def headline(self, *, lossy: bool = False) -> Headline:
-        """Return the number that the rows come to, over the bytes of the text as they were counted here.
-
-        Args:
-            lossy: True if segments are known to be altered by the tokenizer.
-        """
+        """Return the number that the rows come to, over the bytes of the text as they were counted here."""
         bound = bool(self.kinds[OOV] or self.lossy or self._spelling.altered or lossy)
         return Headline.of(self.sum.nats, self.events, self.denominators.bytes, bound=bound)
 
     def _count(self, block: Segments) -> None:
-        """Count denominators as evaluation does, and again the plain way."""
         claimed, plain = count_denominators(block), recount(block)
         if claimed != plain:
             where = f"segments {block.first + 1} to {block.first + len(block)}: {claimed} but {plain}"
@@ -271,7 +213,7 @@ class Coverage:
         self.counted += plain
 
     def _miss(self, feed: _Feed, segment: int) -> bool:
-        """Note that a segment has no rows, unless it is empty; return whether the text has such a segment at all."""
+        # Note that a segment has no rows, unless it is empty; return whether the text has such a segment at all.
         place = feed.find(segment, pull=self._pull)
         if place is not None and place[0].text(place[1]):
             text = place[0].text(place[1])[:40].decode(errors="replace")
@@ -326,7 +268,7 @@ class Coverage:
         return False
 
     def _check_tokens(self, rows: Rows, block: Segments, place: int) -> bool:
-        """Compare the tokens with the tokenizer's; return whether the tokenizer says that it alters the segment."""
+        # Compare the tokens with the tokenizer's; return whether the tokenizer says that it alters the segment.
         expected = self._tokenized(block)
         part = slice(int(expected.bounds[place]), int(expected.bounds[place + 1]))
         difference = self._difference(rows, expected.strings[part], expected.span_ends[part])
@@ -341,7 +283,7 @@ class Coverage:
         return self._expected
 
     def _difference(self, rows: Rows, strings: list[bytes], span_ends: NDArray[np.int64]) -> str:
-        """Return how the rows of a segment differ from the tokens that its tokenizer makes; empty if they do not."""
+        # How the rows of a segment differ from the tokens that its tokenizer makes; empty if they do not.
         subject = self._subject
         assert subject is not None
         predicted = rows.kind != EOS_KIND
@@ -421,7 +363,7 @@ class Coverage:
         return [*checks, *self._parts.checks()]
 
     def _sentence_ends(self) -> tuple[str, str]:
-        """Note what is wrong with `</s>`; return the evidence that nothing is, and why it cannot be judged, if so."""
+        # Note what is wrong with `</s>`; return the evidence that nothing is, and why it cannot be judged, if so.
         fault, ends, lines = self.faults["sentence ends"], self._ends, self.counted.line_ends
         if ends not in (0, self.counted.segments):
             fault.note(f"{ends:,} of {self.counted.segments:,} segments have one: all should, or none")

@@ -22,14 +22,10 @@ class NoCodeError(Exception):
 
 
 class EventCoder:
-    """Codes one event of a large vocabulary in two steps, bucket and token in it.
+    """Codes one event of a large vocabulary in two steps, bucket and token in it."""
 
-    The coder rounds probabilities to multiples of 2^-24 and gives every symbol one at least. Over a vocabulary of 300,000
-    that would cost 2 % of the mass; over buckets of the square root of it, next to nothing.
-
-    Args:
-        size: tokens in the vocabulary.
-    """
+    # The coder rounds probabilities to multiples of 2^-24 and gives every symbol one at least. Over a vocabulary of 300,000
+    # that would cost 2 % of the mass; over buckets of the square root of it, next to nothing.
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -40,7 +36,7 @@ class EventCoder:
         self._prepared, self._sums = np.zeros(0), np.zeros(0)
 
     def _prepare(self, logprob: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Fill in the probabilities and return those of the buckets; what cannot change is not computed again."""
+        # Fill in the probabilities and return those of the buckets; what cannot change is not computed again.
         if logprob is self._prepared and not logprob.flags.writeable:
             return self._sums
         np.exp(logprob, out=self._probability[: self._size])
@@ -61,16 +57,8 @@ class EventCoder:
         return self._probability[bucket * self._width : (bucket + 1) * self._width]
 
     def encode(self, encoder: Any, token: int, logprob: NDArray[np.float64]) -> None:
-        """Add a token to a code.
-
-        Args:
-            encoder: of the library.
-            token: id.
-            logprob: float64 [vocabulary], nats.
-
-        Raises:
-            NoCodeError: the distribution gives it no probability.
-        """
+        """Add a token to a code."""
+        # logprob: float64 [vocabulary], nats.
         buckets = self._prepare(logprob)
         bucket, place = divmod(token, self._width)
         if not self._probability[token] > 0:
@@ -80,15 +68,8 @@ class EventCoder:
         encoder.encode(place, self._model(self._inside(bucket)))
 
     def decode(self, decoder: Any, logprob: NDArray[np.float64]) -> int:
-        """Return the next token of a code.
-
-        Args:
-            decoder: of the library.
-            logprob: float64 [vocabulary], nats.
-
-        Raises:
-            NoCodeError: the code leads to an event of probability zero.
-        """
+        """Return the next token of a code."""
+        # logprob: float64 [vocabulary], nats.
         buckets = self._prepare(logprob)
         bucket = decoder.decode(self._model(buckets)) if self._buckets > 1 else 0
         inside = self._inside(bucket)
@@ -99,25 +80,14 @@ class EventCoder:
 
 
 class StepEncoder:
-    """Adds the steps inside of events to a code.
-
-    Args:
-        encoder: of the library.
-
-    Attributes:
-        saved_bits: how much shorter the code may be than the steps claim, as the coder knows no smaller probability.
-    """
+    """Adds the steps inside of events to a code."""
 
     def __init__(self, encoder: Any) -> None:
         self._encoder, self._coders = encoder, _Coders()
         self.saved_bits = 0.0
 
     def choose(self, step: Step) -> int:
-        """Code what the text has in a step, and return it.
-
-        Raises:
-            NoCodeError: the step gives it no probability.
-        """
+        """Code what the text has in a step, and return it."""
         logprob = float(step.logprob[step.wanted])
         if not logprob > -math.inf:
             raise NoCodeError(f"a {step.part} that score gives a probability has none step by step")
@@ -127,11 +97,7 @@ class StepEncoder:
 
 
 class StepDecoder:
-    """Reads the steps inside of events from a code.
-
-    Args:
-        decoder: of the library.
-    """
+    """Reads the steps inside of events from a code."""
 
     def __init__(self, decoder: Any) -> None:
         self._decoder, self._coders = decoder, _Coders()
@@ -142,11 +108,7 @@ class StepDecoder:
         self._left = _MOST_STEPS
 
     def choose(self, step: Step) -> int:
-        """Return what the code has next.
-
-        Raises:
-            NoCodeError: the code leads to what is impossible, or without end.
-        """
+        """Return what the code has next."""
         self._left -= 1
         if self._left < 0:
             raise NoCodeError(f"a {step.part} has no end")
@@ -161,11 +123,7 @@ class _Coders(dict[int, EventCoder]):
 
 
 def constriction() -> Any:
-    """Return the library of entropy coders.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """Return the library of entropy coders."""
     with needing("constriction", extra="audit"):
         import constriction as library
     return library

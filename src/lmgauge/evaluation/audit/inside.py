@@ -1,8 +1,7 @@
-"""Level 2 inside of events: the letters of an unseen word and the white space before a word are probabilities, too.
+"""Level 2 inside of events: the letters of an unseen word and the white space before a word are probabilities, too."""
 
-A model that gives every text a probability has a method `writer`: see `writers.py`. The choices of each step sum
-to one, their product is what the row claims in the columns `spelling` and `separator`, and no known word is spelled.
-"""
+# A model that gives every text a probability has a method `writer`: see `writers.py`. The choices of each step sum
+# to one, their product is what the row claims in the columns `spelling` and `separator`, and no known word is spelled.
 
 from __future__ import annotations
 
@@ -30,36 +29,19 @@ _SHOWN_EVERY = 64
 
 @dataclass
 class Walked:
-    """What the steps inside an event came to.
+    """What the steps inside an event came to."""
 
-    Attributes:
-        nats: of each part, the sum of the log-probabilities of what the text has.
-        steps: of each part, how many.
-        worst: of each part, the sum of a step's probabilities that is furthest from 1.
-        last: of each part, the log-probability of the last choice.
-    """
-
+    # of each part, the sum of the log-probabilities of what the text has
     nats: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     steps: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PARTS, 0))
+    # of each part, the sum of a step's probabilities that is furthest from 1
     worst: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 1.0))
+    # of each part, the log-probability of the last choice
     last: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
 
     @classmethod
     def of(cls, writer: Writer, token: int, piece: bytes) -> Walked:
-        """Walk through an event whose text is known.
-
-        Args:
-            writer: with all that comes before the event.
-            token: its id.
-            piece: its bytes.
-
-        Example:
-            >>> import lmgauge
-            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
-            >>> walked = Walked.of(model.writer(), model.vocabulary.id("zu"), b"zu")
-            >>> walked.steps
-            {'spelling': 5, 'separator': 1}
-        """
+        """Walk through an event whose text is known."""
         walked = cls()
         writer.write(token, walked.choose, piece)
         return walked
@@ -67,17 +49,14 @@ class Walked:
     def choose(self, step: Step) -> int:
         """Note what a step gives, and choose what the text has.
 
-        Args:
-            step: with the choice that the text makes, and float64 [choices], nats.
-
-        Example:
-            >>> from lmgauge.models.spelling.writing import Step
-            >>> walked = Walked()
-            >>> walked.choose(Step("spelling", np.log([0.25, 0.75]), wanted=0))
-            0
-            >>> walked.nats["spelling"] == float(np.log(0.25))
-            True
+        >>> from lmgauge.models.spelling.writing import Step
+        >>> walked = Walked()
+        >>> walked.choose(Step("spelling", np.log([0.25, 0.75]), wanted=0))
+        0
+        >>> walked.nats["spelling"] == float(np.log(0.25))
+        True
         """
+        # step: with the choice that the text makes, and float64 [choices], nats.
         total = float(np.sum(np.exp(step.logprob)))
         if not abs(total - 1) <= abs(self.worst[step.part] - 1):
             self.worst[step.part] = total
@@ -89,38 +68,20 @@ class Walked:
 
 
 def writer_before(subject: Subject, rows: Rows, position: int) -> Writer:
-    """Return a writer that has the text of a segment before an event.
-
-    Args:
-        subject: the model.
-        rows: of the segment.
-        position: of the event in it.
-
-    Returns:
-        The writer, whose text is that of the events before.
-    """
+    """Return a writer that has the text of a segment before an event."""
+    # -> the writer, whose text is that of the events before.
     assert subject.writer is not None
     ends = [0, *rows.ends[:position].tolist()]
     return subject.writer(rows.text[: ends[-1]], ends[-2] if position else None)
 
 
 def follows_given(rows: Rows, position: int) -> bool:
-    """Return True for a first event after given text: what of its white space is in there, a writer does not see.
-
-    Args:
-        rows: of a segment.
-        position: of the event in it.
-    """
+    """Return True for a first event after given text: what of its white space is in there, a writer does not see."""
     return not position and bool(len(rows.before) or rows.lead)
 
 
 class Parts:
-    """Rows of which one part is compared with what the writer gives, step by step.
-
-    Args:
-        part: a column of the score table.
-        subject: the model.
-    """
+    """Rows of which one part is compared with what the writer gives, step by step."""
 
     def __init__(self, part: str, subject: Subject) -> None:
         self._part, self._subject, self._unsummed, self._where = part, subject, "", ""
@@ -129,13 +90,7 @@ class Parts:
         self.tolerance = max(subject.sum_tolerance, subject.tolerance)
 
     def add(self, rows: Rows, position: int, walked: Walked) -> None:
-        """Compare the part of a row.
-
-        Args:
-            rows: of a segment.
-            position: of the event in it.
-            walked: the steps inside it.
-        """
+        """Compare the part of a row."""
         part = self._part
         self.events += 1
         self.steps += walked.steps[part]
@@ -157,13 +112,7 @@ class Parts:
         self.largest = max(self.largest, math.inf if math.isnan(difference) else difference)
 
     def check(self, noun: str, whole: str, known: str = "") -> Check:
-        """Return the verdict.
-
-        Args:
-            noun: what an event of them is called.
-            whole: what was asked about, in words.
-            known: evidence that a known word can be spelled; empty if none can.
-        """
+        """Return the verdict."""
         bad = known
         if self.off:
             bad = f"In {self.off:,} of {counted(self.events, noun)} probabilities do not sum to 1: {self._unsummed}."
@@ -181,17 +130,7 @@ class Parts:
 
 
 def check_inside(subject: Subject, contexts: Contexts, *, wanted: int | None, seed: int) -> list[Check]:
-    """Walk through events of the text step by step, and through known words as if they were not known.
-
-    Args:
-        subject: the model.
-        contexts: the events to draw from, as `score` scored them.
-        wanted: how many unseen words to draw, and how many events; None takes all.
-        seed: of the draws.
-
-    Returns:
-        No check for a model that does not claim to spell unseen words.
-    """
+    """Walk through events of the text step by step, and through known words as if they were not known."""
     spelled = [(i, int(j)) for i, rows in enumerate(contexts.rows) for j in np.flatnonzero(rows.kind == SPELLED)]
     if subject.writer is None:
         bad = f"{len(spelled):,} {NO_WRITER}."
@@ -230,10 +169,8 @@ def _drawn(places: Sequence[tuple[int, int]], wanted: int | None, seed: int) -> 
 
 
 def _known_words(subject: Subject, seed: int) -> tuple[int, str]:
-    """Return how many known words were tried, and evidence that one of them can be spelled; empty if none can.
-
-    A model of characters has no word to try: its unseen characters are shared out among those that it does not know.
-    """
+    # How many known words were tried, and evidence that one of them can be spelled; empty if none can.
+    # A model of characters has no word to try: its unseen characters are shared out among those that it does not know.
     if subject.tokenizer.unit != "word":
         return 0, ""
     size = len(subject.vocabulary)

@@ -43,27 +43,10 @@ def audit(
     name: str | None = None,
     untouched: Callable[[], LanguageModel] | None = None,
 ) -> Audit:
-    """Audit a model on a text; the text is read once.
-
-    Args:
-        model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`, as it is
-            before it has scored the text: what it learned from the text earlier can no longer be seen. It may state
-            a `tolerance` (nats) within which its rows repeat, else 0, and a `context_policy`, else `sentence`.
-        corpus: the text.
-        settings: what to check and how closely.
-        overlap: the overlap of the text with the training text, or the function that finds it.
-        threads: of `score`, where it takes them.
-        name: name of the model in the result.
-        untouched: returns the model as it was before it saw the text, e.g. by loading it again; if not given, a deep
-            copy is made.
-
-    Returns:
-        The checks of all levels; those not asked for are NOT CHECKED.
-
-    Raises:
-        UsageError: the object is not a model, or `log_distribution` returns an array of another length.
-        InputError: the text is empty or cannot be used.
-    """
+    """Audit a model on a text; the text is read once."""
+    # model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`, as it is
+    # before it has scored the text: what it learned from the text earlier can no longer be seen. It may state a `tolerance`
+    # (nats) within which its rows repeat, else 0, and a `context_policy`, else `sentence`.
     settings = settings or AuditSettings()
     of_whole = set(_OF_WHOLE_SEGMENTS) if isinstance(corpus, Corpus) and corpus.boundary is not None else set()
     levels, exhaustive, seed = set(settings.levels) - of_whole, settings.exhaustive, settings.seed
@@ -109,11 +92,7 @@ def audit(
 def _walk(
     subject: Subject, sample: Sample, corpus: Corpus | Sequence[Segments], *, remember: bool
 ) -> tuple[Coverage, Memory | None]:
-    """Score the text and read every row; `remember` asks the model at some contexts before it is shown any of it.
-
-    Raises:
-        InputError: there is no segment.
-    """
+    # Score the text and read every row; `remember` asks the model at some contexts before it is shown any of it.
     blocks: Iterator[Segments] = iter(corpus)
     first, texts = beginning(subject, blocks)
     memory = Memory(subject, texts) if remember else None

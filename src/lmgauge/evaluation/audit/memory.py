@@ -1,8 +1,7 @@
-"""Level 3: a model predicts the same before it was shown the text and after.
+"""Level 3: a model predicts the same before it was shown the text and after."""
 
-A cache or an adapter that is filled by the first call of `score` and then left alone is causal in every later call, sums to
-one and can be decoded: its number is that of a model that was trained on the test text.
-"""
+# A cache or an adapter that is filled by the first call of `score` and then left alone is causal in every later call, sums
+# to one and can be decoded: its number is that of a model that was trained on the test text.
 
 from __future__ import annotations
 
@@ -44,12 +43,9 @@ class _Early:
 
 
 class Memory:
-    """Asks a model at some contexts of a text that it was not shown yet, and keeps the answers.
+    """Asks a model at some contexts of a text that it was not shown yet, and keeps the answers."""
 
-    Args:
-        subject: the model; `score` must not have been called.
-        texts: the first segments of the text, as `beginning` returns them.
-    """
+    # subject: the model; `score` must not have been called.
 
     def __init__(self, subject: Subject, texts: Sequence[bytes]) -> None:
         self._subject = subject
@@ -64,11 +60,8 @@ class Memory:
         self._first_row = ""
 
     def watch(self, rows: Rows) -> None:
-        """Compare the rows of the next segment with the predictions of its events.
-
-        Args:
-            rows: of the segment, [n].
-        """
+        """Compare the rows of the next segment with the predictions of its events."""
+        # rows: of the segment, [n].
         if not self._by_segment or rows.segment > max(self._by_segment):
             self._by_segment.clear()  # segments without rows were left behind: coverage reports them
             return
@@ -94,11 +87,7 @@ class Memory:
         self._first_row = self._first_row or f"{where} {numbers}"
 
     def check(self) -> Check:
-        """Ask again, and compare.
-
-        Raises:
-            UsageError: `log_distribution` returns an array of another length.
-        """
+        """Ask again, and compare."""
         subject, tolerance, first = self._subject, self._subject.tolerance, ""
         for early in self._early:
             again = subject.distribution(early.context)
@@ -135,19 +124,7 @@ def untouched_copy(model: LanguageModel) -> LanguageModel | str:
 
 
 def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *, wanted: int, seed: int) -> Check:
-    """Compare the rows of `score` with the predictions of a copy of the model that was never shown the text.
-
-    Args:
-        untouched: the copy, or why there is none.
-        subject: the model that scored.
-        contexts: events of the whole text, as it scored them.
-        wanted: how many events to draw.
-        seed: of the draw.
-
-    Raises:
-        UsageError: `log_distribution` returns an array of another length.
-        ProbabilityError: the model gives a probability above one.
-    """
+    """Compare the rows of `score` with the predictions of a copy of the model that was never shown the text."""
     name = "untouched copy"
     if isinstance(untouched, str):
         return judge(LEVEL, name, skipped=untouched)
@@ -176,15 +153,7 @@ def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *
 
 
 def beginning(subject: Subject, blocks: Iterable[Segments]) -> tuple[list[Segments], list[bytes]]:
-    """Return the first blocks of a text, and the texts of their segments up to a size that does not depend on the blocks.
-
-    Args:
-        subject: the model; a stream is begun with fewer bytes, as each context holds all before it.
-        blocks: the text; read as far as is needed.
-
-    Raises:
-        InputError: the text cannot be read.
-    """
+    """Return the first blocks of a text, and the texts of their segments up to a size that does not depend on the blocks."""
     most = STREAM_BYTES if subject.running else MOST_BYTES
     held: list[Segments] = []
     texts: list[bytes] = []
@@ -218,7 +187,7 @@ def _ask(subject: Subject, texts: Sequence[bytes]) -> list[_Early]:
 
 
 def _chosen(subject: Subject, texts: Sequence[bytes]) -> list[int]:
-    """Return the indices of segments spread over the texts; for a stream all, as each needs those before it."""
+    # Indices of segments spread over the texts; for a stream all, as each needs those before it.
     if subject.running:
         return list(range(len(texts)))
     filled = [i for i, text in enumerate(texts) if text] or list(range(len(texts)))
@@ -226,12 +195,11 @@ def _chosen(subject: Subject, texts: Sequence[bytes]) -> list[int]:
 
 
 def _spread(count: int, wanted: int) -> list[int]:
-    """Return up to `wanted` of the numbers below `count`, spread evenly."""
     return sorted({int(place) for place in np.linspace(0, count - 1, min(wanted, count))}) if count else []
 
 
 def _ids(subject: Subject, texts: Sequence[bytes]) -> list[NDArray[np.uint32]]:
-    """Return the ids of texts, by the model's own tokenizer and vocabulary, each closed by `</s>`."""
+    # Ids of texts, by the model's own tokenizer and vocabulary, each closed by `</s>`.
     if not texts:
         return []
     tokens = subject.tokenizer.tokenize(next(blocks_of(texts)))

@@ -22,15 +22,9 @@ _FEWEST_TOGETHER = 4
 
 
 def log_sum_exp(logprob: NDArray[np.float64]) -> float:
-    """Return ln of the sum of exp of the values; -inf if all are, NaN if one is.
-
-    Args:
-        logprob: float64 [n], nats.
-
-    Example:
-        >>> round(log_sum_exp(np.log([0.25, 0.25, 0.5])), 12)
-        0.0
-    """
+    """Return ln of the sum of exp of the values; -inf if all are, NaN if one is."""
+    # logprob: float64 [n], nats.
+    # round(log_sum_exp(np.log([0.25, 0.25, 0.5])), 12) -> 0.0
     top = float(np.max(logprob))
     if not math.isfinite(top):
         return top
@@ -115,18 +109,7 @@ class _Agreement:
 
 
 def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | None, seed: int) -> list[Check]:
-    """Sum the distribution after sampled contexts of the text, and compare the scored event with it.
-
-    Args:
-        subject: the model.
-        contexts: the events to draw from, as `score` scored them.
-        wanted: how many events to draw; None takes all.
-        seed: of the draw.
-
-    Raises:
-        UsageError: `log_distribution` returns an array of another length.
-        ProbabilityError: the model gives a probability above one.
-    """
+    """Sum the distribution after sampled contexts of the text, and compare the scored event with it."""
     if not len(contexts):
         reason = "the text has no event to take a context from"
         return [judge(LEVEL, name, skipped=reason) for name in (SUMS, AGREEMENT)]
@@ -154,12 +137,9 @@ def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | N
 
 
 def _together(subject: Subject, contexts: Contexts, wanted: int | None, seed: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the events drawn in groups that are asked about together.
-
-    Contexts of one length are of different segments: none holds what comes after another, so that the model cannot know
-    what it is to predict. Where few have the same length, as in long documents, they are asked about one by one, in their
-    order: then each costs only what is new in it.
-    """
+    # Contexts of one length are of different segments: none holds what comes after another, so that the model cannot know
+    # what it is to predict. Where few have the same length, as in long documents, they are asked about one by one, in their
+    # order: then each costs only what is new in it.
     drawn = contexts.drawn(wanted, seed)
     at_a_time = subject.contexts_at_a_time
     if at_a_time == 1:

@@ -84,60 +84,31 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class Check:
-    """One question of an audit and its answer.
-
-    Attributes:
-        level: one of `LEVELS`.
-        name: the question, in two or three words.
-        verdict: PASS, FAIL or NOT CHECKED.
-        evidence: the observation, in a sentence with its numbers; for a skipped check the reason.
-        details: the numbers, by name.
-    """
+    """One question of an audit and its answer."""
 
     level: str
-    name: str
+    name: str  # the question, in two or three words
     verdict: Verdict
-    evidence: str
+    evidence: str  # the observation, in a sentence with its numbers; for a skipped check the reason
     details: dict[str, Any] = field(default_factory=dict)
 
 
 def judge(
     level: str, name: str, *, bad: str = "", skipped: str = "", good: str = "", details: Mapping[str, Any] | None = None
 ) -> Check:
-    """Return a check: FAIL where there is evidence of a fault, else NOT CHECKED where there is a reason, else PASS.
-
-    Args:
-        level: one of `LEVELS`.
-        name: the question.
-        bad: evidence of a fault; empty if there is none.
-        skipped: why the check could not be made; empty if it was.
-        good: evidence that all is well.
-        details: the numbers behind the evidence.
-
-    Example:
-        >>> judge("coverage", "spans", bad="", good="The spans tile 5 bytes.").verdict
-        'PASS'
-        >>> judge("coverage", "spans", bad="Byte 3 belongs to no event.", good="The spans tile 5 bytes.").verdict
-        'FAIL'
-    """
+    """Return a check: FAIL where there is evidence of a fault, else NOT CHECKED where there is a reason, else PASS."""
     verdict = FAIL if bad else NOT_CHECKED if skipped else PASS
     return Check(level, name, verdict, bad or skipped or good, dict(details or {}))
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The number that an audit is about, computed from its rows by plain arithmetic.
+    """The number that an audit is about, computed from its rows by plain arithmetic."""
 
-    Attributes:
-        perplexity: over all events; None where no row was looked at.
-        bits_per_byte: of the text; None where it is not at hand.
-        bits_per_byte_is_bound: whether the bytes of the text cost more than that, as unknown words are one event and white
-            space, or what the tokenizer alters, is free.
-        events: rows.
-    """
-
-    perplexity: float | None = None
-    bits_per_byte: float | None = None
+    perplexity: float | None = None  # over all events; None where no row was looked at
+    bits_per_byte: float | None = None  # of the text; None where it is not at hand
+    # whether the bytes of the text cost more than that, as unknown words are one event and white space, or what the
+    # tokenizer alters, is free
     bits_per_byte_is_bound: bool = False
     events: int = 0
 
@@ -146,18 +117,8 @@ class Headline:
 
     @classmethod
     def of(cls, nats: float, events: int, size: int | None, *, bound: bool) -> Headline:
-        """Return the headline of a text.
-
-        Args:
-            nats: log-probability of all events.
-            events: number of rows.
-            size: bytes of the text; None or 0 where it is not at hand.
-            bound: True if bits per byte are a lower bound.
-
-        Example:
-            >>> str(Headline.of(-8 * math.log(2), 4, 4, bound=False))
-            'perplexity 4.0000, bits per byte 2.0000, 4 events'
-        """
+        """Return the headline of a text."""
+        # bound: True if bits per byte are a lower bound.
         if not events:
             return cls()
         mean = -nats / events
@@ -308,44 +269,27 @@ class Audit(Shown):
 
 
 def numbers_of(record: object) -> dict[str, Any]:
-    """Return the public attributes of what a check counted, as its details.
-
-    Example:
-        >>> numbers_of(Headline(2.0, 1.0, events=8))["events"]
-        8
-    """
+    """Return the public attributes of what a check counted, as its details."""
+    # numbers_of(Headline(2.0, 1.0, events=8))["events"] -> 8
     return {name: value for name, value in vars(record).items() if not name.startswith("_")}
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "segment"), counted(3761, "segment"), counted(2, "entry", "entries")
-    ('1 segment', '3,761 segments', '2 entries')
-    """
+    """Return a number with its noun."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def in_nine_digits(value: float) -> str:
-    """Return a log-probability, in nats, with nine digits.
-
-    >>> in_nine_digits(-0.1234567891), in_nine_digits(float("nan"))
-    ('-0.123456789', 'NaN')
-    """
+    """Return a log-probability, in nats, with nine digits."""
     return "NaN" if math.isnan(value) else f"{value:.9g}"
 
 
 def by_level(checks: Sequence[Check], reasons: Mapping[str, str]) -> tuple[Check, ...]:
     """Return checks in the order of the levels; a level without any is NOT CHECKED.
 
-    Args:
-        checks: in any order.
-        reasons: of each level, why nothing of it was checked.
-
-    Example:
-        >>> checks = by_level([judge("coverage", "spans")], dict.fromkeys(LEVELS, NOT_ASKED_FOR))
-        >>> [check.verdict for check in checks]
-        ['PASS', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED']
+    >>> checks = by_level([judge("coverage", "spans")], dict.fromkeys(LEVELS, NOT_ASKED_FOR))
+    >>> [check.verdict for check in checks]
+    ['PASS', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED']
     """
     in_order: list[Check] = []
     for level in LEVELS:

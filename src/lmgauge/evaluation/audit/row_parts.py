@@ -17,24 +17,12 @@ _ROUNDING = 1e-9  # of the sum of three logs
 
 
 def unseen_noun(unit: str) -> str:
-    """Return what an unseen token of a unit is called.
-
-    >>> unseen_noun("word"), unseen_noun("character")
-    ('unseen word', 'unseen character')
-    """
+    """Return what an unseen token of a unit is called."""
     return "unseen character" if unit == "character" else "unseen word"
 
 
 class RowParts:
-    """Reads the columns `spelling` and `separator`, segment by segment.
-
-    Args:
-        unit: of the tokens.
-
-    Example:
-        >>> RowParts().checks()
-        []
-    """
+    """Reads the columns `spelling` and `separator`, segment by segment."""
 
     def __init__(self, unit: str = "word") -> None:
         self._noun = unseen_noun(unit)
@@ -42,11 +30,8 @@ class RowParts:
         self._first = ""
 
     def add(self, rows: Rows) -> None:
-        """Read the parts of the rows of a segment.
-
-        Args:
-            rows: of the segment, [n].
-        """
+        """Read the parts of the rows of a segment."""
+        # rows: of the segment, [n].
         spelled = rows.kind == SPELLED
         self.rows += len(rows)
         self.spelled += int(spelled.sum())

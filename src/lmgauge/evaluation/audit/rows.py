@@ -28,65 +28,32 @@ _NEEDED = ("vocabulary", "tokenizer", "score", "log_distribution")
 
 @dataclass(frozen=True, slots=True)
 class Rows(SegmentRows):
-    """The rows of one segment, beside its text.
-
-    Attributes:
-        text: UTF-8, without terminator.
-        terminator: its bytes: 1 for lines, 0 for records and documents.
-        offset: events of the text before the segment.
-        lead: text that is given before the segment, where the two were cut into tokens as one.
-    """
+    """The rows of one segment, beside its text."""
 
     text: bytes = b""
-    terminator: int = 1
-    offset: int = 0
-    lead: bytes = b""
+    terminator: int = 1  # its bytes: 1 for lines, 0 for records and documents
+    offset: int = 0  # events of the text before the segment
+    lead: bytes = b""  # text that is given before the segment, where the two were cut into tokens as one
 
     @classmethod
     def beside(cls, rows: SegmentRows, text: bytes, terminator: int = 1, lead: bytes = b"") -> Rows:
-        """Return rows of the score table beside their text.
-
-        Args:
-            rows: of one segment, [n].
-            text: UTF-8 bytes of the segment.
-            terminator: bytes of its line end.
-            lead: text given before it that was cut into tokens with it.
-        """
+        """Return rows of the score table beside their text."""
+        # rows: of one segment, [n].
         columns = {part.name: getattr(rows, part.name) for part in fields(SegmentRows)}
         return cls(**columns, text=text, terminator=terminator, lead=lead)
 
     def piece(self, event: int) -> bytes:
-        """Return the bytes that an event spans.
-
-        Args:
-            event: its place in the segment.
-
-        Example:
-            >>> from lmgauge.scores.segment_rows import iter_segments
-            >>> from lmgauge.scores.table import example_batch
-            >>> _, rows = iter_segments([example_batch()])
-            >>> Rows.beside(rows, b"cat sat").piece(1)
-            b' sat'
-        """
+        """Return the bytes that an event spans."""
         return self.text[int(self.ends[event - 1]) if event else 0 : int(self.ends[event])]
 
     @property
     def source(self) -> bytes:
-        """The text with its line end, if it has one."""
+        """Return the text with its line end, if it has one."""
         return self.text + b"\n" * self.terminator
 
 
 class Subject:
-    """A model as an audit sees it: the two methods it must have, and defaults for what it may leave out.
-
-    Args:
-        model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`.
-        threads: of `score`, where it takes them.
-        sum_tolerance: how far probabilities may sum from 1.
-
-    Raises:
-        UsageError: the object lacks one of these.
-    """
+    """A model as an audit sees it: the two methods it must have, and defaults for what it may leave out."""
 
     def __init__(
         self, model: LanguageModel, threads: int | None = None, sum_tolerance: float = DEFAULT_SUM_TOLERANCE
@@ -125,29 +92,13 @@ class Subject:
         self._accepted = {"spans", "threads"} if any_name else {p.name for p in parameters}
 
     def score(self, blocks: Iterable[Segments], threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Return the score table of blocks of text, with spans, batch by batch.
-
-        Args:
-            blocks: segments of the text.
-            threads: number of threads, where `score` takes it.
-
-        Raises:
-            ProbabilityError: the model gives a probability above one.
-        """
+        """Return the score table of blocks of text, with spans, batch by batch."""
+        # threads: number of threads, where `score` takes it.
         options: dict[str, Any] = {"spans": True, "threads": threads or self.threads}
         return iter(self.model.score(blocks, **{name: options[name] for name in options.keys() & self._accepted}))
 
     def score_texts(self, texts: Sequence[bytes], size: int | None = None, threads: int = 1) -> list[Rows | None]:
-        """Return the rows of each text; None for a text without any.
-
-        Args:
-            texts: UTF-8, one a segment.
-            size: segments in a block; all in one block if not given.
-            threads: of `score`.
-
-        Raises:
-            ProbabilityError: the model gives a probability above one.
-        """
+        """Return the rows of each text; None for a text without any."""
         scored: list[Rows | None] = [None] * len(texts)
         for rows in iter_segments(self.score(blocks_of(texts, size), threads)):
             if 0 <= rows.segment < len(texts):
@@ -155,30 +106,16 @@ class Subject:
         return scored
 
     def distribution(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return the log-probabilities of all tokens after a context, float64 [vocabulary], nats.
-
-        Args:
-            context: uint32 [n], token ids before the event, `<s>` first.
-
-        Raises:
-            UsageError: the model gives something of another length.
-            ProbabilityError: the model gives a probability above one.
-        """
+        """Return the log-probabilities of all tokens after a context, float64 [vocabulary], nats."""
+        # context: uint32 [n], token ids before the event, `<s>` first.
         logprob = np.asarray(self.model.log_distribution(context), np.float64)
         return self._whole(logprob, "log_distribution", (len(self.vocabulary),))
 
     def distributions(self, contexts: Sequence[NDArray[np.uint32]]) -> NDArray[np.float64]:
-        """Return the log-probabilities of all tokens after contexts of one length, float64 [k, vocabulary], nats.
-
-        A single one is asked about by `log_distribution`, several by the model's method for that: see `contexts_at_a_time`.
-
-        Args:
-            contexts: of each the token ids before the event, `<s>` first, uint32 [n].
-
-        Raises:
-            UsageError: the model gives something of another shape.
-            ProbabilityError: the model gives a probability above one.
-        """
+        """Return the log-probabilities of all tokens after contexts of one length, float64 [k, vocabulary], nats."""
+        # A single one is asked about by `log_distribution`, several by the model's method for that: see
+        # `contexts_at_a_time`.
+        # contexts: of each the token ids before the event, `<s>` first, uint32 [n].
         if len(contexts) == 1:
             return self.distribution(contexts[0])[None]
         asked: Any = self.model
@@ -200,7 +137,7 @@ class Subject:
 
     @property
     def agreement_tolerance(self) -> float:
-        """Largest difference allowed between `score` and `log_distribution` at one event, in nats."""
+        """Return largest difference allowed between `score` and `log_distribution` at one event, in nats."""
         return max(AGREEMENT_TOLERANCE, self.tolerance)
 
     def differs(self, a: float, b: float) -> bool:
@@ -209,16 +146,8 @@ class Subject:
 
 
 def blocks_of(texts: Sequence[bytes], size: int | None = None) -> Iterator[Segments]:
-    """Yield texts as blocks of lines.
-
-    Args:
-        texts: UTF-8 bytes, one a line.
-        size: lines in a block; all in one block if not given.
-
-    Example:
-        >>> [len(block) for block in blocks_of([b"the cat", b"sat", b""], 2)]
-        [2, 1]
-    """
+    """Yield texts as blocks of lines."""
+    # [len(block) for block in blocks_of([b"the cat", b"sat", b""], 2)] -> [2, 1]
     size = size or max(1, len(texts))
     for first in range(0, len(texts), size):
         part = texts[first : first + size]

@@ -45,17 +45,8 @@ _SHOWN = 3  # of the claims that are wrong
 def audit_run(
     run: Run, corpus: Corpus | None, settings: AuditSettings | None = None, *, overlap: OverlapSource | None = None
 ) -> Audit:
-    """Audit what can be seen of a run without its model: its seal, coverage, denominators, sums, and contamination.
-
-    Args:
-        run: the run folder or score table, as `open_run` returns it.
-        corpus: the text it scored; None leaves only the sums to be checked.
-        settings: `levels` and `max_overlap` of them.
-        overlap: the overlap with the training text, or the function that finds it.
-
-    Raises:
-        InputError: the table cannot be read at all.
-    """
+    """Audit what can be seen of a run without its model: its seal, coverage, denominators, sums, and contamination."""
+    # corpus: the text it scored; None leaves only the sums to be checked.
     settings = settings or AuditSettings()
     checks: list[Check] = []
     headline = Headline()
@@ -77,12 +68,7 @@ def audit_run(
 
 
 def why_not_about(audit: Audit, evaluation: Evaluation) -> str:
-    """Return why an audit is not about a run, in words; empty if it is about it.
-
-    Args:
-        audit: of any run or model.
-        evaluation: of the run.
-    """
+    """Return why an audit is not about a run, in words; empty if it is about it."""
     fingerprints = audit.settings.get("fingerprints")
     if not isinstance(fingerprints, dict):
         return "it does not say what was audited: audit again"
@@ -101,17 +87,7 @@ def why_not_about(audit: Audit, evaluation: Evaluation) -> str:
 
 
 def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None = None) -> list[Check]:
-    """Check whether this model, on this text, gives the rows that a run stored: by fingerprint, and row by row.
-
-    Args:
-        run: the stored run.
-        corpus: the text it scored.
-        model: the model that should have made it.
-        threads: of `score`.
-
-    Raises:
-        UsageError: the object is not a model.
-    """
+    """Check whether this model, on this text, gives the rows that a run stored: by fingerprint, and row by row."""
     subject = Subject(model, threads)
     stored, own = run.origin.fingerprints.get("model", ""), str(getattr(model, "fingerprint", ""))
     bad = f"The run was made by a model with fingerprint {stored[:6]}; this one has {own[:6]}."
@@ -128,7 +104,7 @@ def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: 
 
 
 def _row_difference(stored: SegmentRows | None, made: SegmentRows | None, subject: Subject) -> str:
-    """Return how the rows of a segment differ from those stored of it; empty if they do not."""
+    # How the rows of a segment differ from those stored of it; empty if they do not.
     if stored is None or made is None:
         return f"{'it' if stored is None else 'the model'} ends before the other"
     where = f"segment {made.segment + 1}"
@@ -168,7 +144,6 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
 
 
 def _first_tokens(first_tokens: FirstTokens) -> Check:
-    """Check whether the probabilities of the tokens that segments begin with can be those of one distribution."""
     if first_tokens.why_not:
         return judge(LEVEL, "first tokens", skipped=first_tokens.why_not)
     what = first_tokens.describe()
@@ -185,14 +160,12 @@ def _same_text(run: Run, corpus: Corpus) -> Check:
 
 
 def _same_fingerprints(name: str, fingerprints: dict[str, str], unknown: str, bad: str, good: str) -> Check:
-    """Return a check that both fingerprints are known, and the same."""
     skipped = "" if all(fingerprints.values()) else unknown
     differ = len(set(fingerprints.values())) > 1 and not skipped
     return judge(LEVEL, name, bad=bad if differ else "", skipped=skipped, good=good, details=fingerprints)
 
 
 def _claims(run: Run, coverage: Coverage, *, text: bool) -> Check:
-    """Compare evaluation.json with what was added up, and with `text` counted, here."""
     if run.evaluation is None:
         skipped = "a score table alone claims no numbers; a run folder does (eval -o)"
         return judge(LEVEL, "claims", skipped=skipped)
@@ -211,7 +184,6 @@ def _claims(run: Run, coverage: Coverage, *, text: bool) -> Check:
 
 
 def _recomputed(coverage: Coverage, text: bool) -> Iterator[tuple[str, float]]:
-    """Yield the numbers of an evaluation by name, from rows and, with `text`, denominators."""
     events, kinds, nats = coverage.events, coverage.kinds, coverage.sum.nats
     yield "events", events
     yield "tokens", kinds[TOKEN] + kinds[OOV] + kinds[SPELLED]
@@ -230,7 +202,7 @@ def _recomputed(coverage: Coverage, text: bool) -> Iterator[tuple[str, float]]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a claimed number, or None for anything else; infinities are strings in JSON."""
+    # Claimed number, or None for anything else; infinities are strings in JSON.
     try:
         return None if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

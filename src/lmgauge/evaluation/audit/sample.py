@@ -26,24 +26,14 @@ class Extent:
 
 
 def sampled(part: int, whole: int, noun: str) -> str:
-    """Return in words how much of a whole was examined.
-
-    >>> sampled(3, 1200, "segment"), sampled(5, 5, "byte"), sampled(1, 1, "event")
-    ('3 of 1,200 segments', 'all 5 bytes', '1 event')
-    """
+    """Return in words how much of a whole was examined."""
     if part < whole:
         return f"{part:,} of {counted(whole, noun)}"
     return f"all {counted(part, noun)}" if part > 1 else counted(part, noun)
 
 
 class Portion:
-    """Segments drawn from a text while it passes by: at random, so that they are spread over it, or its beginning.
-
-    Args:
-        size: about how many bytes; None keeps all.
-        beginning: the first segments instead of any.
-        seed: same seed, same segments, whatever blocks the text comes in.
-    """
+    """Segments drawn from a text while it passes by: at random, so that they are spread over it, or its beginning."""
 
     def __init__(self, size: int | None, *, beginning: bool, seed: int) -> None:
         self._size, self._beginning = size, beginning
@@ -66,7 +56,6 @@ class Portion:
             self._largest = self._drawn[-1][0]
 
     def _within(self, size: int | None) -> list[tuple[float, Rows]]:
-        """Return the segments with the smallest keys that together first have `size` bytes."""
         in_order = sorted(self._drawn, key=lambda entry: entry[0])
         if size is None:
             return in_order
@@ -80,11 +69,8 @@ class Portion:
 
 
 def sampled_events(events: int, wanted: int | None, seed: int) -> list[int]:
-    """Return numbers of events below `events`, ascending: `wanted` drawn without replacement, or all.
-
-    >>> sampled_events(3, None, seed=1), len(sampled_events(1000, 10, seed=1))
-    ([0, 1, 2], 10)
-    """
+    """Return numbers of events below `events`, ascending: `wanted` drawn without replacement, or all."""
+    # sampled_events(3, None, seed=1), len(sampled_events(1000, 10, seed=1)) -> ([0, 1, 2], 10)
     if wanted is None or wanted >= events:
         return list(range(events))
     drawn = np.random.default_rng(seed).choice(events, wanted, replace=False)
@@ -92,15 +78,9 @@ def sampled_events(events: int, wanted: int | None, seed: int) -> list[int]:
 
 
 class Contexts:
-    """The context of each event of some segments: in a stream all that came before, else what its sentence holds.
+    """The context of each event of some segments: in a stream all that came before, else what its sentence holds."""
 
-    Args:
-        rows: the segments.
-        bos: id of `<s>`.
-        whole: size of the text that they were drawn from.
-        stream: uint32 [events of the text + 1], all ids of a stream, `<s>` first; None where segments stand alone.
-        impossible: the first event of a stream, from 0, that has probability zero; None if none has.
-    """
+    # stream: uint32 [events of the text + 1], all ids of a stream, `<s>` first; None where segments stand alone.
 
     def __init__(
         self,
@@ -120,43 +100,26 @@ class Contexts:
         self._alone = EventContexts(ids, counts, bos=bos, runs_on=False, given_tokens=given_tokens)
 
     def __len__(self) -> int:
-        """Return the number of events."""
         return int(self._starts[-1])
 
     def of(self, index: int, position: int) -> NDArray[np.uint32]:
-        """Return the ids before an event, `<s>` first, uint32 [n]: a copy, behind which nothing can be seen.
-
-        Args:
-            index: of the segment, into `rows`.
-            position: of the event in its segment.
-        """
+        """Return the ids before an event, `<s>` first, uint32 [n]: a copy, behind which nothing can be seen."""
         if self._stream is not None:
             return self._stream[: self.rows[index].offset + position + 1].copy()
         return self._alone[int(self._starts[index]) + position].copy()
 
     def drawn(self, wanted: int | None, seed: int) -> Iterator[tuple[int, int]]:
-        """Yield events of the segments: of each the segment (index into `rows`) and the position there, in order.
-
-        Args:
-            wanted: how many events to draw; None takes all.
-            seed: of the draw.
-        """
+        """Yield events of the segments: of each the segment (index into `rows`) and the position there, in order."""
         for number in sampled_events(len(self), wanted, seed):
             index = int(np.searchsorted(self._starts, number, side="right")) - 1
             yield index, number - int(self._starts[index])
 
 
 class Sample:
-    """The segments of a text that are examined closely; for a stream also the ids of all its events.
+    """The segments of a text that are examined closely; for a stream also the ids of all its events."""
 
-    A stream has two draws: contexts can be taken anywhere, but a decoder, or a text that is changed, has to begin
-    where the stream does.
-
-    Args:
-        subject: the model.
-        size: about how many bytes; None keeps all.
-        seed: of the draw.
-    """
+    # A stream has two draws: contexts can be taken anywhere, but a decoder, or a text that is changed, has to begin where
+    # the stream does.
 
     def __init__(self, subject: Subject, size: int | None, seed: int) -> None:
         self._subject = subject
@@ -186,7 +149,7 @@ class Sample:
         return self._usable(self._first.segments(size))
 
     def _usable(self, rows: list[Rows]) -> list[Rows]:
-        """Leave out segments with ids outside the vocabulary, in a stream also those behind them: they failed already."""
+        # Leave out segments with ids outside the vocabulary, in a stream also those behind them: they failed already.
         end = float("inf") if self._foreign is None else self._foreign
         return [part for part in rows if part.offset < end and (part.token_ids < len(self._subject.vocabulary)).all()]
 

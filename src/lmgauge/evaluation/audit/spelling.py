@@ -31,7 +31,6 @@ def _pieces(rows: Rows) -> list[bytes]:
 
 
 def _escaped(token: bytes, piece: bytes) -> bool:
-    """Return True if a token stands for a reserved word that the text has as an ordinary one: `<<unk>>` for `<unk>`."""
     return token[:1] == b"<" and token == b"<" + piece + b">"
 
 
@@ -41,7 +40,7 @@ def _by_event(
     end: Callable[[bytes], bool],
     spelled: Callable[[bytes], bool] = lambda piece: False,
 ) -> Reading:
-    """Return a reading of one event at a time, from what may span which bytes: a token, an unknown one, `</s>`, letters."""
+    # Reading of one event at a time, from what may span which bytes: a token, an unknown one, `</s>`, letters.
 
     def read(rows: Rows) -> list[bool]:
         return [
@@ -72,12 +71,12 @@ def _is_character(piece: bytes) -> bool:
 
 
 def _is_spelled(piece: bytes) -> bool:
-    """Return True for a word with the white space before it, of which a speller can give every byte back."""
+    # True for a word with the white space before it, of which a speller can give every byte back.
     return len(piece.split()) == 1 and piece == piece.rstrip()
 
 
 def _is_shown(piece: bytes, token: bytes) -> bool:
-    """Return True if a token is its piece, U+FFFD in place of what is not text in it: a part of a character."""
+    # True if a token is its piece, U+FFFD in place of what is not text in it: a part of a character.
     shown = piece.decode(errors="replace")
     return piece == token or (
         "\ufffd" in shown and _SIGN in token and shown.encode().replace(_SIGN, b"") == token.replace(_SIGN, b"")
@@ -100,7 +99,7 @@ read_bytes = _by_event(lambda p, token: _is_byte(p) and token == b"<0x%02X>" % p
 
 @cache
 def _byte_alphabet() -> dict[str, int]:
-    """Return the byte that each character of a byte-level piece stands for (Radford et al. 2019, `bytes_to_unicode`)."""
+    # Byte that each character of a byte-level piece stands for (Radford et al. 2019, `bytes_to_unicode`).
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in plain]
     return {chr(byte): byte for byte in plain} | {chr(256 + i): byte for i, byte in enumerate(others)}
@@ -109,15 +108,12 @@ def _byte_alphabet() -> dict[str, int]:
 def read_byte_level(rows: Rows) -> list[bool]:
     """Read byte-level subwords: each character of a piece is a byte.
 
-    Args:
-        rows: of a segment, [n].
-
-    Example:
-        >>> zero = np.zeros(1, np.int64)
-        >>> rows = Rows(0, ["a"], zero, zero, zero, zero + 1, text=b"a")
-        >>> read_byte_level(rows)
-        [True]
+    >>> zero = np.zeros(1, np.int64)
+    >>> rows = Rows(0, ["a"], zero, zero, zero, zero + 1, text=b"a")
+    >>> read_byte_level(rows)
+    [True]
     """
+    # rows: of a segment, [n].
     alphabet = _byte_alphabet()
 
     def spelled(token: str) -> bytes | None:
@@ -128,17 +124,8 @@ def read_byte_level(rows: Rows) -> list[bool]:
 
 
 def read_metaspace(rows: Rows) -> list[bool]:
-    """Read subwords with U+2581 for a space, which the text need not have at its beginning.
-
-    Args:
-        rows: of a segment, [n].
-
-    Example:
-        >>> zero = np.zeros(1, np.int64)
-        >>> rows = Rows(0, ["\u2581a"], zero, zero, zero, zero + 1, text=b"a")
-        >>> read_metaspace(rows)
-        [True]
-    """
+    """Read subwords with U+2581 for a space, which the text need not have at its beginning."""
+    # rows: of a segment, [n].
 
     def spelled(token: str) -> bytes:
         value = byte_named(token)
@@ -148,11 +135,9 @@ def read_metaspace(rows: Rows) -> list[bool]:
 
 
 def _by_group(rows: Rows, spelled: Callable[[str], bytes | None], begin: str) -> list[bool]:
-    """Read pieces together that share the bytes of one character: the first has its span, those after it none.
-
-    Where all pieces together are the text, the spans only hand white space to another neighbor: that is right, too.
-    `begin` may precede the text in the first piece.
-    """
+    # Read pieces together that share the bytes of one character: the first has its span, those after it none.
+    # Where all pieces together are the text, the spans only hand white space to another neighbor: that is right, too.
+    # `begin` may precede the text in the first piece.
     kinds, pieces = rows.kind.tolist(), _pieces(rows)
     parts = [spelled(token) if kind == TOKEN else None for token, kind in zip(rows.tokens(), kinds, strict=True)]
     ends = [not piece.strip() for piece, kind in zip(pieces, kinds, strict=True) if kind == EOS_KIND]
@@ -184,11 +169,7 @@ def _by_group(rows: Rows, spelled: Callable[[str], bytes | None], begin: str) ->
 
 
 def byte_named(token: str) -> int | None:
-    """Return the byte that a token such as `<0x0A>` names; None if it names none.
-
-    >>> byte_named("<0x0A>"), byte_named("<0xZZ>")
-    (10, None)
-    """
+    """Return the byte that a token such as `<0x0A>` names; None if it names none."""
     match = _BYTE_NAME.fullmatch(token)
     return int(match[1], 16) if match else None
 
@@ -204,7 +185,7 @@ def _back(detokenize: Callable[[Sequence[str]], str]) -> Reading:
 
 
 def _across(reading: Reading, rows: Rows) -> list[bool]:
-    """Return which events spell their spans, the first perhaps with bytes of the text given before the segment."""
+    # Which events spell their spans, the first perhaps with bytes of the text given before the segment.
     right = reading(rows)
     for size in range(1, min(len(rows.lead), _LONGEST_ACROSS) + 1) if right and not right[0] else ():
         starts = np.concatenate(([0], rows.starts[1:] + size))
@@ -237,15 +218,7 @@ class _Fit:
 
 
 class Spelling:
-    """The verdict, segment by segment, on whether tokens spell the text.
-
-    Args:
-        unit: of the tokens; if unknown, or `subword` without `detokenize`, the reading that fits best is taken.
-        detokenize: from token strings to text, for subwords.
-
-    Attributes:
-        altered: segments that the tokenizer does not restore, left out.
-    """
+    """The verdict, segment by segment, on whether tokens spell the text."""
 
     def __init__(self, unit: str, detokenize: Callable[[Sequence[str]], str] | None = None) -> None:
         self._by_event = unit in ("word", "character", "byte") or detokenize is None
@@ -262,12 +235,7 @@ class Spelling:
         self.altered = 0
 
     def add(self, rows: Rows, *, altered: bool = False) -> None:
-        """Read the tokens of a segment.
-
-        Args:
-            rows: of the segment.
-            altered: True if its tokenizer says that it does not restore the text.
-        """
+        """Read the tokens of a segment."""
         unknown = bool((rows.kind == OOV).any())
         if not self._by_event and (unknown or altered):
             self._unknown += unknown and not altered
@@ -330,7 +298,7 @@ class Spelling:
 
 
 def _describe(rows: Rows, bad: int | None) -> str:
-    """Describe an event that does not spell its span; None: the tokens together do not restore the text."""
+    # Describe an event that does not spell its span; None: the tokens together do not restore the text.
     where = f"segment {rows.segment + 1}"
     if bad is None:
         return f"{where}, {rows.text[:60].decode(errors='replace')!r}"

@@ -1,9 +1,8 @@
-"""What the audit asks of a model that gives every text a probability: to write events as text, step by step.
+"""What the audit asks of a model that gives every text a probability: to write events as text, step by step."""
 
-Such a model has a method `writer()`, which returns a `Writer` of one segment; `writer(text, begin)` goes on behind a text
-whose last event begins at that byte. `lmgauge.SpelledModel` has it. A decoder reads each step from a code, and so gets the
-bytes of the text; a check knows the text and asks what each step says of it.
-"""
+# Such a model has a method `writer()`, which returns a `Writer` of one segment; `writer(text, begin)` goes on behind a text
+# whose last event begins at that byte. `lmgauge.SpelledModel` has it. A decoder reads each step from a code, and so gets the
+# bytes of the text; a check knows the text and asks what each step says of it.
 
 from __future__ import annotations
 
@@ -20,25 +19,20 @@ class Step(Protocol):
     """What may come next inside an event."""
 
     @property
-    def part(self) -> str: ...  # noqa: D102
+    def part(self) -> str: ...
     @property
-    def logprob(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def logprob(self) -> NDArray[np.float64]: ...
     @property
-    def wanted(self) -> int: ...  # noqa: D102
+    def wanted(self) -> int: ...
 
 
 class Writer(Protocol):
     """Writes the events of a segment as its text, step by step; `SpelledModel.writer()` returns one."""
 
     @property
-    def text(self) -> bytes | bytearray: ...  # noqa: D102
+    def text(self) -> bytes | bytearray: ...
 
     def write(self, token: int, choose: Callable[[Any], int], text: bytes | None = None) -> bytes:
-        """Write an event, and return its bytes.
-
-        Args:
-            token: its id.
-            choose: takes each step, with log-probabilities float64 [choices], nats, and returns a choice.
-            text: of the event, where it is known: then each step says which choice it wants.
-        """
+        """Write an event, and return its bytes."""
+        # choose: takes each step, with log-probabilities float64 [choices], nats, and returns a choice.
         ...

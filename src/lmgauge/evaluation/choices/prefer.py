@@ -42,10 +42,9 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True)
 class _Texts:
-    """The segments of a corpus, scored: log-probabilities float64 [models, n] in nats, and what else is known of each.
+    """The segments of a corpus, scored: log-probabilities float64 [models, n] in nats, and what else is known of each."""
 
-    `unseen` bool [models, n] says where a word is that the model does not know.
-    """
+    # `unseen` bool [models, n] says where a word is that the model does not know.
 
     nats: Floats
     unseen: NDArray[np.bool_]
@@ -60,7 +59,7 @@ class _Texts:
         return len(self.sizes)
 
     def followed_by(self, more: _Texts) -> _Texts:
-        """Return these and other texts; what else is known of the others is left out."""
+        # These and other texts; what else is known of the others is left out.
         return replace(
             self,
             nats=np.concatenate((self.nats, more.nats), axis=1),
@@ -73,22 +72,13 @@ class _Texts:
 
 @dataclass(frozen=True)
 class _Items:
-    """What texts stand side by side.
-
-    Attributes:
-        kind: "pairs" or "questions".
-        texts: all of them.
-        item: int64 [n], to which item each belongs.
-        right: int64 [items], place among the texts of the right one of each.
-        groups: of each item; None where there are none.
-        ids: of each item.
-    """
+    """What texts stand side by side."""
 
     kind: str
     texts: _Texts
-    item: Ints
-    right: Ints
-    groups: list[str] | None
+    item: Ints  # int64 [n], to which item each belongs
+    right: Ints  # int64 [items], place among the texts of the right one of each
+    groups: list[str] | None  # of each item; None where there are none
     ids: list[str]
 
     def __len__(self) -> int:
@@ -98,19 +88,8 @@ class _Items:
 def prefer_pairs(
     models: Sequence[LanguageModel], good: Corpus, bad: Corpus, names: Sequence[str], threads: int | None = None
 ) -> Choices:
-    """Return how often models prefer the first text of each pair.
-
-    Args:
-        models: the models.
-        good: the texts that should be preferred, a segment each; its groups are the groups of the pairs.
-        bad: the others, in the same order.
-        names: of the models.
-        threads: how many; no figure depends on it.
-
-    Raises:
-        InputError: there are more texts on one side, none at all, or one that is empty or cannot be scored.
-        UsageError: the context of a model runs on from text to text.
-    """
+    """Return how often models prefer the first text of each pair."""
+    # bad: the others, in the same order.
     first, second = _score(models, good, threads), _score(models, bad, threads)
     if len(first) != len(second):
         raise InputError(
@@ -132,19 +111,7 @@ def prefer_pairs(
 def prefer_answers(
     models: Sequence[LanguageModel], answers: Corpus, names: Sequence[str], threads: int | None = None
 ) -> Choices:
-    """Return how often models prefer the right one of the answers of each question.
-
-    Args:
-        models: the models.
-        answers: a segment each, those of a question in a row, from one record; its groups are the groups of the questions,
-            and its ids say which answer is right: its number from 0, its letter from A, or the answer itself.
-        names: of the models.
-        threads: how many; no figure depends on it.
-
-    Raises:
-        InputError: no question, one with a single answer, or one whose right answer is not among them.
-        UsageError: the context of a model runs on from text to text.
-    """
+    """Return how often models prefer the right one of the answers of each question."""
     texts = _score(models, answers, threads)
     item = np.cumsum([a != b for a, b in zip(["", *texts.places], texts.places, strict=False)]).astype(np.int64) - 1
     firsts = np.searchsorted(item, np.arange(int(item[-1]) + 1))
@@ -156,7 +123,6 @@ def prefer_answers(
 
 
 def _right(texts: _Texts, begin: int, end: int) -> int:
-    """Return which of the answers `begin` to `end` is the right one."""
     answer, answers = texts.ids[begin], texts.strings[begin:end]
     if len(answers) < 2:
         raise InputError(f"{texts.places[begin]}: has a single answer; there is nothing to choose from")
@@ -172,11 +138,6 @@ def _right(texts: _Texts, begin: int, end: int) -> int:
 
 
 def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None) -> _Texts:
-    """Return the texts of a corpus, scored by all models.
-
-    Raises:
-        UsageError: a model would see one text before the other.
-    """
     running = next((model.label for model in models if policy_of(model).runs_on), None)
     if running is not None:
         raise UsageError(
@@ -211,7 +172,7 @@ def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None)
 
 
 def _with_unseen(batch: ScoreBatch) -> NDArray[np.bool_]:
-    """Return which segments have a word that the model does not know, bool [segments]."""
+    # Which segments have a word that the model does not know, bool [segments].
     segment = np.repeat(np.arange(len(batch.segments)), batch.segment_events)
     counts = np.bincount(segment[batch.kind == OOV], minlength=len(batch.segments))
     flags: NDArray[np.bool_] = counts > 0
@@ -224,21 +185,15 @@ def _notes(*corpora: Corpus) -> list[str]:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What one model prefers by one measure.
+    """What one model prefers by one measure."""
 
-    Attributes:
-        credit: float64 [items], 1 where the right text is preferred, 1 / k where it is one of k equal ones, else 0.
-        margin: float64 [items], by how much it is preferred to the best other; NaN where both are impossible.
-        preferred: int64 [items], place of the preferred text, -1 in a tie.
-    """
-
-    credit: Floats
-    margin: Floats
-    preferred: Ints
+    credit: Floats  # float64 [items], 1 where the right text is preferred, 1 / k where it is one of k equal ones, else 0
+    margin: Floats  # float64 [items], by how much it is preferred to the best other; NaN where both are impossible
+    preferred: Ints  # int64 [items], place of the preferred text, -1 in a tie
 
 
 def _outcome(scores: Floats, items: _Items) -> _Outcome:
-    """Return what is preferred by scores, float64 [n]: higher ones."""
+    # What is preferred by scores, float64 [n]: higher ones.
     best, other = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
     np.maximum.at(best, items.item, scores)
     wrong = np.ones(len(scores), bool)
@@ -272,7 +227,6 @@ class _Choosing:
         self._groups = {"": np.arange(len(items)), **{name: np.array(own, np.int64) for name, own in places.items()}}
 
     def result(self) -> Choices:
-        """Return everything."""
         items = self._items
         options = np.bincount(items.item)
         prints = [model.fingerprint for model in self._models]
@@ -388,7 +342,7 @@ _ROWS = ("model", "id", "group", "right", "preferred", "preferred_per_byte", "lo
 
 
 def _mean(values: Floats) -> float:
-    """Return the mean; NaN where there is none. What cancels out but for the rounding of log-probabilities is 0."""
+    # Mean; NaN where there is none. What cancels out but for the rounding of log-probabilities is 0.
     if len(values) and np.isfinite(values).all():
         return round(math.fsum(values) / len(values), _DIGITS)
     signs = np.unique(values[np.isinf(values)])
@@ -396,6 +350,5 @@ def _mean(values: Floats) -> float:
 
 
 def _adjusted(tests: Sequence[Preference]) -> Iterator[Preference]:
-    """Yield tests with their p-values adjusted for their number."""
     for test, p_value in zip(tests, holm([test.p_value for test in tests]), strict=True):
         yield replace(test, adjusted_p_value=test.p_value if p_value is None else p_value)

@@ -21,57 +21,38 @@ MEASURES = (RAW, PER_BYTE)
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How often a model prefers the right text.
-
-    Attributes:
-        model: its name.
-        group: the phenomenon, or what else groups the items; "" for all of them.
-        measure: "raw": the text of the higher probability is preferred; "per_byte": that of the higher log-probability a
-            byte.
-        items: how many.
-        right: items in which the right text is preferred to all others.
-        ties: items in which others are as probable as the right text, and none more; each counts as tossing a coin would
-            come out on average: 1/2 of two.
-        accuracy: share of the items, ties counted so.
-        interval: Wilson's, 95 %, of independent items.
-        margin: by how many bits (or bits a byte) the right text is preferred to the best of the others; mean over the
-            items, infinite where a text is impossible, None where both are.
-    """
+    """How often a model prefers the right text."""
 
     model: str
-    group: str
+    group: str  # the phenomenon, or what else groups the items; "" for all of them
+    # "raw": the text of the higher probability is preferred; "per_byte": that of the higher log-probability a byte
     measure: str
     items: int
-    right: int
+    right: int  # items in which the right text is preferred to all others
+    # items in which others are as probable as the right text, and none more; each counts as tossing a coin would come out
+    # on average: 1/2 of two
     ties: int
-    accuracy: float
-    interval: Interval
+    accuracy: float  # share of the items, ties counted so
+    interval: Interval  # Wilson's, 95 %, of independent items
+    # by how many bits (or bits a byte) the right text is preferred to the best of the others; mean over the items, infinite
+    # where a text is impossible, None where both are
     margin: float | None
 
 
 @dataclass(frozen=True)
 class Preference:
-    """Two models on the same items.
-
-    Attributes:
-        first, second: their names.
-        group: of the items; "" for all.
-        measure: "raw" or "per_byte".
-        difference: accuracy of the second less that of the first.
-        only_first, only_second: items that one has right and the other has not; of a tie and a miss, the tie is right.
-        p_value: of the hypothesis that both are right equally often: McNemar's test, exact.
-        adjusted_p_value: for the number of pairs of models or, in groups, of groups (Holm 1979).
-    """
+    """Two models on the same items."""
 
     first: str
     second: str
-    group: str
+    group: str  # of the items; "" for all
     measure: str
-    difference: float
+    difference: float  # accuracy of the second less that of the first
+    # only_first, only_second: items that one has right and the other has not; of a tie and a miss, the tie is right
     only_first: int
     only_second: int
-    p_value: float
-    adjusted_p_value: float
+    p_value: float  # of the hypothesis that both are right equally often: McNemar's test, exact
+    adjusted_p_value: float  # for the number of pairs of models or, in groups, of groups (Holm 1979)
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,14 +180,5 @@ class Choices(Shown):
 
 
 def counted(count: int, kind: str) -> str:
-    """Return how many items there are, in words.
-
-    Args:
-        count: of them.
-        kind: "pairs" or "questions".
-
-    Example:
-        >>> counted(1, "pairs"), counted(2_000, "questions")
-        ('1 pair', '2,000 questions')
-    """
+    """Return how many items there are, in words."""
     return f"{count:,} {kind.removesuffix('s') if count == 1 else kind}"

@@ -33,28 +33,16 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a figure of two runs may be compared.
-
-    Attributes:
-        metric: one of `METRICS`.
-        comparable: the verdict.
-        reasons: why not; empty if comparable.
-        nearest: the nearest figure that may be compared; None where there is none, or no need of one.
-    """
+    """Whether a figure of two runs may be compared."""
 
     metric: str
     comparable: bool
     reasons: tuple[str, ...] = ()
-    nearest: str | None = None
+    nearest: str | None = None  # the nearest figure that may be compared; None where there is none, or no need of one
 
 
 def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, ...]:
-    """Return what has to agree for numbers to be comparable, and whether it does.
-
-    Args:
-        runs: two or more; the first is what the others are compared with.
-        facts: of the first and each other run: sums of events and where their spans end, in bytes.
-    """
+    """Return what has to agree for numbers to be comparable, and whether it does."""
     totals = [facts[0].totals[0], *(fact.totals[1] for fact in facts)]
     apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
     vocabularies = _vocabularies([run.origin.fingerprints for run in runs])
@@ -66,10 +54,8 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
 
 
 def _vocabularies(fingerprints: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return what tells the vocabulary of each run; empty where it is not known, or not in a form to be compared.
-
-    Before 0.3.0 runs stated a digest of the words in their order; since then they state that of the set as well.
-    """
+    # What tells the vocabulary of each run; empty where it is not known, or not in a form to be compared.
+    # Before 0.3.0 runs stated a digest of the words in their order; since then they state that of the set as well.
     own = [prints.get("vocabulary", "") for prints in fingerprints]
     states_both = [_IN_ORDER in prints for prints in fingerprints]
     if all(states_both) or not any(states_both):
@@ -79,7 +65,7 @@ def _vocabularies(fingerprints: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _stated(run: Run, tally: Tally, apart: int, vocabulary: str) -> dict[str, tuple[str, str]]:
-    """Return what a run states of each thing that has to agree: in words, and to be compared (empty if not known)."""
+    # What a run states of each thing that has to agree: in words, and to be compared (empty if not known).
     origin, text = run.origin, run.text_sha256[:6]
     vocabulary = vocabulary[:6]
     size = "" if origin.vocabulary_size is None else f" ({origin.vocabulary_size:,})"
@@ -126,16 +112,7 @@ def bounds_of(origin: Origin, tally: Tally) -> list[BoundReason]:
 
 
 def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...], str]:
-    """Return the verdict for every metric, and which part of the text can be compared at all.
-
-    Args:
-        first: a run.
-        second: another.
-        facts: what their tables state: events, and the bytes that their spans cover.
-
-    Returns:
-        The verdicts, and `WHOLE`, `EXACT_PART`, `SHARED_EVENTS` or `NOTHING`.
-    """
+    """Return the verdict for every metric, and which part of the text can be compared at all."""
     by_name = {agreement.what: agreement for agreement in agreements([first, second], [facts])}
     names = (first.name, second.name)
     differ = [_difference(by_name[what], names) for what in by_name if what != EXACT and by_name[what].agrees is not True]

@@ -1,8 +1,7 @@
-"""Two results side by side: may they be compared, is the difference real, and where does it come from.
+"""Two results side by side: may they be compared, is the difference real, and where does it come from."""
 
-`facts.py` reads what the tables state, `comparability.py` says what may be compared, `pair_sums.py` collects it in a second
-pass over tables and text, and `judge.py` tests the difference and adds what a reader must know.
-"""
+# `facts.py` reads what the tables state, `comparability.py` says what may be compared, `pair_sums.py` collects it in a
+# second pass over tables and text, and `judge.py` tests the difference and adds what a reader must know.
 
 from __future__ import annotations
 
@@ -33,19 +32,7 @@ def compare(
     documents_of_text: bool = False,
     training: Callable[[Corpus], WordCounts] | None = None,
 ) -> Comparisons:
-    """Compare runs with the first of them.
-
-    Args:
-        runs: two or more.
-        examples: how many segments and tokens to show of each kind.
-        corpus: the text they scored; if not given, what the first run that remembers one says.
-        documents_of_text: what the text says of documents counts, and not what the runs remember.
-        training: given the text, how often the words of each of its blocks occur in a training text.
-
-    Raises:
-        InputError: a table breaks its rules, or the text is not the one that was scored.
-        UsageError: fewer than two runs, fewer than no examples, or `training` without the text that was scored.
-    """
+    """Compare runs with the first of them."""
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more")
     check_whole("examples", examples, 0)
@@ -72,7 +59,7 @@ def compare(
 
 
 def _read(pairs: Sequence[PairSums], text: Corpus | None) -> None:
-    """Read the tables of pairs, all of which share the first run, and the text, once for all of them."""
+    # Read the tables of pairs, all of which share the first run, and the text, once for all of them.
     if not pairs:
         return
     runs = [pairs[0].runs[0], *(pair.runs[1] for pair in pairs)]

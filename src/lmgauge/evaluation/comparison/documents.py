@@ -19,43 +19,24 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Documents:
-    """Where documents come from.
+    """Where documents come from."""
 
-    Attributes:
-        by: what tells them apart; "unknown" if nothing does.
-        table: number of the run whose table names them; None if the text does, or nothing.
-        notes: what a reader should know.
-    """
-
-    by: str = UNKNOWN
-    table: int | None = None
+    by: str = UNKNOWN  # what tells them apart; "unknown" if nothing does
+    table: int | None = None  # number of the run whose table names them; None if the text does, or nothing
     notes: tuple[str, ...] = ()
 
     def of(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> Ints | None:
-        """Return int64 [segments of a block], the document of each; None where documents are not known.
-
-        Example:
-            >>> Documents().of(None, []) is None
-            True
-        """
+        """Return int64 [segments of a block], the document of each; None where documents are not known."""
+        # Documents().of(None, []) is None -> True
         if self.table is not None:
             return tables[self.table].documents()
         return None if block is None or self.by == UNKNOWN else block.documents
 
 
 def choose_documents(runs: Sequence[Run], named: Sequence[Ints | None], corpus: Corpus | None, *, asked: bool) -> Documents:
-    """Return where the documents of runs come from; the order of the runs does not matter.
-
-    Args:
-        runs: the runs.
-        named: of each, int64 [segments], the documents that its table names, or None.
-        corpus: the text, read once.
-        asked: the documents of the text were asked for, also where it has none.
-
-    Example:
-        >>> choose_documents([], [], None, asked=False).by
-        'unknown'
-    """
+    """Return where the documents of runs come from; the order of the runs does not matter."""
+    # choose_documents([], [], None, asked=False).by -> 'unknown'
+    # named: of each, int64 [segments], the documents that its table names, or None; corpus: the text, read once.
     of_text = UNKNOWN if corpus is None else corpus.report.documents_by
     if asked:
         return Documents(of_text)
@@ -69,11 +50,8 @@ def choose_documents(runs: Sequence[Run], named: Sequence[Ints | None], corpus: 
 
 
 def _by_appearance(numbers: Ints | None) -> Ints:
-    """Return the numbers made anew in the order in which they come first.
-
-    >>> _by_appearance(np.array([7, 7, 3, 7])).tolist()
-    [0, 0, 1, 0]
-    """
+    # Numbers made anew in the order in which they come first.
+    # _by_appearance([7, 7, 3, 7]) -> [0, 0, 1, 0]
     if numbers is None:
         return np.zeros(0, np.int64)
     _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)

@@ -18,26 +18,17 @@ from lmgauge.text.documents import Corpus
 
 @dataclass(frozen=True)
 class Facts:
-    """What the tables of two runs state.
+    """What the tables of two runs state."""
 
-    Attributes:
-        totals: exact sums of each.
-        same_events: every span of one is one of the other.
-        same_counts: every segment has as many events in both.
-        spans: both have byte spans.
-        same_lengths_shuffled: the segments end at the same bytes, but in another order.
-        apart: of each, spans that do not begin where the one before ended, and segments that end before the other's do.
-        span_bytes: bytes that the first scores, line ends left out.
-        first_tokens: of each, why its log-probabilities cannot be natural logs, or may not be; empty where they can.
-    """
-
-    totals: tuple[Tally, Tally]
-    same_events: bool
-    same_counts: bool
+    totals: tuple[Tally, Tally]  # exact sums of each
+    same_events: bool  # every span of one is one of the other
+    same_counts: bool  # every segment has as many events in both
     spans: bool
-    same_lengths_shuffled: bool
+    same_lengths_shuffled: bool  # the segments end at the same bytes, but in another order
+    # of each, spans that do not begin where the one before ended, and segments that end before the other's do
     apart: tuple[int, int]
-    span_bytes: int
+    span_bytes: int  # bytes that the first scores, line ends left out
+    # of each, why its log-probabilities cannot be natural logs, or may not be; empty where they can
     first_tokens: tuple[str, str]
 
 
@@ -56,11 +47,6 @@ class _Table:
             yield batch
 
     def add(self, rows: ScoreBatch, of_first: ScoreBatch) -> None:
-        """Add the rows of the next segments, and those that the first run has of them.
-
-        Raises:
-            InputError: a log-probability is not that of an event.
-        """
         self.tally.add(rows)
         self.spans &= len(rows.ends) == len(rows)
         self.same_counts &= bool(np.array_equal(rows.segment_events, of_first.segment_events))
@@ -70,21 +56,12 @@ class _Table:
         self._ends.append(extents(rows) if len(rows.ends) else np.zeros(len(rows.segments), np.int64))
 
     def ends(self) -> NDArray[np.int64]:
-        """Return int64 [segments], the byte where each ends."""
+        # int64 [segments], the byte where each ends.
         return np.concatenate(self._ends)
 
 
 def gather_facts(runs: Sequence[Run], corpus: Corpus | None = None) -> list[Facts]:
-    """Read the table of each run once, side by side, and say what those of the first and of each other run state.
-
-    Args:
-        runs: two or more; the first is what the others are compared with.
-        corpus: a text at hand. If two runs scored it, no span may end behind its segment: compared with one that does,
-            those of the other run would seem to end too early.
-
-    Raises:
-        InputError: a table breaks its rules, lacks a segment of the text, or has a span that ends behind its segment.
-    """
+    """Read the table of each run once, side by side, and say what those of the first and of each other run state."""
     first, *others = runs
     at_hand = corpus is not None and bool(first.text_sha256) and corpus.report.sha256 == first.text_sha256
     of_text = [at_hand and run.text_sha256 == first.text_sha256 for run in others]

@@ -26,13 +26,9 @@ from lmgauge.scores import OOV
 
 
 def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparison:
-    """Return the comparison of two runs.
-
-    Args:
-        sums: what was collected of them, nats and bytes; nothing where they cannot be compared.
-        verdicts: for each metric whether it may be compared.
-        level: confidence with which a difference must hold to be significant, 0 to 1.
-    """
+    """Return the comparison of two runs."""
+    # sums: what was collected of them, nats and bytes; nothing where they cannot be compared; level: confidence with which
+    # a difference must hold to be significant, 0 to 1.
     part = sums.part
     evaluations = [run.evaluation for run in sums.runs if run.evaluation is not None]
     figures = [figure for figure in COMPARED if _shows(figure, part, verdicts)]
@@ -86,12 +82,11 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], level: float) -> Comparis
 
 
 def _is_dash(evaluation: Mapping[str, Any], figure: Figure) -> bool:
-    """Return True if a run has a count, and still no figure: the text has no words that spaces part."""
+    # True if a run has a count, and still no figure: the text has no words that spaces part.
     return evaluation.get(figure.per) is not None and evaluation.get(figure.name, 0) is None
 
 
 def _shows(figure: Figure, part: str, verdicts: Sequence[Verdict]) -> bool:
-    """Return True if the part that is compared allows a figure."""
     if part == WHOLE:
         return any(verdict.comparable for verdict in verdicts if verdict.metric == figure.name)
     return figure.per == {EXACT_PART: "bytes", SHARED_EVENTS: "events"}.get(part)
@@ -104,7 +99,7 @@ def _differences(
     totals: Floats,
     spreads: Mapping[Figure, Spread | None],
 ) -> Iterator[Difference]:
-    """Yield the figures of two sums of log-probabilities, and how far they are apart: `change` nats, if they are finite."""
+    # Figures of two sums of log-probabilities, and how far they are apart: `change` nats, if they are finite.
     for figure, size in zip(COMPARED, totals.tolist(), strict=True):
         if not size or figure not in figures:
             continue
@@ -119,15 +114,6 @@ def _differences(
 
 
 def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slices: Sequence[Slices]) -> Iterator[str]:
-    """Yield the notes of a comparison, the most important first.
-
-    Args:
-        sums: what was collected of the two runs.
-        part: what of the text is compared in the end.
-        paired: columns of all segments.
-        lead: the spread of the leading figure; None where there is none.
-        slices: those that are shown.
-    """
     versions = [run.numbers_version for run in sums.runs]
     if all(versions) and len(set(versions)) > 1:
         yield f"versions of the numbers differ ({' / '.join(versions)}), and with them some digits: evaluate both with one"

@@ -28,27 +28,9 @@ from lmgauge.text.segments import Segments
 
 
 class PairSums:
-    """Collects what is compared of two runs, block by block.
+    """Collects what is compared of two runs, block by block."""
 
-    Args:
-        runs: the two.
-        facts: what their tables state.
-        part: what of the text is compared, as `comparability.verdicts` says.
-        corpus: the text, if it is at hand.
-        documents: where documents come from.
-        counts: how often the words of a block occur in a training text, int64 [words of the block].
-        examples: how many segments and tokens to keep of each kind.
-
-    Attributes:
-        unit: what sizes count: "byte", or "event" where bytes are not to be compared.
-        by_segment: whole segments are compared, as a table has no byte spans.
-        per_segment: nats, zeros and sizes of each segment.
-        totals: of each run the exact sum, multiples of 2^-80 nats, without events of probability zero.
-        zeros: of each run the events of probability zero.
-        bytes_in_all: bytes of the text, also those that are not compared.
-        slices: sums of each way to divide the text.
-        segments, tokens: those that stand out.
-    """
+    # counts: how often the words of a block occur in a training text, int64 [words of the block].
 
     def __init__(
         self,
@@ -71,11 +53,7 @@ class PairSums:
         self.segments, self.tokens = ExampleHeap(examples), ExampleHeap(examples)
 
     def add(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> None:
-        """Add a block of the text (None without one), and the rows that each of the two tables has of its segments.
-
-        Raises:
-            InputError: a table does not cover a segment.
-        """
+        """Add a block of the text (None without one), and the rows that each of the two tables has of its segments."""
         left_out = any(run.origin.policy.leaves_out for run in self.runs)
         if block is not None and not (self.by_event or self.by_segment or left_out):
             _check_covered(tables, block, [run.name for run in self.runs])
@@ -119,13 +97,14 @@ class PairSums:
         return int(known[0] > self.facts.span_bytes)
 
     def _chosen(self, block: Segments | None, tables: Sequence[ScoreBatch], ranges: Ranges) -> NDArray[np.bool_]:
-        """Return which ranges are compared."""
         chosen = np.ones(len(ranges), bool)
         if self.part == EXACT_PART:
             for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
                 chosen &= aligned.kinds_within(table, events, OOV) == 0
                 if run.origin.lossy_segments and run.origin.loses_white_space_only:
                     spaced = run.origin.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
+                    # A range is exact if as many inexact rows come before its end as before its beginning: rows [0, 1, 0],
+                    # events [2, 1] -> inexact [0, 0, 1, 1], bounds [0, 2, 3] -> [0 != 1, 1 == 1].
                     inexact = np.concatenate(([0], np.cumsum(aligned.inexact_rows(table, block, spaced=spaced))))
                     bounds = np.concatenate(([0], np.cumsum(events)))
                     chosen &= inexact[bounds[1:]] == inexact[bounds[:-1]]
@@ -133,6 +112,8 @@ class PairSums:
                     chosen[:] = False
             pairs = zip(tables, ranges.events, strict=True)
             ends = [aligned.kinds_within(table, events, EOS_KIND) for table, events in pairs]
+            # Where one model predicts the end of a line and the other does not, the last range has an event more in one of
+            # them.
             chosen &= ends[0] == ends[1]
         elif self.part == SHARED_EVENTS:
             a, b = tables
@@ -164,17 +145,18 @@ class PairSums:
             self.tokens.add_ranges(block, shown, finite_bits[1] - finite_bits[0], bits)
         whole = [_by_segment(ranges, part, len(block)) for part in finite_bits]
         gains = whole[1] - whole[0]
+        # A segment with an impossible event stands out by infinity, which is said elsewhere, and would fill the list.
         gains[ranges.segment[~finite]] = 0.0
         self.segments.add_segments(block, gains, whole)
 
 
 def _by_segment(ranges: Ranges, values: Floats, segments: int) -> Floats:
-    """Return sums over the ranges of each segment."""
+    # Sums over the ranges of each segment.
     return np.asarray(np.bincount(ranges.segment, values, segments), np.float64)
 
 
 def _check_covered(tables: Sequence[ScoreBatch], block: Segments, names: Sequence[str]) -> None:
-    """Compare the ends of the segments of tables against those of the text: none may stop before."""
+    # Compare the ends of the segments of tables against those of the text: none may stop before.
     lengths = block.ends - block.starts
     for name, table in zip(names, tables, strict=True):
         reach = aligned.extents(table)

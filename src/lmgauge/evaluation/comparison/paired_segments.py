@@ -15,19 +15,13 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class PairedSegments:
-    """Columns with one row per segment, collected block by block.
+    """Columns with one row per segment, collected block by block."""
 
-    Attributes:
-        nats: of each model, finite log-probabilities only.
-        zeros: events of probability zero, of both models.
-        sizes: float64 [segments, 4] a block: events, bytes, characters, words.
-        documents: the document of each segment; empty where documents are not known.
-    """
-
+    # of each model, finite log-probabilities only
     nats: tuple[list[Floats], list[Floats]] = field(default_factory=lambda: ([], []))
-    zeros: list[Ints] = field(default_factory=list)
-    sizes: list[Floats] = field(default_factory=list)
-    documents: list[Ints] = field(default_factory=list)
+    zeros: list[Ints] = field(default_factory=list)  # events of probability zero, of both models
+    sizes: list[Floats] = field(default_factory=list)  # float64 [segments, 4] a block: events, bytes, characters, words
+    documents: list[Ints] = field(default_factory=list)  # the document of each segment; empty where documents are not known
 
     def joined(self) -> Paired:
         """Return all blocks as one."""
@@ -51,16 +45,13 @@ class Paired:
 
     @property
     def used(self) -> NDArray[np.bool_]:
-        """bool [segments], where both models are finite and there is something to compare."""
+        """Return bool [segments], where both models are finite and there is something to compare."""
         used: NDArray[np.bool_] = (self.zeros == 0) & (self.sizes[:, 0] > 0)
         return used
 
     def spreads(self, total: float | None = None) -> list[Spread | None]:
-        """Return nats of the first model minus the second per event, byte, character and word of the used segments.
-
-        Args:
-            total: the exact difference in nats; None where a segment is not used.
-        """
+        """Return nats of the first model minus the second per event, byte, character and word of the used segments."""
+        # total: the exact difference in nats; None where a segment is not used.
         used = self.used
         difference = self.nats[0][used] - self.nats[1][used]
         documents = None if self.documents is None else self.documents[used]

@@ -45,34 +45,20 @@ PERPLEXITY, BITS_PER_BYTE = "perplexity", "bits_per_byte"
 
 @dataclass(frozen=True, repr=False)
 class RecipeComparison(Shown):
-    """One recipe compared with the first.
-
-    Attributes:
-        first, second: names of the recipes.
-        runs: how many of each.
-        metric: `perplexity` where it may be compared, else `bits_per_byte`.
-        values: the figure of each run, by recipe.
-        figures: of each recipe, at the mean log-probability of its runs.
-        difference: second minus first, bits per byte (for perplexity: the ratio of the two).
-        interval: 95 %, of the difference, over texts and seeds.
-        seed_share: share of the variance that comes from the seeds, 0 to 1.
-        p_value, p_value_holm: two-sided, by Student's t; adjusted for the number of recipes.
-        independence: what is taken as independent, in words.
-        notes: what a reader should know.
-    """
+    """One recipe compared with the first."""
 
     first: str
     second: str
     runs: tuple[int, int]
-    metric: str
-    values: tuple[tuple[float, ...], tuple[float, ...]]
-    figures: tuple[float, float]
-    difference: float
-    interval: Interval
-    seed_share: float
-    p_value: float
+    metric: str  # `perplexity` where it may be compared, else `bits_per_byte`
+    values: tuple[tuple[float, ...], tuple[float, ...]]  # the figure of each run, by recipe
+    figures: tuple[float, float]  # of each recipe, at the mean log-probability of its runs
+    difference: float  # second minus first, bits per byte (for perplexity: the ratio of the two)
+    interval: Interval  # 95 %, of the difference, over texts and seeds
+    seed_share: float  # share of the variance that comes from the seeds, 0 to 1
+    p_value: float  # p_value, p_value_holm: two-sided, by Student's t; adjusted for the number of recipes
     p_value_holm: float
-    independence: str
+    independence: str  # what is taken as independent, in words
     notes: tuple[str, ...]
 
     @property
@@ -100,7 +86,6 @@ class RecipeComparisons(ResultList[RecipeComparison]):
         return [item.to_dict() for item in self.items]
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each comparison."""
         names = ("first", "second", "metric", "difference", "seed_share", "p_value", "p_value_holm", "significant")
         return [
             {name: getattr(item, name) for name in names}
@@ -113,17 +98,7 @@ class RecipeComparisons(ResultList[RecipeComparison]):
 def compare_recipes(
     recipes: Mapping[str, Sequence[Run]], *, corpus: Corpus | None = None, documents_of_text: bool = False
 ) -> RecipeComparisons:
-    """Compare recipes with the first of them, each by two runs or more (other seeds) on one text.
-
-    Args:
-        recipes: the runs of each, by name.
-        corpus: the text they scored; if not given, the one a run remembers, if it is still there.
-        documents_of_text: what the text says of documents counts, and not what the runs remember.
-
-    Raises:
-        InputError: the runs may not be compared, or an event has probability zero.
-        UsageError: fewer than two recipes, or a recipe has one run.
-    """
+    """Compare recipes with the first of them, each by two runs or more (other seeds) on one text."""
     _check(recipes)
     runs = with_distinct_names([run for group in recipes.values() for run in group])
     if corpus is not None:
@@ -162,7 +137,7 @@ def _check(recipes: Mapping[str, Sequence[Run]]) -> None:
 
 
 def _refuse_copies(runs: Sequence[Run], nats: Sequence[Floats]) -> None:
-    """Refuse runs of one recipe that agree to the last digit: they are one model, not two seeds."""
+    # Refuse runs of one recipe that agree to the last digit: they are one model, not two seeds.
     for i, (run, own) in enumerate(zip(runs, nats, strict=True)):
         for earlier, other in zip(runs[:i], nats[:i], strict=True):
             if np.array_equal(own, other):
@@ -172,7 +147,7 @@ def _refuse_copies(runs: Sequence[Run], nats: Sequence[Floats]) -> None:
 
 
 def _metric(runs: Sequence[Run], text: Corpus | None) -> str:
-    """Return the figure that may be compared between all runs: perplexity, else bits per byte."""
+    # Figure that may be compared between all runs: perplexity, else bits per byte.
     possible = {PERPLEXITY, BITS_PER_BYTE} if text is not None else {PERPLEXITY}
     for run, facts in zip(runs[1:], gather_facts(runs, text), strict=True):
         for verdict in verdicts(runs[0], run, facts)[0]:
@@ -207,7 +182,7 @@ class _Columns:
 
 
 def _read(runs: Sequence[Run], text: Corpus | None, metric: str, documents_of_text: bool) -> _Columns:
-    """Read every table once, beside the text if it is at hand."""
+    # Read every table once, beside the text if it is at hand.
     nats: list[Floats] = []
     named: list[Ints | None] = []
     sizes, of_text = np.zeros(0), None
@@ -269,7 +244,7 @@ def _compared(
 
 
 def _with_seeds(text: Spread, variances: Sequence[float], freedoms: Sequence[int]) -> Spread:
-    """Return the spread with the variances of the seeds added: Welch's t, Satterthwaite's degrees of freedom."""
+    # Spread with the variances of the seeds added: Welch's t, Satterthwaite's degrees of freedom.
     parts = [(text.error**2, text.freedom), *zip(variances, freedoms, strict=True)]
     total = math.fsum(variance for variance, _ in parts)
     if not total:

@@ -21,20 +21,14 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure of two models and how far it is apart.
+    """A figure of two models and how far it is apart."""
 
-    Attributes:
-        metric: `perplexity`, or `bits_per_` what it is per.
-        first, second: the figure of each; infinite where an event has probability zero, a `LowerBound` where it is only one.
-        difference: second minus first, in bits per unit (for perplexity: the ratio of the two).
-        interval: 95 %, of the difference (of the ratio); None for fewer than six documents or segments.
-    """
-
-    metric: str
+    metric: str  # `perplexity`, or `bits_per_` what it is per
+    # first, second: the figure of each; infinite where an event has probability zero, a `LowerBound` where it is only one
     first: float
     second: float
-    difference: float
-    interval: Interval | None
+    difference: float  # second minus first, in bits per unit (for perplexity: the ratio of the two)
+    interval: Interval | None  # 95 %, of the difference (of the ratio); None for fewer than six documents or segments
 
     def marked(self, bounds: tuple[bool, bool]) -> Difference:
         """Return the same, the figures of each model marked where they are lower bounds."""

@@ -1,10 +1,9 @@
-"""The same tokens scored under contexts of several lengths, and how sure each length and each step is.
+"""The same tokens scored under contexts of several lengths, and how sure each length and each step is."""
 
-Counted are the tokens that have at least as many tokens of their segment before them as the longest context holds: only
-they can be seen with every length. Sums are exact; intervals and tests are over documents. Where all is one document, or
-documents are not known, stretches of tokens stand for them, of which `numerics.intervals.spread` tells how alike neighbors
-are.
-"""
+# Counted are the tokens that have at least as many tokens of their segment before them as the longest context holds: only
+# they can be seen with every length. Sums are exact; intervals and tests are over documents. Where all is one document, or
+# documents are not known, stretches of tokens stand for them, of which `numerics.intervals.spread` tells how alike neighbors
+# are.
 
 from __future__ import annotations
 
@@ -42,14 +41,9 @@ _FEW_STRETCHES = 30
 
 
 class LongSegments(Protocol):
-    """The segments of a text that are long enough, in blocks.
+    """The segments of a text that are long enough, in blocks."""
 
-    Attributes:
-        events: of all segments of the text, also of those that are too short.
-        segments: of the text.
-    """
-
-    events: int
+    events: int  # of all segments of the text, also of those that are too short
     segments: int
 
     def __iter__(self) -> Iterator[Segments]: ...
@@ -79,19 +73,8 @@ def context_curve(
     origin: Origin,
     progress: Callable[[int], None] = lambda done: None,
 ) -> ContextCurve:
-    """Score the same tokens under each length.
-
-    Args:
-        models: the same model with each of the lengths, in order.
-        blocks: what is long enough of the text.
-        corpus: the text.
-        settings: lengths, stride and tests.
-        origin: of the model.
-        progress: called with the bytes read so far.
-
-    Raises:
-        InputError: no segment is longer than the longest context.
-    """
+    """Score the same tokens under each length."""
+    # models: the same model with each of the lengths, in order.
     sums, done = StretchSums(len(models), settings.contexts[-1], policy_of(models[0])), 0
 
     def add(block: Segments, batches: list[ScoreBatch]) -> int:
@@ -138,7 +121,7 @@ def _curve(sums: Stretches, blocks: LongSegments, corpus: Corpus, settings: Curv
 
 
 def _spreads(sums: Stretches, k: int) -> list[Spread | None]:
-    """Return nats per token and per byte under a length, with how sure they are; None where a token has probability 0."""
+    # Nats per token and per byte under a length, with how sure they are; None where a token has probability 0.
     if sums.zeros[:, k].any():
         return [None, None]
     total = exact_to_nats(-sums.exact[k])
@@ -162,7 +145,6 @@ def _point(sums: Stretches, k: int, context: int, *, bound: bool) -> ContextPoin
 
 
 def _step(sums: Stretches, k: int, settings: CurveSettings) -> ContextStep:
-    """Return what changes from a length to the next."""
     shorter, longer = settings.contexts[k : k + 2]
     zeros = sums.zeros[:, k] + sums.zeros[:, k + 1]
     if zeros.any():
@@ -182,7 +164,7 @@ def _step(sums: Stretches, k: int, settings: CurveSettings) -> ContextStep:
 
 
 def _in_bits(over: Spread | None, *, cost: bool = False) -> Interval | None:
-    """Return the 95 % interval of nats in bits; a cost is not below 0."""
+    # 95 % interval of nats in bits; a cost is not below 0.
     if over is None:
         return None
     interval = over.interval().mapped(nats_to_bits)

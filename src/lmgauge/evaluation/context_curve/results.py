@@ -18,47 +18,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ContextPoint:
-    """What the counted tokens cost under one length. All is infinite, without intervals, where a token has probability zero.
+    """What the counted tokens cost under one length."""
 
-    Attributes:
-        context: most tokens that a prediction sees.
-        log_probability: of the counted tokens, nats.
-        perplexity: exp of minus the nats per token.
-        bits_per_token, interval_per_token: with its 95 % interval; None for too little text.
-        bits_per_byte, interval_per_byte: the same by the bytes of the counted tokens.
-        zero_probability_events: counted tokens of probability zero.
-    """
+    # All is infinite, without intervals, where a token has probability zero.
 
-    context: int
-    log_probability: float
-    perplexity: float
-    bits_per_token: float
+    context: int  # most tokens that a prediction sees
+    log_probability: float  # of the counted tokens, nats
+    perplexity: float  # exp of minus the nats per token
+    bits_per_token: float  # bits_per_token, interval_per_token: with its 95 % interval; None for too little text
     interval_per_token: Interval | None
-    bits_per_byte: float | None
+    bits_per_byte: float | None  # bits_per_byte, interval_per_byte: the same by the bytes of the counted tokens
     interval_per_byte: Interval | None
     zero_probability_events: int
 
 
 @dataclass(frozen=True)
 class ContextStep:
-    """What changes from one length to the next, paired token by token; below 0 the longer context is better.
-
-    Attributes:
-        shorter, longer: the two lengths.
-        bits_per_token, interval_per_token: the difference and its 95 % interval.
-        bits_per_byte, interval_per_byte: the same by bytes.
-        p_value: two-sided, of no difference; None for too little text, or with a token of probability zero.
-        p_value_holm: adjusted for the number of steps.
-    """
+    """What changes from one length to the next, paired token by token; below 0 the longer context is better."""
 
     shorter: int
     longer: int
-    bits_per_token: float | None
+    bits_per_token: float | None  # bits_per_token, interval_per_token: the difference and its 95 % interval
     interval_per_token: Interval | None
-    bits_per_byte: float | None
+    bits_per_byte: float | None  # bits_per_byte, interval_per_byte: the same by bytes
     interval_per_byte: Interval | None
-    p_value: float | None
-    p_value_holm: float | None = None
+    p_value: float | None  # two-sided, of no difference; None for too little text, or with a token of probability zero
+    p_value_holm: float | None = None  # adjusted for the number of steps
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,7 +151,7 @@ _UNITS = ("token", "byte")
 
 
 def _ends(of: ContextPoint | ContextStep, before: str) -> dict[str, Any]:
-    """Return the ends of the intervals as columns: token_low, token_high, byte_low ..."""
+    # Ends of the intervals as columns: token_low, token_high, byte_low ...
     columns: dict[str, Any] = {}
     for unit in _UNITS:
         ends = interval_columns(getattr(of, f"interval_per_{unit}"))
@@ -175,7 +160,7 @@ def _ends(of: ContextPoint | ContextStep, before: str) -> dict[str, Any]:
 
 
 def _difference(step: ContextStep | None) -> dict[str, Any]:
-    """Return a step as columns; all empty without one."""
+    # Step as columns; all empty without one.
     step = step or ContextStep(0, 0, None, None, None, None, None)
     own = {f"difference_per_{unit}": getattr(step, f"bits_per_{unit}") for unit in _UNITS}
     return own | _ends(step, "difference_") | {"p_value": step.p_value, "p_value_holm": step.p_value_holm}

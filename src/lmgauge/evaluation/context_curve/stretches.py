@@ -21,47 +21,30 @@ STRETCH = 64
 
 @dataclass(frozen=True)
 class Stretches:
-    """The counted tokens of a text, summed up by stretches.
+    """The counted tokens of a text, summed up by stretches."""
 
-    Attributes:
-        exact: of each length the sum over all, multiples of 2^-80 nats, without tokens of probability zero.
-        nats: float64 [stretches, lengths], the same of each stretch, rounded.
-        zeros: int64 [stretches, lengths], tokens of probability zero.
-        sizes: float64 [stretches, 2], tokens and bytes.
-        segments: int64 [stretches].
-        documents: int64 [stretches]; None where documents are not known.
-        oov: counted tokens that are unseen words.
-        lossy: segments that their tokens do not spell exactly.
-    """
-
-    exact: tuple[int, ...]
-    nats: Floats
-    zeros: Ints
-    sizes: Floats
-    segments: Ints
-    documents: Ints | None
-    oov: int
-    lossy: int
+    exact: tuple[int, ...]  # of each length the sum over all, multiples of 2^-80 nats, without tokens of probability zero
+    nats: Floats  # float64 [stretches, lengths], the same of each stretch, rounded
+    zeros: Ints  # int64 [stretches, lengths], tokens of probability zero
+    sizes: Floats  # float64 [stretches, 2], tokens and bytes
+    segments: Ints  # int64 [stretches]
+    documents: Ints | None  # int64 [stretches]; None where documents are not known
+    oov: int  # counted tokens that are unseen words
+    lossy: int  # segments that their tokens do not spell exactly
 
     @cached_property
     def events(self) -> int:
-        """Counted tokens."""
+        """Return counted tokens."""
         return int(self.sizes[:, 0].sum())
 
     @cached_property
     def bytes(self) -> int:
-        """Their bytes in the text."""
+        """Return their bytes in the text."""
         return int(self.sizes[:, 1].sum())
 
 
 class StretchSums:
-    """Collects the sums of stretches.
-
-    Args:
-        lengths: how many there are.
-        longest: tokens that a counted token has before it in its segment, at least.
-        policy: of the models, whatever their lengths.
-    """
+    """Collects the sums of stretches."""
 
     def __init__(self, lengths: int, longest: int, policy: ContextPolicy) -> None:
         self._longest, self._policy = longest, policy
@@ -75,12 +58,7 @@ class StretchSums:
         self._oov = self._lossy = 0
 
     def add(self, block: Segments, batches: Sequence[ScoreBatch]) -> None:
-        """Add a block.
-
-        Args:
-            block: the segments.
-            batches: their rows under each length, of the same events.
-        """
+        """Add a block."""
         table = batches[0]
         if not len(table):
             return

@@ -39,52 +39,32 @@ PRIMER_BYTES = 1 << 22
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a compressor or a simple model makes of a text: a rung of the ladder that a network must climb.
-
-    Attributes:
-        name: of it.
-        what: in words.
-        bits: in all; a `LowerBound` where unseen words are not spelled, or part of the text is not predicted.
-        bits_per_byte: of the text, likewise.
-        trained: it has seen the training text.
-        own: it is not a baseline, but a model of the user's.
-        interval: 95 %, low and high, of the bits per byte; None where what each segment costs is not known.
-        seconds: that it took to learn and to predict, or None: elapsed time of models, processor time of compressors.
-    """
+    """What a compressor or a simple model makes of a text: a rung of the ladder that a network must climb."""
 
     name: str
-    what: str
-    bits: float
+    what: str  # in words
+    bits: float  # in all; a `LowerBound` where unseen words are not spelled, or part of the text is not predicted
     bits_per_byte: float
-    trained: bool = False
-    own: bool = False
+    trained: bool = False  # it has seen the training text
+    own: bool = False  # it is not a baseline, but a model of the user's
+    # 95 %, low and high, of the bits per byte; None where what each segment costs is not known
     interval: tuple[float, float] | None = None
     seconds: float | None = None
 
     @property
     def bound(self) -> bool:
-        """True if its bits are a lower bound: then it has no place on a ladder."""
+        """Return True if its bits are a lower bound: then it has no place on a ladder."""
         return isinstance(self.bits, LowerBound)
 
 
 def in_order(baselines: Iterable[Baseline]) -> tuple[Baseline, ...]:
-    """Return baselines in the order of a ladder: the fewest bits first, of equal ones by name; lower bounds behind them.
-
-    Example:
-        >>> [one.name for one in in_order([Baseline("b", "", 9.0, 3.0), Baseline("a", "", 6.0, 2.0)])]
-        ['a', 'b']
-    """
+    """Return baselines in the order of a ladder: the fewest bits first, of equal ones by name; lower bounds behind them."""
+    # [one.name for one in in_order([Baseline("b", "", 9.0, 3.0), Baseline("a", "", 6.0, 2.0)])] -> ['a', 'b']
     return tuple(sorted(baselines, key=lambda one: (one.bound, 0.0 if one.bound else one.bits, one.name)))
 
 
 class Baselines:
-    """Collects what is needed while a text goes by, block by block; what is kept grows with its distinct words alone.
-
-    Args:
-        size: bytes of the whole text, if known: a compressor need not look back further.
-        threads: how many; no number depends on it.
-        primer: the end of a training text, which compressors that can also see first; none if empty.
-    """
+    """Collects what is needed while a text goes by, block by block; what is kept grows with its distinct words alone."""
 
     def __init__(self, size: int | None = None, threads: int | None = None, primer: bytes = b"") -> None:
         self._threads = thread_count(threads)
@@ -94,19 +74,7 @@ class Baselines:
         self._segments = 0
 
     def add(self, block: Segments) -> None:
-        """Add a block of the text.
-
-        Args:
-            block: the next segments; their bytes are compressed and their words counted.
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings(["a 17"])))
-            >>> baselines = Baselines(size=5)
-            >>> baselines.add(block)
-            >>> baselines.finish()[0].name
-            'uniform over 4 bytes'
-        """
+        """Add a block of the text."""
         data = bytes_of(block)
         jobs: list[Callable[[], None]] = [job for code in self._codes for job in code.jobs(data)]
         jobs.append(lambda: self._count(block, data))
@@ -149,20 +117,11 @@ class Baselines:
 
 
 def order_0_nats(counts: NDArray[np.int64]) -> float:
-    """Return the code length of a sequence under the estimator of Krichevsky and Trofimov (1981).
-
-    Each symbol costs -ln of (n_i + 1/2) / (n + m/2), with the counts of the symbols before it.
-
-    Args:
-        counts: int64 [m], how often each symbol occurs.
-
-    Returns:
-        Nats, 0 or more; the order of the symbols does not matter.
-
-    Example:
-        >>> round(math.exp(-order_0_nats(np.array([1, 1]))), 4)
-        0.125
-    """
+    """Return the code length of a sequence under the estimator of Krichevsky and Trofimov (1981)."""
+    # Each symbol costs -ln of (n_i + 1/2) / (n + m/2), with the counts of the symbols before it.
+    # counts: int64 [m], how often each symbol occurs.
+    # -> Nats, 0 or more; the order of the symbols does not matter.
+    # round(math.exp(-order_0_nats([1, 1])), 4) -> 0.125
     size = len(counts)
     total = int(counts.sum())
     parts = [math.lgamma(size / 2) - math.lgamma(total + size / 2)]
@@ -171,20 +130,9 @@ def order_0_nats(counts: NDArray[np.int64]) -> float:
 
 
 def unigram_nats(counts: Counter[bytes]) -> float:
-    """Return the code length of strings: a known one costs n_i / (n + 1), a new one 1 / (n + 1) and its spelling.
-
-    New strings are spelled by an adaptive order-0 model of bytes and an end mark (Ewens 1972).
-
-    Args:
-        counts: how often each string occurs.
-
-    Returns:
-        Nats; the order of the strings does not matter.
-
-    Example:
-        >>> unigram_nats(Counter({b"a": 2})) < unigram_nats(Counter({b"a": 1, b"b": 1}))
-        True
-    """
+    """Return the code length of strings: a known one costs n_i / (n + 1), a new one 1 / (n + 1) and its spelling."""
+    # New strings are spelled by an adaptive order-0 model of bytes and an end mark (Ewens 1972).
+    # -> Nats; the order of the strings does not matter.
     if not counts:
         return 0.0
     total = counts.total()
@@ -201,20 +149,7 @@ _LETTER_FIRST = re.compile(rb"(?:\A|[\n\0])(?=[^ \t\v\f\r\n\0])")
 
 
 def words_and_gaps(block: Segments, data: bytes) -> tuple[list[bytes], list[bytes]]:
-    """Divide a text into strings that give it back: each line is a gap (maybe empty), a word, ..., a gap with its end.
-
-    Args:
-        block: segments.
-        data: their bytes, line ends included.
-
-    Returns:
-        Words, and gaps; where segments are not lines, a NUL stands for the end of each.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> words_and_gaps(next(iter(Corpus.from_strings(["a  b c"]))), b"")
-        ([b'a', b'b', b'c'], [b'  ', b' ', b'\\x00', b''])
-    """
+    """Divide a text into strings that give it back: each line is a gap (maybe empty), a word, ..., a gap with its end."""
     if not block.terminator:
         data = b"".join(block.text(i) + b"\0" for i in range(len(block)))
     words = [word for word in re.split(rb"[ \t\v\f\r\n\0]+", data) if word]
@@ -223,13 +158,7 @@ def words_and_gaps(block: Segments, data: bytes) -> tuple[list[bytes], list[byte
 
 
 def bytes_of(block: Segments) -> bytes:
-    """Return the bytes of segments as compressors see them: line ends included.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> bytes_of(next(iter(Corpus.from_strings(["a b", "c"]))))
-        b'a bc'
-    """
+    """Return the bytes of segments as compressors see them: line ends included."""
     if block.terminator and len(block.data) == block.byte_count():
         return block.data.tobytes()
     end = b"\n" * block.terminator
@@ -242,20 +171,14 @@ class _Compressor(Protocol):
 
 
 class _Code:
-    """A compressor that a text goes through, and the size of what comes out.
-
-    Attributes:
-        name, what: as of a `Baseline`.
-        trained: it sees a training text first.
-        seconds: of the processor, so far.
-    """
+    """A compressor that a text goes through, and the size of what comes out."""
 
     def __init__(self, name: str, what: str, compressor: _Compressor, *, trained: bool = False) -> None:
         self.name, self.what, self.trained, self.seconds = name, what, trained, 0.0
         self._compressor, self._size = compressor, 0
 
     def jobs(self, data: bytes) -> list[Callable[[], None]]:
-        """Return what is to be done with the next bytes of the text, in any order or at a time."""
+        # What is to be done with the next bytes of the text, in any order or at a time.
         return [lambda: self._compress(data)]
 
     def _compress(self, data: bytes) -> None:
@@ -264,7 +187,6 @@ class _Code:
         self.seconds += time.thread_time() - began
 
     def finish(self) -> int:
-        """Return the size of the whole text, in bytes."""
         began = time.thread_time()
         size = self._size + len(self._compressor.flush())
         self.seconds += time.thread_time() - began
@@ -296,7 +218,6 @@ class _AfterPrimer(_Code):
 
 
 def _compressors(size: int | None) -> list[_Code]:
-    """Return the compressors that are installed."""
     import bz2  # here, as every command would pay for them
 
     codes = [
@@ -324,7 +245,7 @@ def _xz(size: int | None) -> _Compressor:
 
 
 def _primed(size: int | None, primer: bytes) -> list[_Code]:
-    """Return the compressors that can see another text first, once they have."""
+    # Compressors that can see another text first, once they have.
     last = f"the last {PRIMER_BYTES >> 20} MiB of " if len(primer) >= PRIMER_BYTES else ""
     seen = f"after {last}the training text"
     both = None if size is None else size + len(primer)

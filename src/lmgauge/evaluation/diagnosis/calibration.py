@@ -47,93 +47,62 @@ _OF_CONTEXTS = ("confidence", "right", "brier", "entropy", "came", "segments", "
 
 @dataclass(frozen=True)
 class Bin:
-    """Forecasts of about the same probability.
+    """Forecasts of about the same probability."""
 
-    Attributes:
-        low, high: probabilities p with low < p <= high.
-        forecasts: how many.
-        expected: sum of them: as many should have happened.
-        happened: how many did.
-        deviation: standard deviation of `happened` if the forecasts are right.
-    """
-
-    low: float
+    low: float  # low, high: probabilities p with low < p <= high
     high: float
     forecasts: int
-    expected: float
+    expected: float  # sum of them: as many should have happened
     happened: int
-    deviation: float
+    deviation: float  # standard deviation of `happened` if the forecasts are right
 
     @property
     def mean_forecast(self) -> float:
-        """Mean probability forecast; 0 without forecasts."""
+        """Return mean probability forecast; 0 without forecasts."""
         return self.expected / self.forecasts if self.forecasts else 0.0
 
     @property
     def share_happened(self) -> float:
-        """Share that happened; 0 without forecasts."""
+        """Return share that happened; 0 without forecasts."""
         return self.happened / self.forecasts if self.forecasts else 0.0
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """The most probable tokens whose probability is about the same, and how often they were right.
+    """The most probable tokens whose probability is about the same, and how often they were right."""
 
-    Attributes:
-        low, high: probabilities p with low < p <= high.
-        contexts: how many.
-        mean_confidence: mean probability of the most probable token.
-        accuracy: share of contexts where it came.
-    """
-
-    low: float
+    low: float  # low, high: probabilities p with low < p <= high
     high: float
     contexts: int
-    mean_confidence: float
-    accuracy: float
+    mean_confidence: float  # mean probability of the most probable token
+    accuracy: float  # share of contexts where it came
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How far probabilities may be taken at their word.
-
-    Attributes:
-        contexts: looked at.
-        events: of the text, from which they were drawn.
-        vocabulary: entries of each distribution.
-        decades: reliability by powers of ten, all forecasts above 0.
-        tenths: reliability by ten equal bins.
-        impossible_forecasts, impossible_happened: forecasts of exactly 0, and how many happened all the same.
-        expected_calibration_error: of the most probable token, 15 equal bins.
-        confidence: the bins behind it that are not empty.
-        accuracy: share of contexts where the most probable token came.
-        mean_confidence: its mean probability.
-        brier_score: mean over contexts of the squared differences between forecast and what happened, 0 to 2.
-        mean_entropy_bits: what the model expects to pay for an event.
-        mean_surprisal_bits: what it paid, over the same contexts; infinite with an event of probability zero.
-        overconfidence_bits: the second minus the first: above 0 the model is surer than it should be; None if infinite.
-        overconfidence_interval: 95 %, over documents or, where unknown, over the segments of the contexts, as
-            `statistics.spread` does; None for fewer than six.
-        seed: of the draw of contexts; None if all were taken.
-    """
+    """How far probabilities may be taken at their word."""
 
     contexts: int
-    events: int
+    events: int  # of the text, from which they were drawn
     vocabulary: int
-    decades: tuple[Bin, ...]
+    decades: tuple[Bin, ...]  # reliability by powers of ten, all forecasts above 0
     tenths: tuple[Bin, ...]
+    # impossible_forecasts, impossible_happened: forecasts of exactly 0, and how many happened all the same
     impossible_forecasts: int
     impossible_happened: int
-    expected_calibration_error: float
-    confidence: tuple[Confidence, ...]
-    accuracy: float
+    expected_calibration_error: float  # of the most probable token, 15 equal bins
+    confidence: tuple[Confidence, ...]  # the bins behind it that are not empty
+    accuracy: float  # share of contexts where the most probable token came
     mean_confidence: float
-    brier_score: float
-    mean_entropy_bits: float
-    mean_surprisal_bits: float
+    brier_score: float  # mean over contexts of the squared differences between forecast and what happened, 0 to 2
+    mean_entropy_bits: float  # what the model expects to pay for an event
+    mean_surprisal_bits: float  # what it paid, over the same contexts; infinite with an event of probability zero
+    # the second minus the first: above 0 the model is surer than it should be; None if infinite
     overconfidence_bits: float | None
+    # 95 %, over documents or, where unknown, over the segments of the contexts, as `statistics.spread` does; None for fewer
+    # than six
     overconfidence_interval: tuple[float, float] | None
-    seed: int | None
+    seed: int | None  # of the draw of contexts; None if all were taken
 
 
 def calibrate(
@@ -148,23 +117,7 @@ def calibrate(
     threads: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Calibration:
-    """Compare a model's distributions with the tokens that came.
-
-    Args:
-        run: the scores that the model gave a text.
-        model: the model.
-        events: rows of the run's table.
-        tables: the rows, whole segments at a time; read from the run if None.
-        text: what was scored. A model that computes many distributions at a time needs it for that.
-        contexts: how many to draw, without replacement; all if None.
-        seed: of the draw.
-        threads: how many to compute with; no number depends on it but for rounding.
-        progress: called with the number of contexts that are done.
-
-    Raises:
-        InputError: the run is not of this model, or has no events.
-        UsageError: the model gives no distributions.
-    """
+    """Compare a model's distributions with the tokens that came."""
     made_by = run.origin.fingerprints.get("model", "")
     if made_by and made_by != model.fingerprint:
         raise InputError(
@@ -211,13 +164,9 @@ class _Watched:
 
 
 class _ChosenRows:
-    """The rows of a run at the events drawn: what the distributions must agree with.
+    """The rows of a run at the events drawn: what the distributions must agree with."""
 
-    Args:
-        run: the run.
-        model: what made it.
-        chosen: int64, the events drawn, ascending; None for all.
-    """
+    # chosen: int64, the events drawn, ascending; None for all.
 
     def __init__(self, run: Run, model: LanguageModel, chosen: Ints | None) -> None:
         self._run, self._model, self._chosen = run, model, chosen
@@ -225,14 +174,7 @@ class _ChosenRows:
         self._parts: list[tuple[NDArray[Any], ...]] = []  # ids, log-probabilities, segments, documents or -1
 
     def read(self, tables: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
-        """Note the rows drawn, and yield the tables with the ids of the model.
-
-        Args:
-            tables: of the run, in order.
-
-        Raises:
-            InputError: the model does not know a token of the run.
-        """
+        # tables: of the run, in order.
         seen = 0
         for table in tables:
             batch = replace(table, token_ids=model_ids(table, self._model, self._run), strings=self._model.vocabulary)
@@ -244,14 +186,7 @@ class _ChosenRows:
             yield batch
 
     def of(self, batch: ScoreBatch) -> tuple[Ints, Ints]:
-        """Return segment and document, or -1, of the model's next rows, int64 [rows], after comparing them with the run's.
-
-        Args:
-            batch: with the columns of `Forecasts`.
-
-        Raises:
-            InputError: they differ.
-        """
+        # Segment and document, or -1, of the model's next rows, int64 [rows], after comparing them with the run's.
         if len(self._parts) > 1:
             self._parts = [tuple(map(np.concatenate, zip(*self._parts, strict=True)))]
         rows = slice(len(batch))
@@ -275,22 +210,12 @@ class _ChosenRows:
 
 
 def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.uint32]:
-    """Return the ids that a model has for the tokens of a table.
-
-    Args:
-        batch: rows of the table.
-        model: the model.
-        run: the run that the table is of, for messages.
-
-    Returns:
-        uint32 [n].
-
-    Raises:
-        InputError: the model does not know a token.
-    """
+    """Return the ids that a model has for the tokens of a table."""
+    # -> uint32 [n].
     vocabulary = model.vocabulary
     special = {OOV: vocabulary.id("<unk>"), SPELLED: vocabulary.id("<unk>"), EOS_KIND: vocabulary.id("</s>")}
     used = np.unique(batch.token_ids[batch.kind == TOKEN])
+    # strings [cat, the] whose ids are 7 and 3 -> own [7, 3]; token_ids [1, 0, 1] -> [3, 7, 3]
     own = np.zeros(len(batch.strings.tokens), np.uint32)
     for i in used.tolist():
         token = batch.strings.tokens[i]
@@ -314,13 +239,7 @@ class _Collector:
         self._columns: dict[str, list[NDArray[Any]]] = {name: [] for name in _OF_CONTEXTS}
 
     def add(self, columns: Columns, segments: Ints, documents: Ints) -> None:
-        """Add some contexts.
-
-        Args:
-            columns: those of `Forecasts`, n values each.
-            segments: int64 [n].
-            documents: int64 [n], -1 where documents are not known.
-        """
+        # segments: int64 [n]; documents: int64 [n], -1 where documents are not known.
         came = columns["came"]
         possible = came > -math.inf
         self.contexts += len(came)
@@ -328,6 +247,8 @@ class _Collector:
             parts = columns[name]
             whole[:, :2] += parts.sum(axis=0)
             whole[:, 2] += np.bincount(codes[possible], minlength=len(whole))
+            # At most one entry of a context comes: with the sum s of its forecasts in a bin, one comes there with
+            # probability s, and the variance is s (1 - s).
             whole[:, 3] += np.maximum(parts[:, :, 1] * (1 - parts[:, :, 1]), 0).sum(axis=0)
         self._impossible[0] += int(columns["impossible"].sum())
         self._impossible[1] += int(np.count_nonzero(~possible))
@@ -336,7 +257,6 @@ class _Collector:
                 self._columns[name].append(values)
 
     def finish(self, events: int, vocabulary: int, seed: int | None) -> Calibration:
-        """Return the calibration of all contexts that were added."""
         columns = [np.concatenate(self._columns[name]) for name in _OF_CONTEXTS]
         confidence, right, brier, entropy, came, segments, documents = columns
         bins, error = confidence_bins(confidence, right)
@@ -365,7 +285,7 @@ class _Collector:
 
 
 def _overconfidence(excess: Floats, segments: Ints, documents: Ints) -> tuple[float | None, tuple[float, float] | None]:
-    """Return the mean of float64 [contexts] and its interval over documents or, where unknown, as `spread` does."""
+    # Mean of float64 [contexts] and its interval over documents or, where unknown, as `spread` does.
     if not np.isfinite(excess).all():
         return None, None
     _, first, segment = np.unique(segments, return_index=True, return_inverse=True)
@@ -377,15 +297,9 @@ def _overconfidence(excess: Floats, segments: Ints, documents: Ints) -> tuple[fl
 
 
 def confidence_bins(confidence: Floats, right: NDArray[np.bool_]) -> tuple[tuple[Confidence, ...], float]:
-    """Return equal bins of what a model is most sure of, and its expected calibration error (Guo et al. 2017, eq. 3).
-
-    Args:
-        confidence: float64 [n], probability of the most probable token.
-        right: bool [n], whether it came.
-
-    >>> confidence_bins(np.array([0.5, 0.5, 1.0, 1.0]), np.array([True, False, True, False]))[1]
-    0.25
-    """
+    """Return equal bins of what a model is most sure of, and its expected calibration error (Guo et al. 2017, eq. 3)."""
+    # confidence: float64 [n], probability of the most probable token; right: bool [n], whether it came.
+    # confidence_bins([0.5, 0.5, 1.0, 1.0], [True, False, True, False])[1] -> 0.25
     codes = np.maximum(np.ceil(confidence * CONFIDENCE_BINS).astype(np.int64) - 1, 0).clip(max=CONFIDENCE_BINS - 1)
     bins, error = [], 0.0
     for k in np.unique(codes).tolist():

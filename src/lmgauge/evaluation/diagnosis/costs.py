@@ -18,39 +18,26 @@ MOST_UNSEEN_WORDS = 1 << 20
 
 @dataclass(frozen=True)
 class TokenCost:
-    """What all occurrences of a token cost.
+    """What all occurrences of a token cost."""
 
-    Attributes:
-        token: as the model sees it.
-        events: occurrences.
-        bits: of those that the model does not hold impossible.
-        zeros: those that it does.
-    """
-
-    token: str
+    token: str  # as the model sees it
     events: int
-    bits: float
+    bits: float  # of those that the model does not hold impossible
     zeros: int
 
     @property
     def mean_bits(self) -> float | None:
-        """Bits of an occurrence; None where all have probability zero."""
+        """Return bits of an occurrence; None where all have probability zero."""
         return self.bits / (self.events - self.zeros) if self.events > self.zeros else None
 
 
 @dataclass(frozen=True)
 class UnseenWord:
-    """A word of the text that the model does not know: `<unk>` to it, or spelled.
+    """A word of the text that the model does not know: `<unk>` to it, or spelled."""
 
-    Attributes:
-        word: as it stands in the text.
-        events: occurrences.
-        bits: that they cost as `<unk>`; infinite where that is impossible.
-    """
-
-    word: str
+    word: str  # as it stands in the text
     events: int
-    bits: float
+    bits: float  # that they cost as `<unk>`; infinite where that is impossible
 
 
 class TokenCosts:
@@ -60,19 +47,8 @@ class TokenCosts:
         self._costs: dict[str, tuple[int, float, int]] = {}
 
     def add(self, table: ScoreBatch) -> None:
-        """Add the rows of a batch.
-
-        Args:
-            table: events with their log-probabilities, nats.
-
-        Example:
-            >>> from lmgauge.scores import example_batch
-            >>> table = example_batch()
-            >>> costs = TokenCosts()
-            >>> costs.add(table)
-            >>> [cost.token for cost in costs.most(2)]
-            ['cat', 'sat']
-        """
+        """Add the rows of a batch."""
+        # table: events with their log-probabilities, nats.
         ids, size = table.token_ids, len(table.strings.tokens)
         zero = np.isinf(table.logprob)
         events = np.bincount(ids, minlength=size)
@@ -86,15 +62,11 @@ class TokenCosts:
 
     @property
     def named(self) -> bool:
-        """Whether the table tells its tokens."""
+        """Return True if the table tells its tokens."""
         return any(self._costs)
 
     def most(self, count: int) -> tuple[TokenCost, ...]:
-        """Return the tokens that cost most bits in all, the most expensive first; ties by token.
-
-        Args:
-            count: how many tokens.
-        """
+        """Return the tokens that cost most bits in all, the most expensive first; ties by token."""
         if not self.named:
             return ()
         dearest = sorted(self._costs.items(), key=lambda item: (-item[1][1], item[0]))[:count]
@@ -102,11 +74,7 @@ class TokenCosts:
 
 
 class UnseenWords:
-    """Collects the words that the model does not know; where there are too many, those met once so far are forgotten.
-
-    Args:
-        most: how many to hold at a time.
-    """
+    """Collects the words that the model does not know; where there are too many, those met once so far are forgotten."""
 
     def __init__(self, most: int = MOST_UNSEEN_WORDS) -> None:
         self._most = most
@@ -114,13 +82,7 @@ class UnseenWords:
         self.forgotten = 0
 
     def add(self, block: Segments, table: ScoreBatch, ranges: Ranges) -> None:
-        """Add the unseen words of a block.
-
-        Args:
-            block: segments of the text.
-            table: their events.
-            ranges: one for each event, in bytes of its segment.
-        """
+        """Add the unseen words of a block."""
         rows = np.flatnonzero(table.unseen())
         begins = block.starts[ranges.segment[rows]]
         starts = begins + ranges.starts[rows]
@@ -138,38 +100,26 @@ class UnseenWords:
             self._costs = often
 
     def __len__(self) -> int:
-        """Return how many different words are held."""
         return len(self._costs)
 
     def most(self, count: int) -> tuple[UnseenWord, ...]:
-        """Return the most frequent words; ties by bits, then by word.
-
-        Args:
-            count: how many words.
-        """
+        """Return the most frequent words; ties by bits, then by word."""
         frequent = sorted(self._costs.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))[:count]
         return tuple(UnseenWord(word.decode("utf-8", "replace"), *costs) for word, costs in frequent)
 
 
 @dataclass(frozen=True)
 class RankStatistics:
-    """What the columns `rank` and `entropy` of a score table tell, over all its events; None without the column.
-
-    Attributes:
-        events: rows.
-        first, top_5, top_10: share of events whose token was the most probable, or among the 5 or 10 most probable.
-        mean_reciprocal_rank: mean of 1 / rank.
-        mean_entropy_bits: what the model expected to pay for an event.
-        mean_surprisal_bits: what it paid, letters of unseen words and white space left out; infinite with an event of
-            probability zero.
-    """
+    """What the columns `rank` and `entropy` of a score table tell, over all its events; None without the column."""
 
     events: int
+    # first, top_5, top_10: share of events whose token was the most probable, or among the 5 or 10 most probable
     first: float | None
     top_5: float | None
     top_10: float | None
     mean_reciprocal_rank: float | None
-    mean_entropy_bits: float | None
+    mean_entropy_bits: float | None  # what the model expected to pay for an event
+    # what it paid, letters of unseen words and white space left out; infinite with an event of probability zero
     mean_surprisal_bits: float
 
 
@@ -183,19 +133,8 @@ class RankSums:
         self._sums: dict[str, list[float]] = {"reciprocal": [], "entropy": [], "surprisal": []}
 
     def add(self, batch: ScoreBatch) -> None:
-        """Add the rows of a batch.
-
-        Args:
-            batch: events, with the columns `rank` and `entropy` (nats) or without.
-
-        Example:
-            >>> from lmgauge.scores import example_batch
-            >>> table = example_batch()
-            >>> sums = RankSums()
-            >>> sums.add(table)
-            >>> sums.finish() is None  # the table has neither column
-            True
-        """
+        """Add the rows of a batch."""
+        # batch: events, with the columns `rank` and `entropy` (nats) or without.
         if not len(batch):
             return
         self._events += len(batch)

@@ -94,23 +94,10 @@ def diagnose(
     sample: Sampler | None = None,
     progress: Progress = lambda stage: None,
 ) -> Diagnosis:
-    """Divide a run's bits by everything that could explain them.
-
-    Args:
-        run: the scores that a model gave a text.
-        settings: sections, numbers of examples and draws; the defaults if None.
-        corpus: the text; if not given, the one the run remembers, if it is still there.
-        training: given the text, what gives of the words of each of its blocks how often each occurs in the training text,
-            and the length of the longest n-gram of that text that ends with it: two integer arrays [words of the block].
-        rungs: given the text, what simple models of the training text make of it, for the ladder of baselines.
-        model: the model behind the run: its distributions are compared with the tokens that came.
-        sample: text of the model: for each of some lengths an array of its token ids, uint32 [length].
-        progress: called with a few words on what is being done.
-
-    Raises:
-        InputError: the table breaks its rules, the text is not the one that was scored, or the model is another.
-        UsageError: `training` without the text that was scored.
-    """
+    """Divide a run's bits by everything that could explain them."""
+    # training: given the text, what gives of the words of each of its blocks how often each occurs in the training text,
+    # and the length of the longest n-gram of that text that ends with it: two integer arrays [words of the block]; sample:
+    # text of the model: for each of some lengths an array of its token ids, uint32 [length].
     settings = settings or DiagnosisSettings()
     progress("reading the run")
     run, text, evaluation = _evaluated(run, corpus)
@@ -152,7 +139,7 @@ def diagnose(
 
 
 def _evaluated(run: Run, corpus: Corpus | None) -> tuple[Run, Corpus | None, Evaluation]:
-    """Evaluate a table together with its text, read once for both the numbers and its fingerprint."""
+    # Evaluate a table together with its text, read once for both the numbers and its fingerprint.
     text = corpus if corpus is not None or not run.text_sha256 else run.corpus()
     evaluation: Evaluation | None = None
     try:
@@ -198,7 +185,7 @@ class _Reading:
         self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
 
     def read(self) -> Iterator[ScoreBatch]:
-        """Read the table and the text once, and hand the rows on."""
+        # Read the table and the text once, and hand the rows on.
         for block, (table,) in lockstep([self.run.batches()], self.corpus, [self.run.name]):
             self._add(scored_text(block, [self.run.origin.policy]), table)
             yield table
@@ -233,7 +220,7 @@ class _Reading:
             self._add_examples(block, table, ranges)
 
     def _documents(self, block: Segments | None, table: ScoreBatch) -> Ints | None:
-        """Return the document of each segment, as the evaluation took them; None where it took segments."""
+        # Document of each segment, as the evaluation took them; None where it took segments.
         interval = self.evaluation.interval
         if interval is None or interval.unit == UNKNOWN:
             return None
@@ -259,7 +246,6 @@ class _Reading:
             self.segments.add_segments(block, scored, [in_all])
 
     def finish(self, calibration: Calibration | None, information: InformationCurve | None) -> Diagnosis:
-        """Return the diagnosis."""
         unit = "byte" if self.corpus is not None and self.spans else "event"
         bound = self.evaluation.bits_per_byte_is_bound
         slices = [cut.marked([bound]) for cut in self.slices.finish(unit)]
@@ -283,7 +269,7 @@ class _Reading:
         )
 
     def _ladder(self) -> tuple[Baseline, ...]:
-        """Return the baselines without their seconds, so that two diagnoses of one run are equal."""
+        # Baselines without their seconds, so that two diagnoses of one run are equal.
         compressed = () if self.baselines is None else self.baselines.finish()
         return in_order(replace(one, seconds=None) for one in (*self.rungs, *compressed))
 
@@ -319,7 +305,6 @@ class _Reading:
 
 
 def _with_stored_figures(run: Run, evaluation: Evaluation) -> Evaluation:
-    """Return an evaluation with the figures that need the text, as the run has them from when the text was there."""
     stored = run.evaluation or {}
     known: dict[str, Any] = {name: stored.get(name) for name in ("words", "characters", "bytes")}
     for name in (figure.name for figure in FIGURES if figure.per in known):
@@ -329,24 +314,15 @@ def _with_stored_figures(run: Run, evaluation: Evaluation) -> Evaluation:
 
 
 class _LongRuns:
-    """How many words of the text end a run that the training text has, of those that could.
-
-    Attributes:
-        words: with enough words before them in their segment.
-        seen: of these, the ends of runs that the training text has.
-    """
+    """How many words of the text end a run that the training text has, of those that could."""
 
     def __init__(self) -> None:
         self.words = self.seen = 0
 
     def add(self, words: Ints, segments: Ints, longest: Ints) -> None:
-        """Add a block.
-
-        Args:
-            words: int64 [ranges], number of the word that each range of the text is in; -1 for none.
-            segments: int64 [ranges], in order.
-            longest: int64 [words], length of the longest run of the training text that ends with each word.
-        """
+        # words: int64 [ranges], number of the word that each range of the text is in; -1 for none; segments: int64
+        # [ranges], in order; longest: int64 [words], length of the longest run of the training text that ends with each
+        # word.
         numbers, at = np.unique(words, return_index=True)
         numbers, owners = numbers[numbers >= 0], segments[at][numbers >= 0]
         before = np.arange(len(numbers)) - np.searchsorted(owners, owners)
@@ -355,7 +331,6 @@ class _LongRuns:
         self.seen += int(np.count_nonzero(longest[numbers[able]] >= _LONG_RUN))
 
     def notes(self) -> Iterator[str]:
-        """Say so where much of the text stands in the training text, too."""
         if self.words and self.seen >= _MUCH_SEEN * self.words:
             yield (
                 f"{100 * self.seen / self.words:.0f} % of the runs of {_LONG_RUN} words are in the training text, too: it "

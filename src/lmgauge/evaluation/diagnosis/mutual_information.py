@@ -36,56 +36,26 @@ _FEWEST_CLASSES = 2
 
 @dataclass(frozen=True)
 class InformationCurve:
-    """Mutual information of tokens at several distances, in bits, of a text and of text sampled from a model.
-
-    Attributes:
-        distances: in tokens, `</s>` counted.
-        text_bits: of the text, at each distance, less what its tokens give in random order.
-        sampled_bits: the same of as many sampled tokens; None where nothing was sampled.
-        chance_bits: twice the root mean square of what is left where there is nothing to find, by another random order.
-        tokens: how many were looked at.
-        stretches: consecutive parts of the text that they come from.
-        classes: most frequent types told apart, plus one for all others where there are any.
-        types: distinct tokens of the text looked at.
-    """
+    """Mutual information of tokens at several distances, in bits, of a text and of text sampled from a model."""
 
     distances: tuple[int, ...]
-    text_bits: tuple[float, ...]
-    sampled_bits: tuple[float, ...] | None
-    chance_bits: float
+    text_bits: tuple[float, ...]  # of the text, at each distance, less what its tokens give in random order
+    sampled_bits: tuple[float, ...] | None  # the same of as many sampled tokens; None where nothing was sampled
+    chance_bits: float  # twice the root mean square of what is left where there is nothing to find, by another random order
     tokens: int
-    stretches: int
-    classes: int
-    types: int
+    stretches: int  # consecutive parts of the text that they come from
+    classes: int  # most frequent types told apart, plus one for all others where there are any
+    types: int  # distinct tokens of the text looked at
 
 
 def default_sample_tokens(vocabulary: int) -> int:
-    """Return how many tokens to sample from a model: what takes seconds, not minutes.
-
-    Args:
-        vocabulary: tokens that the model has.
-
-    Example:
-        >>> default_sample_tokens(100_000)
-        10000
-    """
+    """Return how many tokens to sample from a model: what takes seconds, not minutes."""
     return max(_FEWEST_SAMPLED, min(_MOST_SAMPLED, _ENTRIES_LOOKED_AT // max(1, vocabulary)))
 
 
 def parts_of(events: int, wanted: int) -> list[tuple[int, int]]:
-    """Return which rows to look at: all, or spans of equal length spread evenly over the table.
-
-    Args:
-        events: rows of the table.
-        wanted: how many rows.
-
-    Returns:
-        First and last (not included) row of each span.
-
-    Example:
-        >>> parts_of(10, 20)
-        [(0, 10)]
-    """
+    """Return which rows to look at: all, or spans of equal length spread evenly over the table."""
+    # parts_of(10, 20) -> [(0, 10)]
     if wanted >= events:
         return [(0, events)] if events else []
     length = max(1, wanted // PARTS)
@@ -94,11 +64,7 @@ def parts_of(events: int, wanted: int) -> list[tuple[int, int]]:
 
 
 class TokenParts:
-    """Collects the tokens of some rows of a table, batch by batch, as numbers that are the same for equal strings.
-
-    Args:
-        parts: first and last (not included) row of each.
-    """
+    """Collects the tokens of some rows of a table, batch by batch, as numbers that are the same for equal strings."""
 
     def __init__(self, parts: list[tuple[int, int]]) -> None:
         self._bounds = parts
@@ -107,12 +73,8 @@ class TokenParts:
         self._seen = 0
 
     def add(self, ids: NDArray[np.uint32], strings: list[str]) -> None:
-        """Add rows of the table.
-
-        Args:
-            ids: uint32 [n], of tokens in `strings`.
-            strings: all token strings.
-        """
+        """Add rows of the table."""
+        # ids: uint32 [n], of tokens in `strings`.
         begin, end = self._seen, self._seen + len(ids)
         self._seen = end
         for (first, last), parts in zip(self._bounds, self._parts, strict=True):
@@ -122,18 +84,9 @@ class TokenParts:
                 parts.append(self.numbers([strings[i] for i in distinct.tolist()])[inverse])
 
     def numbers(self, tokens: list[str]) -> Ints:
-        """Return the numbers of token strings; new strings get new numbers.
-
-        Args:
-            tokens: the strings.
-
-        Returns:
-            int64 [n].
-
-        Example:
-            >>> TokenParts([]).numbers(["a", "b", "a"]).tolist()
-            [0, 1, 0]
-        """
+        """Return the numbers of token strings; new strings get new numbers."""
+        # -> int64 [n].
+        # TokenParts([]).numbers(["a", "b", "a"]) -> [0, 1, 0]
         return np.array([self._numbers.setdefault(token, len(self._numbers)) for token in tokens], np.int64)
 
     def finish(self) -> list[Ints]:
@@ -142,21 +95,10 @@ class TokenParts:
 
 
 def information_curve(text: list[Ints], sampled: list[Ints] | None, *, seed: int = DEFAULT_SEED) -> InformationCurve | None:
-    """Return the curve of a text, and of sampled text beside it.
-
-    Args:
-        text: int64 [tokens] of each span of the text.
-        sampled: the same of sampled text, with the same numbers for the same tokens; cut to the size of the text or the
-            other way round, so that both estimates have the same bias.
-        seed: of the random order.
-
-    Returns:
-        Bits at each distance; None for fewer than `FEWEST_TOKENS`, which are too few to estimate it.
-
-    Example:
-        >>> information_curve([np.zeros(10, np.int64)], None) is None  # too few tokens
-        True
-    """
+    """Return the curve of a text, and of sampled text beside it."""
+    # text: int64 [tokens] of each span of the text; sampled: the same of sampled text, with the same numbers for the same
+    # tokens; cut to the size of the text or the other way round, so that both estimates have the same bias.
+    # information_curve([np.zeros(10, np.int64)], None) is None  # too few tokens -> True
     if sampled is not None:
         text, sampled = _alike(text, sampled)
     lengths = np.array([len(part) for part in text], np.int64)
@@ -191,7 +133,7 @@ def _alike(text: list[Ints], sampled: list[Ints]) -> tuple[list[Ints], list[Ints
 
 
 def _classes_of(ids: Ints, tokens: int, largest: int) -> Ints:
-    """Return the class of each token number: the most frequent have one of their own, ties by number; the rest share 0."""
+    # Class of each token number: the most frequent have one of their own, ties by number; the rest share 0.
     counts = np.bincount(ids, minlength=largest + 1)
     most = max(_FEWEST_CLASSES, math.isqrt(tokens // _PER_CELL))
     classes = np.zeros(len(counts), np.int64)
@@ -202,7 +144,7 @@ def _classes_of(ids: Ints, tokens: int, largest: int) -> Ints:
 
 
 def _bits_beyond_order(classes: Ints, distances: list[int], lengths: Ints, generator: np.random.Generator) -> Floats:
-    """Return the bits that tokens tell of each other at each distance, less those in random order, float64 [distances]."""
+    # Bits that tokens tell of each other at each distance, less those in random order, float64 [distances].
     bits, shuffled = (
         mutual_information_by_distance(ids, distances, unit="bits", segment_lengths=lengths)
         for ids in (classes, generator.permutation(classes))

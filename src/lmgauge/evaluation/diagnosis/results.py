@@ -98,11 +98,7 @@ class Diagnosis(Shown):
 
 
 def finite_bits(evaluation: Evaluation) -> float:
-    """Return the bits of all events but those of probability zero; 0 where there are no others.
-
-    Args:
-        evaluation: of the whole text.
-    """
+    """Return the bits of all events but those of probability zero; 0 where there are no others."""
     if evaluation.perplexity_without_zeros is None:
         return 0.0
     nats = math.log(evaluation.perplexity_without_zeros)
@@ -110,19 +106,8 @@ def finite_bits(evaluation: Evaluation) -> float:
 
 
 def share_of_bits(slices: Slices) -> list[float | None]:
-    """Return the share of all bits that each slice has; None where bits are infinite.
-
-    Args:
-        slices: of one model.
-
-    Returns:
-        [slices], 0 to 1.
-
-    Example:
-        >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
-        >>> share_of_bits(Slices("class", "byte", (row, row)))
-        [0.5, 0.5]
-    """
+    """Return the share of all bits that each slice has; None where bits are infinite."""
+    # -> [slices], 0 to 1.
     total = math.fsum(row.bits[0] for row in slices.rows)
     if not total or math.isinf(total):
         return [None] * len(slices.rows)
@@ -132,13 +117,9 @@ def share_of_bits(slices: Slices) -> list[float | None]:
 def slice_rows(slices: Slices) -> list[dict[str, Any]]:
     """Return the slices of one model as plain rows, bits and perplexity included.
 
-    Args:
-        slices: one way to divide the text.
-
-    Example:
-        >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
-        >>> slice_rows(Slices("class", "byte", (row,)))[0]["bits_per_byte"]
-        1.0
+    >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
+    >>> slice_rows(Slices("class", "byte", (row,)))[0]["bits_per_byte"]
+    1.0
     """
     return [_plain(row, share, slices.unit) for row, share in zip(slices.rows, share_of_bits(slices), strict=True)]
 
@@ -162,33 +143,21 @@ def _plain(row: Slice, share: float | None, unit: str) -> dict[str, Any]:
 def slice_perplexity(row: Slice) -> float:
     """Return the perplexity of a model on a slice whose ranges are events.
 
-    Args:
-        row: the slice, with its bits.
-
-    Raises:
-        InputError: the bits are NaN or negative.
-
-    Example:
-        >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
-        >>> slice_perplexity(row)
-        4.0
+    >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
+    >>> slice_perplexity(row)
+    4.0
     """
+    # row: the slice, with its bits.
     return perplexity_from_bits(row.bits[0] / row.ranges)
 
 
 def finite_perplexity(row: Slice) -> float | None:
     """Return the perplexity without the events of probability zero; None where there are no others.
 
-    Args:
-        row: the slice, with its bits.
-
-    Raises:
-        InputError: the bits are NaN or negative.
-
-    Example:
-        >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
-        >>> finite_perplexity(row)
-        4.0
+    >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
+    >>> finite_perplexity(row)
+    4.0
     """
+    # row: the slice, with its bits.
     events = row.ranges - row.zeros[0]
     return perplexity_from_bits(row.finite_bits[0] / events) if events else None

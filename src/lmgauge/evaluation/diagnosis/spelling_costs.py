@@ -18,76 +18,48 @@ _LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30)  # in characters, whe
 
 @dataclass(frozen=True)
 class PartOfBits:
-    """What one part of all events costs.
+    """What one part of all events costs."""
 
-    Attributes:
-        part: "known" (words that the model knows), "unseen" (the event that a word is not known), "letters" (of these
-            words), "white space", "ends" (of segments).
-        events: rows that pay for it.
-        bits: in all, without events of probability zero.
-        share: of all bits, 0 to 1.
-    """
-
+    # "known" (words that the model knows), "unseen" (the event that a word is not known), "letters" (of these words),
+    # "white space", "ends" (of segments)
     part: str
     events: int
-    bits: float
-    share: float
+    bits: float  # in all, without events of probability zero
+    share: float  # of all bits, 0 to 1
 
 
 @dataclass(frozen=True)
 class SpelledWord:
-    """A word that is spelled.
+    """A word that is spelled."""
 
-    Attributes:
-        word: without the white space before it.
-        events: how often it stands in the text.
-        spelling_bits: of its letters, each time.
-    """
-
-    word: str
-    events: int
+    word: str  # without the white space before it
+    events: int  # how often it stands in the text
     spelling_bits: float
 
 
 @dataclass(frozen=True)
 class LengthOfWords:
-    """What the letters of the words of some lengths cost.
+    """What the letters of the words of some lengths cost."""
 
-    Attributes:
-        first, last: characters of the shortest and the longest; the last is None where there is no limit.
-        events: how many words, each occurrence counted.
-        characters: in all.
-        bits: of their letters in all, the end of the word included.
-    """
-
-    first: int
+    first: int  # first, last: characters of the shortest and the longest; the last is None where there is no limit
     last: int | None
-    events: int
+    events: int  # how many words, each occurrence counted
     characters: int
-    bits: float
+    bits: float  # of their letters in all, the end of the word included
 
 
 @dataclass(frozen=True)
 class SpellingCosts:
-    """What unseen words and white space cost, where a model spells and predicts them.
+    """What unseen words and white space cost, where a model spells and predicts them."""
 
-    Attributes:
-        parts: of all bits, in the order of `PartOfBits.part`; parts that the text does not have are left out.
-        dearest: the words whose letters cost most; empty without the text.
-        lengths: by length in characters; empty without the text.
-    """
-
+    # of all bits, in the order of `PartOfBits.part`; parts that the text does not have are left out
     parts: tuple[PartOfBits, ...]
-    dearest: tuple[SpelledWord, ...]
-    lengths: tuple[LengthOfWords, ...]
+    dearest: tuple[SpelledWord, ...]  # the words whose letters cost most; empty without the text
+    lengths: tuple[LengthOfWords, ...]  # by length in characters; empty without the text
 
 
 class SpellingSums:
-    """Collects what unseen words and white space cost, block by block.
-
-    Args:
-        examples: how many of the dearest words to keep.
-    """
+    """Collects what unseen words and white space cost, block by block."""
 
     def __init__(self, examples: int) -> None:
         self._examples = examples
@@ -96,20 +68,7 @@ class SpellingSums:
         self._lengths = np.zeros((len(_LENGTHS), 3))  # words, characters, bits
 
     def add(self, block: Segments | None, table: ScoreBatch) -> None:
-        """Add the rows of a block; those of a table without the columns `spelling` and `separator` say nothing.
-
-        Args:
-            block: the text of the segments; None where it is not at hand.
-            table: their events, with byte spans if there is a block.
-
-        Example:
-            >>> import lmgauge
-            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
-            >>> block, sums = next(iter(lmgauge.Corpus.from_strings(["b zu"]))), SpellingSums(3)
-            >>> sums.add(block, model.score_block(block))
-            >>> [word.word for word in sums.finish().dearest]
-            ['zu']
-        """
+        """Add the rows of a block; those of a table without the columns `spelling` and `separator` say nothing."""
         if SPELLING not in table.extra:
             return
         self._tally.add(table)
@@ -138,12 +97,7 @@ class SpellingSums:
         return sorted(self._dearest.items(), key=lambda item: (-item[1][0], item[0]))[: self._examples]
 
     def finish(self) -> SpellingCosts | None:
-        """Return the costs; None where the table has no such columns.
-
-        Example:
-            >>> SpellingSums(3).finish() is None
-            True
-        """
+        """Return the costs; None where the table has no such columns."""
         tally = self._tally
         if SPELLING not in tally.parts:
             return None

@@ -23,58 +23,39 @@ _ROUNDED_WHOLE = {"float32": 1e-2, "bfloat16": 0.5}  # those of whole distributi
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the rows of a base file hold.
+    """What the rows of a base file hold."""
 
-    Attributes:
-        stored: "top", "float32" or "bfloat16".
-        vocabulary: how many tokens there are.
-        top, samples: see `StoringSettings`.
-    """
-
-    stored: str
+    stored: str  # "top", "float32" or "bfloat16"
     vocabulary: int
     top: int
     samples: int
 
     @property
     def widest(self) -> int:
-        """How many values of one column a row can have."""
+        """Return how many values of one column a row can have."""
         return max(self.top, self.samples + 1) if self.stored == "top" else self.vocabulary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeRows:
-    """Whole distributions at consecutive events; columns as of `StoredRows`.
+    """Whole distributions at consecutive events; columns as of `StoredRows`."""
 
-    Attributes:
-        token_ids, kind, logprob, mass: as there.
-        logprobs: float32 [n, vocabulary], nats, -inf for what cannot come.
-    """
-
-    token_ids: NDArray[np.uint32]
+    token_ids: NDArray[np.uint32]  # token_ids, kind, logprob, mass: as there
     kind: NDArray[np.uint8]
     logprob: Floats
     mass: Floats
-    logprobs: NDArray[np.float32]
+    logprobs: NDArray[np.float32]  # float32 [n, vocabulary], nats, -inf for what cannot come
 
     def __len__(self) -> int:
         return len(self.token_ids)
 
     def part(self, begin: int, end: int) -> WholeRows:
-        """Return some of the rows.
-
-        Args:
-            begin, end: rows begin to end, the last not included.
-        """
+        """Return some of the rows."""
         return WholeRows(**{field.name: getattr(self, field.name)[begin:end] for field in fields(self)})
 
     @classmethod
     def joined(cls, parts: Sequence[WholeRows]) -> WholeRows:
-        """Return consecutive rows as one.
-
-        Args:
-            parts: at least one.
-        """
+        """Return consecutive rows as one."""
         names = [field.name for field in fields(cls)]
         return parts[0] if len(parts) == 1 else cls(**{
             name: np.concatenate([getattr(part, name) for part in parts]) for name in names
@@ -93,15 +74,7 @@ Rows = Any  # StoredRows or WholeRows: no union, as all of them are alike in `jo
 
 
 def no_rows(kept: Kept) -> Rows:
-    """Return no rows, of a kind.
-
-    Args:
-        kept: what rows hold.
-
-    Example:
-        >>> len(no_rows(Kept("top", 10, 2, 4)))
-        0
-    """
+    """Return no rows, of a kind."""
     if kept.stored != "top":
         return whole_rows(Tile(lambda: np.zeros((0, kept.vocabulary)), np.zeros(0, np.int64)))
     settings = StoringSettings(kept.top, kept.samples)
@@ -109,15 +82,8 @@ def no_rows(kept: Kept) -> Rows:
 
 
 def whole_rows(tile: Tile) -> WholeRows:
-    """Return a tile as rows, all events as ordinary tokens.
-
-    Args:
-        tile: n events.
-
-    Example:
-        >>> whole_rows(Tile(lambda: np.log([[0.5, 0.5]]), np.array([0]))).logprobs.round(4).tolist()
-        [[-0.6930999755859375, -0.6930999755859375]]
-    """
+    """Return a tile as rows, all events as ordinary tokens."""
+    # whole_rows(Tile(lambda: np.log([[0.5, 0.5]]), [0])).logprobs.round(4) -> [[-0.6930999755859375, -0.6930999755859375]]
     logprobs = as_numpy(tile.logprob)
     mass = np.exp(logprobs).sum(axis=1)
     log_mass = np.log(np.where(mass > 0, mass, 1.0))[:, None]
@@ -127,25 +93,14 @@ def whole_rows(tile: Tile) -> WholeRows:
 
 
 def bfloat16_bits(values: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Return the upper 16 bits of float32 values, rounded to the nearest, ties to even.
-
-    Args:
-        values: of any shape, no NaN.
-
-    Example:
-        >>> [hex(bits) for bits in bfloat16_bits(np.array([1.0, -2.0], np.float32))]
-        ['0x3f80', '0xc000']
-    """
+    """Return the upper 16 bits of float32 values, rounded to the nearest, ties to even."""
+    # [hex(bits) for bits in bfloat16_bits([1.0, -2.0])] -> ['0x3f80', '0xc000']
     bits = np.ascontiguousarray(values).view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 def column_types(kept: Kept) -> dict[str, pa.DataType]:
-    """Return the columns of a base file, and their types.
-
-    Args:
-        kept: what its rows hold.
-    """
+    """Return the columns of a base file, and their types."""
     import pyarrow as pa
 
     first = {"token": pa.uint32(), "kind": pa.uint8(), "logprob": pa.float64(), "mass": pa.float64()}
@@ -163,12 +118,7 @@ def column_types(kept: Kept) -> dict[str, pa.DataType]:
 
 
 def to_table(rows: Rows, kept: Kept) -> pa.Table:
-    """Return rows as a table.
-
-    Args:
-        rows: of `kept`'s kind.
-        kept: what they hold.
-    """
+    """Return rows as a table."""
     import pyarrow as pa
 
     n = len(rows)
@@ -196,15 +146,7 @@ def to_table(rows: Rows, kept: Kept) -> pa.Table:
 
 
 def from_table(table: pa.Table, kept: Kept) -> Rows:
-    """Return the rows of a table.
-
-    Args:
-        table: with the columns of a base file.
-        kept: what they hold.
-
-    Raises:
-        ValueError: a value cannot be what it should; the message says which.
-    """
+    """Return the rows of a table."""
     columns = {name: table[name].combine_chunks() for name in table.schema.names}
     for name, column in columns.items():
         _require(not column.null_count, f"column {name!r} has rows without a value")
@@ -251,11 +193,6 @@ def _whole(first: dict[str, NDArray[Any]], column: pa.Array, kept: Kept) -> Whol
 
 
 def _check_stored(rows: StoredRows, kept: Kept) -> None:
-    """Refuse rows that cannot be of a distribution.
-
-    Raises:
-        ValueError: they cannot.
-    """
     _require((rows.top_ids < kept.vocabulary).all(), "a most probable token is not in the vocabulary")
     _require((rows.drawn_ids < kept.vocabulary).all(), "a drawn token is not in the vocabulary")
     _require((rows.top_logprobs <= 0).all(), "a log-probability of the top is above 0 or NaN")
@@ -282,11 +219,7 @@ def _numbers(column: pa.Array) -> NDArray[Any]:
 
 
 def _list(column: pa.Array, sizes: NDArray[np.int64], name: str) -> NDArray[Any]:
-    """Return the values of a list column, whose lists must have given lengths.
-
-    Raises:
-        ValueError: they have others, or hold nothing somewhere.
-    """
+    # Values of a list column, whose lists must have given lengths.
     import pyarrow.compute as pc
 
     lengths = np.array(pc.list_value_length(column).to_numpy(zero_copy_only=False))

@@ -1,8 +1,7 @@
-"""A base on disk: one Parquet file with what is stored of a model's distributions at the events of a text.
+"""A base on disk: one Parquet file with what is stored of a model's distributions at the events of a text."""
 
-The file is sealed: the SHA-256 of its bytes stands in its footer, and is checked before anything is parsed. Then the header
-is checked, then the size of each row group against it, then every value.
-"""
+# The file is sealed: the SHA-256 of its bytes stands in its footer, and is checked before anything is parsed. Then the
+# header is checked, then the size of each row group against it, then every value.
 
 from __future__ import annotations
 
@@ -40,59 +39,37 @@ Stored = Literal["top"] | BaseType
 
 @dataclass(frozen=True, slots=True)
 class BaseHeader:
-    """What a base file says of itself.
-
-    Attributes:
-        model, model_fingerprint: the base.
-        tokenizer_fingerprint, vocabulary_fingerprint, vocabulary_size: of the base.
-        context: its context policy, as signatures show it.
-        text_sha256: of the text.
-        asked_events: about how many events were asked for; None: all.
-        events, total_events, segments, total_segments: stored, and in the text.
-        stored: "top", or the type of whole distributions.
-        top: how many of the most probable tokens are stored of each event; 0 where all are.
-        samples: how many tokens were drawn from the rest for each unit of its probability.
-        seed: of the sample of segments, and of the draws.
-        ruled_out: ids, ascending, of tokens that cannot come at any stored event, such as `<s>`; all, or none of too many.
-        lmgauge: version of the program that wrote it.
-    """
+    """What a base file says of itself."""
 
     model: str
     model_fingerprint: str
     tokenizer_fingerprint: str
     vocabulary_fingerprint: str
     vocabulary_size: int
-    context: str
+    context: str  # its context policy, as signatures show it
     text_sha256: str
-    asked_events: int | None
+    asked_events: int | None  # about how many events were asked for; None: all
     events: int
     total_events: int
     segments: int
     total_segments: int
-    stored: Stored
-    top: int
-    samples: int
-    seed: int
+    stored: Stored  # "top", or the type of whole distributions
+    top: int  # how many of the most probable tokens are stored of each event; 0 where all are
+    samples: int  # how many tokens were drawn from the rest for each unit of its probability
+    seed: int  # of the sample of segments, and of the draws
+    # ids, ascending, of tokens that cannot come at any stored event, such as `<s>`; all, or none of too many
     ruled_out: tuple[int, ...]
-    lmgauge: str
+    lmgauge: str  # version of the program that wrote it
 
     @property
     def kept(self) -> Kept:
-        """What the rows hold."""
+        """Return what the rows hold."""
         return Kept(self.stored, self.vocabulary_size, self.top, self.samples)
 
 
 @contextmanager
 def writing_base(path: str | os.PathLike[str], kept: Kept) -> Iterator[BaseWriter]:
-    """Open a base file for writing, which appears under its name when the block ends well, and not at all otherwise.
-
-    Args:
-        path: the file.
-        kept: what the rows hold.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Open a base file for writing, which appears under its name when the block ends well, and not at all otherwise."""
     with writing(path) as file:
         writer = BaseWriter(file, kept)
         try:
@@ -103,16 +80,7 @@ def writing_base(path: str | os.PathLike[str], kept: Kept) -> Iterator[BaseWrite
 
 
 class BaseWriter:
-    """Writes the rows of a base file; `writing_base` makes one.
-
-    Args:
-        file: an empty one that can be sought in.
-        kept: what the rows hold.
-
-    Attributes:
-        kept: the same.
-        header: to be set before the end, as some of it is known at the end of the text.
-    """
+    """Writes the rows of a base file; `writing_base` makes one."""
 
     def __init__(self, file: IO[bytes], kept: Kept) -> None:
         import pyarrow as pa
@@ -137,14 +105,7 @@ class BaseWriter:
         )
 
     def write(self, rows: Rows) -> None:
-        """Write rows; how they are cut into calls makes no difference to the file.
-
-        Args:
-            rows: consecutive ones.
-
-        Raises:
-            OutputError: the file cannot be written.
-        """
+        """Write rows; how they are cut into calls makes no difference to the file."""
         self._waiting.append(rows)
         if sum(map(len, self._waiting)) < self._group:
             return
@@ -177,30 +138,12 @@ class BaseWriter:
 
 
 def group_rows(kept: Kept) -> int:
-    """Return how many rows a row group has, but the last.
-
-    Args:
-        kept: what the rows hold.
-
-    Example:
-        >>> group_rows(Kept("float32", 50_257, 0, 0))
-        20
-    """
+    """Return how many rows a row group has, but the last."""
     return max(1, _GROUP_VALUES // kept.widest)
 
 
 class BaseFile:
-    """A base that was stored, whole and unchanged; to be closed, or used in a `with` block.
-
-    Args:
-        path: the file.
-
-    Attributes:
-        header: what it says of itself.
-
-    Raises:
-        InputError: it is not a base file, is damaged, or was changed.
-    """
+    """A base that was stored, whole and unchanged; to be closed, or used in a `with` block."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         import pyarrow as pa
@@ -233,15 +176,11 @@ class BaseFile:
 
     @property
     def size_bytes(self) -> int:
-        """How long the file is."""
+        """Return how long the file is."""
         return os.fstat(self._file.fileno()).st_size
 
     def rows(self) -> Iterator[Rows]:
-        """Yield the rows, some at a time, every value checked.
-
-        Raises:
-            InputError: a value cannot be what it should.
-        """
+        """Yield the rows, some at a time, every value checked."""
         import pyarrow as pa
 
         first = 0
@@ -256,15 +195,7 @@ class BaseFile:
 
 
 def is_base_file(path: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Return True for the path of a file that begins with the bytes of Parquet, as no model does.
-
-    Args:
-        path: of what may be a base file; a model in memory is none.
-
-    Example:
-        >>> is_base_file("nowhere.base")
-        False
-    """
+    """Return True for the path of a file that begins with the bytes of Parquet, as no model does."""
     if not isinstance(path, (str, os.PathLike)):
         return False
     try:
@@ -344,11 +275,6 @@ _IS_RIGHT: dict[Any, Callable[[Any], bool]] = {
 
 
 def _check_groups(file: pq.ParquetFile, header: BaseHeader, path: Path) -> None:
-    """Refuse a file whose row groups are larger than the rows that the header speaks of.
-
-    Raises:
-        InputError: the columns, rows or sizes are others.
-    """
     metadata, kept = file.metadata, header.kept
     types = column_types(kept)
     schema = file.schema_arrow
@@ -367,7 +293,7 @@ def _check_groups(file: pq.ParquetFile, header: BaseHeader, path: Path) -> None:
 
 
 def _shape(kind: pa.DataType) -> tuple[str, str]:
-    """Return the kind of a column, and of the values of a list: the name of a list's values is free."""
+    # Kind of a column, and of the values of a list: the name of a list's values is free.
     import pyarrow.types as types
 
     return ("list", str(kind.value_type)) if types.is_list(kind) else (str(kind), "")

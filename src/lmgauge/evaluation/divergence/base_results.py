@@ -87,15 +87,7 @@ class SavedBase(Shown):
 
 @dataclass(frozen=True)
 class Storage:
-    """From what stored base a divergence was measured, and what storing can have done to its figures.
-
-    Attributes:
-        file: the base file.
-        stored, top, samples, file_bytes, whole_bytes: as of `SavedBase`.
-        tail_mass: mean probability that is not stored token by token, 0 to 1.
-        event_error_nats: root mean square of the standard error of KL(A || B) at one event, from the draws.
-        errors: of mean figures, by the names of their attributes and in their units; a figure that is not there is exact.
-    """
+    """From what stored base a divergence was measured, and what storing can have done to its figures."""
 
     file: str
     stored: str
@@ -103,29 +95,19 @@ class Storage:
     samples: int
     file_bytes: int
     whole_bytes: int
-    tail_mass: float
-    event_error_nats: float
+    tail_mass: float  # mean probability that is not stored token by token, 0 to 1
+    event_error_nats: float  # root mean square of the standard error of KL(A || B) at one event, from the draws
+    # of mean figures, by the names of their attributes and in their units; a figure that is not there is exact
     errors: dict[str, StorageError]
 
 
 def whole_bytes(header: BaseHeader) -> int:
-    """Return how many bytes whole distributions in 16 bits a token take.
-
-    Args:
-        header: of a base file.
-    """
+    """Return how many bytes whole distributions in 16 bits a token take."""
     return WHOLE_BYTES * header.vocabulary_size * header.events
 
 
 def storage_of(file: Path, size: int, header: BaseHeader, columns: Mapping[str, NDArray[Any]]) -> Storage:
-    """Return what storing can have done to the figures of a divergence.
-
-    Args:
-        file: the base file.
-        size: its length in bytes.
-        header: what it says of itself.
-        columns: of `StoredDivergences`, or of `Divergences` where whole distributions are stored.
-    """
+    """Return what storing can have done to the figures of a divergence."""
     tail_mass = event_error = 0.0
     errors: dict[str, StorageError] = {}
     if header.stored == "top":

@@ -23,30 +23,17 @@ KL, LOG_LOSS = "kl", "log_loss"
 
 @dataclass(frozen=True)
 class CandidateSums:
-    """What a candidate adds up to in each segment.
-
-    Attributes:
-        name: of the candidate.
-        sums: by measure float64 [segments], nats, finite events only.
-        unusable: by measure int64 [segments], events whose value is infinite or undefined.
-        sizes: int64 [segments], events.
-        documents: int64 [segments], the document of each; None where documents are not known.
-    """
+    """What a candidate adds up to in each segment."""
 
     name: str
-    sums: dict[str, Floats]
-    unusable: dict[str, Ints]
-    sizes: Ints
-    documents: Ints | None
+    sums: dict[str, Floats]  # by measure float64 [segments], nats, finite events only
+    unusable: dict[str, Ints]  # by measure int64 [segments], events whose value is infinite or undefined
+    sizes: Ints  # int64 [segments], events
+    documents: Ints | None  # int64 [segments], the document of each; None where documents are not known
 
     @classmethod
     def of(cls, name: str, events: PairEvents) -> CandidateSums:
-        """Return the sums of a candidate's events.
-
-        Args:
-            name: of the candidate.
-            events: of base and candidate.
-        """
+        """Return the sums of a candidate's events."""
         sums: dict[str, Floats] = {}
         unusable: dict[str, Ints] = {}
         for measure, values in ((KL, events.kl), (LOG_LOSS, -events.logprob[1])):
@@ -57,14 +44,9 @@ class CandidateSums:
 
 
 def candidate_tests(candidates: Sequence[CandidateSums]) -> list[CandidateTest]:
-    """Return a test of each pair of candidates, of their divergence and of their log loss; p-values adjusted by Holm.
-
-    Args:
-        candidates: on the same events, in the order of their names on the command line.
-
-    Returns:
-        All tests of the divergence, then all of the log loss; the second of a pair is the later candidate.
-    """
+    """Return a test of each pair of candidates, of their divergence and of their log loss; p-values adjusted by Holm."""
+    # candidates: on the same events, in the order of their names on the command line.
+    # -> all tests of the divergence, then all of the log loss; the second of a pair is the later candidate.
     tests = []
     for measure in (KL, LOG_LOSS):
         own = [_tested(one, other, measure) for one, other in combinations(candidates, 2)]

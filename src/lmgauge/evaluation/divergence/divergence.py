@@ -1,8 +1,7 @@
-"""How far models are from a base, over the contexts of a text: what quantizing, pruning or distilling cost.
+"""How far models are from a base, over the contexts of a text: what quantizing, pruning or distilling cost."""
 
-Both models predict each event of the text from what really came before it; the two distributions over the whole
-vocabulary are then compared, tile by tile.
-"""
+# Both models predict each event of the text from what really came before it; the two distributions over the whole
+# vocabulary are then compared, tile by tile.
 
 from __future__ import annotations
 
@@ -78,37 +77,24 @@ class DivergenceSettings:
 
     @property
     def reduction(self) -> Divergences:
-        """What is kept of two distributions."""
+        """Return what is kept of two distributions."""
         return Divergences(tuple(sorted({1, *self.top_k})))
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What is said of a model.
-
-    Attributes:
-        name: what to call it.
-        label, fingerprint: of the model.
-        context: its policy, as signatures show it.
-        alignment: how its tokens became those of the base, where that has to be said.
-        stored: how it was stored; empty where the model itself was asked.
-    """
+    """What is said of a model."""
 
     name: str
     label: str
     fingerprint: str
-    context: str
-    alignment: str = ""
-    stored: str = ""
+    context: str  # its policy, as signatures show it
+    alignment: str = ""  # how its tokens became those of the base, where that has to be said
+    stored: str = ""  # how it was stored; empty where the model itself was asked
 
     @classmethod
     def of(cls, model: LanguageModel, name: str) -> ModelFacts:
-        """Return the facts of a model.
-
-        Args:
-            model: any language model.
-            name: what to call it.
-        """
+        """Return the facts of a model."""
         return cls(name, model.label, model.fingerprint, str(policy_of(model)), getattr(model, "alignment", ""))
 
 
@@ -123,23 +109,7 @@ def divergence(
     watch: Watch = lambda candidate, rows: None,
     progress: Progress = lambda done, total: None,
 ) -> CandidateDivergences:
-    """Compare the predictive distributions of models with those of a base, over the contexts of a text.
-
-    Args:
-        base: the model to be compared with, e.g. before quantizing.
-        candidates: the others, with the same ids for the same tokens
-            (`models.mixture.vocabulary_alignment.over_common_tokens` sees to it).
-        corpus: the text.
-        settings: how many events to look at and how to compare them; the defaults if None.
-        names: what to call the base and the candidates; their short names if None.
-        training: given the text that is looked at, what gives of the words of each of its blocks how often each occurs in
-            the training text.
-        watch: called with the number of the candidate and the rows of each block, e.g. to write them.
-        progress: called with the events compared so far, and how many there will be, if that is known.
-
-    Raises:
-        InputError: the vocabularies differ, the text is empty, or the models cut it into different events.
-    """
+    """Compare the predictive distributions of models with those of a base, over the contexts of a text."""
     settings = settings or DivergenceSettings()
     shown = list(names or (model.label for model in (base, *candidates)))
     for candidate in candidates:
@@ -164,14 +134,9 @@ def divergence(
 def spelled_notes(models: Sequence[LanguageModel], names: Sequence[str]) -> tuple[str, ...]:
     """Say of models whose unseen words are spelled what of them is compared; nothing of others.
 
-    Args:
-        models: as they were given.
-        names: of each.
-
-    Example:
-        >>> import lmgauge
-        >>> spelled_notes([lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))], ["a model"])
-        ()
+    >>> import lmgauge
+    >>> spelled_notes([lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))], ["a model"])
+    ()
     """
     spelled = [name for model, name in zip(models, names, strict=True) if of_events(model) is not model]
     if not spelled:
@@ -185,13 +150,8 @@ def spelled_notes(models: Sequence[LanguageModel], names: Sequence[str]) -> tupl
 def with_tests(
     items: Sequence[Divergence], sums: Sequence[CandidateSums], settings: DivergenceSettings
 ) -> CandidateDivergences:
-    """Return the divergences of candidates, each with its tests against those before it.
-
-    Args:
-        items: of each candidate.
-        sums: of each candidate.
-        settings: seed and threads of the tests.
-    """
+    """Return the divergences of candidates, each with its tests against those before it."""
+    # settings: seed and threads of the tests.
     tests = candidate_tests(sums)
     named = [replace(item, tests=tuple(test for test in tests if test.second == item.b)) for item in items]
     return CandidateDivergences(tuple(named))
@@ -200,17 +160,8 @@ def with_tests(
 def pair_rows(
     base: LanguageModel, candidate: LanguageModel, sample: Sample, settings: DivergenceSettings
 ) -> Iterator[PairRows]:
-    """Yield what two models say at the events of a sample, block by block.
-
-    Args:
-        base, candidate: models with the same ids for the same tokens.
-        sample: what to look at.
-        settings: what to keep, and threads.
-
-    Raises:
-        InputError: the text cannot be scored.
-        UsageError: a model gives no distributions.
-    """
+    """Yield what two models say at the events of a sample, block by block."""
+    # settings: what to keep, and threads.
     text, own = itertools.tee(sample)
     compared = reduce_pair(
         base, candidate, text, settings.reduction, events=sample.events, spans=True, threads=settings.threads
@@ -220,13 +171,7 @@ def pair_rows(
 
 
 def counted(rows: Iterable[PairRows], sample: Sample, progress: Progress) -> Iterator[PairRows]:
-    """Yield rows, and say how many events they are.
-
-    Args:
-        rows: of each block.
-        sample: what they are of.
-        progress: called with the events so far, and how many there will be, if that is known.
-    """
+    """Yield rows, and say how many events they are."""
     done = 0
     for part in rows:
         yield part
@@ -247,17 +192,9 @@ def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """A base and a candidate on a text: what a summary of their columns names.
+    """A base and a candidate on a text: what a summary of their columns names."""
 
-    Attributes:
-        base: what is said of the base, of which nothing else is needed.
-        candidate: the model, for its tokens.
-        name: what to call the candidate.
-        sample: what was looked at.
-        corpus: the text.
-    """
-
-    base: ModelFacts
+    base: ModelFacts  # what is said of the base, of which nothing else is needed
     candidate: LanguageModel
     name: str
     sample: Sample
@@ -271,17 +208,8 @@ class Measured:
         training: TrainingWords | None = None,
         watch: Callable[[PairRows], None] = lambda rows: None,
     ) -> tuple[Divergence, PairEvents]:
-        """Return the divergence of the candidate, and the events it is made of.
-
-        Args:
-            rows: of each block of the sample, in order, whoever computed their columns.
-            settings: what is shown.
-            training: for slices by how often words occur in a training text.
-            watch: called with the rows of each block.
-
-        Raises:
-            InputError: there is no event, the models cut the text into different ones, or a value is not a probability.
-        """
+        """Return the divergence of the candidate, and the events it is made of."""
+        # rows: of each block of the sample, in order, whoever computed their columns.
         slices = KlSlices(self.corpus, training)
 
         def seen(part: PairRows) -> None:

@@ -22,40 +22,24 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PairRows:
-    """What two models say at the events of a block.
-
-    Attributes:
-        block: the text.
-        a, b: rows of the base and of the candidate: the same events.
-        columns: of these events, [n] or [n, k], by the names that `distributions.pairs.Divergences` gives.
-    """
+    """What two models say at the events of a block."""
 
     block: Segments
-    a: ScoreBatch
+    a: ScoreBatch  # a, b: rows of the base and of the candidate: the same events
     b: ScoreBatch
-    columns: Columns
+    columns: Columns  # of these events, [n] or [n, k], by the names that `distributions.pairs.Divergences` gives
 
 
 @dataclass(frozen=True)
 class PairEvents:
-    """All events that were compared, in reading order.
+    """All events that were compared, in reading order."""
 
-    Attributes:
-        columns: of `PairRows`, [n] or [n, k].
-        logprob: of the true token, of base and candidate, float64 [n], nats.
-        token_ids: uint32 [n], the true tokens.
-        sizes: int64 [segments], events of each.
-        numbers: int64 [segments], number of each in the text.
-        documents: int64 [segments], the document of each; None where documents are not known.
-        tallies: of base and candidate.
-    """
-
-    columns: Mapping[str, NDArray[Any]]
-    logprob: tuple[Floats, Floats]
-    token_ids: NDArray[np.uint32]
-    sizes: Ints
-    numbers: Ints
-    documents: Ints | None
+    columns: Mapping[str, NDArray[Any]]  # of `PairRows`, [n] or [n, k]
+    logprob: tuple[Floats, Floats]  # of the true token, of base and candidate, float64 [n], nats
+    token_ids: NDArray[np.uint32]  # uint32 [n], the true tokens
+    sizes: Ints  # int64 [segments], events of each
+    numbers: Ints  # int64 [segments], number of each in the text
+    documents: Ints | None  # int64 [segments], the document of each; None where documents are not known
     tallies: tuple[Tally, Tally]
 
     def __len__(self) -> int:
@@ -63,17 +47,17 @@ class PairEvents:
 
     @cached_property
     def owner(self) -> Ints:
-        """int64 [n], the place in `sizes` of the segment of each event."""
+        """Return int64 [n], the place in `sizes` of the segment of each event."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     @cached_property
     def kl(self) -> Floats:
-        """float64 [n], KL(base || candidate), nats; NaN where a model gives nothing a probability."""
+        """Return float64 [n], KL(base || candidate), nats; NaN where a model gives nothing a probability."""
         return np.asarray(self.columns["kl_ab"], np.float64)
 
     @cached_property
     def p(self) -> tuple[Floats, Floats]:
-        """The probability of the true token, of base and candidate, float64 [n]."""
+        """Return the probability of the true token, of base and candidate, float64 [n]."""
         return np.exp(self.logprob[0]), np.exp(self.logprob[1])
 
 
@@ -84,17 +68,9 @@ def collect(
     numbers: Ints | None = None,
     watch: Callable[[PairRows], None] = lambda rows: None,
 ) -> PairEvents:
-    """Return the columns of all blocks as one.
-
-    Args:
-        rows: of each block, in reading order.
-        names: of base and candidate, for messages.
-        numbers: int64 [segments of all blocks], the number of each in the text; None: as they are.
-        watch: called with the rows of each block.
-
-    Raises:
-        InputError: there is no event, the models cut the text into different ones, or a value is not a probability.
-    """
+    """Return the columns of all blocks as one."""
+    # rows: of each block, in reading order; numbers: int64 [segments of all blocks], the number of each in the text; None:
+    # as they are.
     columns: dict[str, list[NDArray[Any]]] = {}
     logprob: tuple[list[Floats], list[Floats]] = ([], [])
     ids: list[NDArray[np.uint32]] = []

@@ -28,12 +28,7 @@ _SHOWN_CONTEXT = 12
 
 
 def figures_of(events: PairEvents, top_k: Sequence[int]) -> dict[str, Any]:
-    """Return the figures of a `Divergence` by the names of its attributes.
-
-    Args:
-        events: with the columns of `distributions.pairs.Divergences`, `overlap_1` and those of `top_k` among them.
-        top_k: the k whose overlap is wanted.
-    """
+    """Return the figures of a `Divergence` by the names of its attributes."""
     kl_ab, kl_ba = mean(events, events.kl), mean(events, events.columns["kl_ba"])
     overlap = {k: np.where(np.isnan(events.kl), np.nan, events.columns[f"overlap_{k}"]) for k in {1, *top_k}}
     finite = events.kl[np.isfinite(events.kl)]
@@ -70,12 +65,8 @@ def figures_of(events: PairEvents, top_k: Sequence[int]) -> dict[str, Any]:
 
 
 def mean(events: PairEvents, values: Floats) -> Figure:
-    """Return the mean over events, and its interval; None where infinities cancel or nothing is left.
-
-    Args:
-        events: what was compared.
-        values: float64 [n], a value an event; NaN is left out.
-    """
+    """Return the mean over events, and its interval; None where infinities cancel or nothing is left."""
+    # values: float64 [n], a value an event; NaN is left out.
     used = ~np.isnan(values)
     values, owner = values[used], events.owner[used]
     if not len(values) or ((values == np.inf).any() and (values == -np.inf).any()):
@@ -87,12 +78,7 @@ def mean(events: PairEvents, values: Floats) -> Figure:
 
 
 def perplexity(events: PairEvents, which: int) -> Figure:
-    """Return the perplexity of a model on the events that were compared.
-
-    Args:
-        events: what was compared.
-        which: 0 for the base, 1 for the candidate.
-    """
+    """Return the perplexity of a model on the events that were compared."""
     tally = events.tallies[which]
     sums = tally.per_segment()
     nats = -math.inf if tally.total_zeros else tally.nats()
@@ -101,15 +87,9 @@ def perplexity(events: PairEvents, which: int) -> Figure:
 
 
 def quantiles(values: Floats) -> dict[str, float]:
-    """Return quantiles by percent, interpolated linearly (method 7 of Hyndman & Fan 1996), as llama.cpp's are.
-
-    Args:
-        values: float64 [n], one infinity allowed; NaN is left out.
-
-    Example:
-        >>> quantiles(np.array([3.0, 1.0, 2.0]))["25"]
-        1.5
-    """
+    """Return quantiles by percent, interpolated linearly (method 7 of Hyndman & Fan 1996), as llama.cpp's are."""
+    # values: float64 [n], one infinity allowed; NaN is left out.
+    # quantiles([3.0, 1.0, 2.0])["25"] -> 1.5
     ordered = np.sort(values[~np.isnan(values)])
     by_percent: dict[str, float] = {}
     for percent in QUANTILES if len(ordered) else ():
@@ -123,14 +103,8 @@ def quantiles(values: Floats) -> dict[str, float]:
 
 
 def token_errors(events: PairEvents) -> TokenErrors | None:
-    """Return the standard errors that llama.cpp prints: of n independent events, with n - 1 under the root.
-
-    Args:
-        events: what was compared.
-
-    Returns:
-        None for fewer than two events, or where a value is infinite or undefined.
-    """
+    """Return the standard errors that llama.cpp prints: of n independent events, with n - 1 under the root."""
+    # -> None for fewer than two events, or where a value is infinite or undefined.
     n = len(events)
     before, after = events.logprob
     if n < 2 or not all(np.isfinite(values).all() for values in (before, after, events.kl)):
@@ -156,12 +130,12 @@ def token_errors(events: PairEvents) -> TokenErrors | None:
 
 
 def _share(events: PairEvents, values: Floats) -> Figure:
-    """Return the mean of values between 0 and 1, whose interval ends there too."""
+    # Mean of values between 0 and 1, whose interval ends there too.
     return mean(events, values).mapped(lambda value: min(1.0, value))
 
 
 def _change(events: PairEvents, perplexity_a: Figure, perplexity_b: Figure) -> tuple[Figure, Figure]:
-    """Return the mean change of the true token's log-probability, nats, and the ratio of the perplexities."""
+    # Mean change of the true token's log-probability, nats, and the ratio of the perplexities.
     before, after = events.logprob
     impossible = (before == -np.inf) & (after == -np.inf)
     change = np.zeros(len(before))
@@ -173,20 +147,14 @@ def _change(events: PairEvents, perplexity_a: Figure, perplexity_b: Figure) -> t
 
 
 def _missing(mass: Floats) -> float:
-    """Return what probabilities lack of one, on average over the events where anything is possible."""
+    # What probabilities lack of one, on average over the events where anything is possible.
     some = mass[mass > 0]
     return float(np.mean(1.0 - some)) if len(some) else 0.0
 
 
 def worst_tokens(events: PairEvents, values: Floats, most: int, model: LanguageModel) -> tuple[WorstToken, ...]:
-    """Return the events with the largest values above 0, largest first, each token in the same context once.
-
-    Args:
-        events: what was compared.
-        values: float64 [n], by which events stand out; NaN is left out.
-        most: how many events.
-        model: whose tokens they are.
-    """
+    """Return the events with the largest values above 0, largest first, each token in the same context once."""
+    # values: float64 [n], by which events stand out; NaN is left out.
     ranked = np.where(np.isnan(values), 0.0, values)
     tokens: dict[tuple[str, str], WorstToken] = {}
     for row in np.argsort(-ranked, kind="stable").tolist():

@@ -47,23 +47,7 @@ def save_base(
     threads: int | None = None,
     progress: Progress = lambda done, total: None,
 ) -> SavedBase:
-    """Store what a model predicts at the events of a text.
-
-    Args:
-        base: the model.
-        corpus: the text.
-        path: the file to write.
-        settings: how much to store of each event, and the seed.
-        events: about how many events, in whole segments drawn at random; all if None.
-        name: what to call the base; its short name if None.
-        threads: how many.
-        progress: called with the events stored so far, and how many there will be, if that is known.
-
-    Raises:
-        InputError: the text is empty or cannot be scored.
-        OutputError: the file cannot be written.
-        UsageError: a number is out of range, or the model gives no distributions.
-    """
+    """Store what a model predicts at the events of a text."""
     contents = kept_of(base, settings)
     sample = draw((base,), corpus, events, settings.seed)
     counter = _Counter(sample)
@@ -147,22 +131,7 @@ def divergence_from(
     watch: Callable[[int, PairRows], None] = lambda candidate, rows: None,
     progress: Progress = lambda done, total: None,
 ) -> CandidateDivergences:
-    """Compare the predictive distributions of models with those of a stored base; arguments as of `divergence`.
-
-    Args:
-        base: what was stored; it says which events are looked at.
-        candidates: the models.
-        corpus: the text of the base.
-        settings: how to compare; `events` and `seed` are those of the base.
-        names: what to call the candidates.
-        training: given the text that is looked at, what gives how often its words occur in the training text.
-        watch: called with the number of the candidate and the rows of each block.
-        progress: called with the events compared so far, and how many there will be.
-
-    Raises:
-        InputError: tokenizer, vocabulary, contexts or text are not those of the base, or the file cannot be read.
-        UsageError: a candidate gives no distributions, or `top_k` asks for more tokens than are stored.
-    """
+    """Compare the predictive distributions of models with those of a stored base; arguments as of `divergence`."""
     header = base.header
     settings = replace(settings, events=header.asked_events, seed=header.seed)
     for candidate, name in zip(candidates, names, strict=True):

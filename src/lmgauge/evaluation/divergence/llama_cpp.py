@@ -23,14 +23,7 @@ _NAMES = {"100": "Maximum", "50": "Median ", "0": "Minimum"}
 
 
 def llama_cpp_table(result: Divergence) -> str:
-    """Return the three blocks of figures, under llama.cpp's names and with its digits; ends without a newline.
-
-    Args:
-        result: of a base and a candidate.
-
-    Raises:
-        InputError: a figure is infinite or undefined, or there are fewer than two events.
-    """
+    """Return the three blocks of figures, under llama.cpp's names and with its digits; ends without a newline."""
     errors = result.token_errors
     if errors is None:
         raise InputError(
@@ -54,7 +47,6 @@ def llama_cpp_table(result: Divergence) -> str:
 
 
 def _intervals(result: Divergence) -> Iterator[str]:
-    """Yield how the errors above differ from intervals over what is independent, with the two that matter most."""
     yield "±: one standard error, as if every token were independent of all others."
     figures = {"Mean KLD": result.kl_ab_nats, "Mean ln(PPL(Q)/PPL(base))": result.log_probability_change_nats.mapped(_minus)}
     for name, figure in figures.items():

@@ -27,15 +27,7 @@ class Figure:
     interval: Interval | None
 
     def mapped(self, function: Callable[[float], float]) -> Figure:
-        """Return the figure under an increasing function, such as one from nats to bits.
-
-        Args:
-            function: of a value.
-
-        Example:
-            >>> Figure(2.0, None).mapped(lambda value: 10 * value).value
-            20.0
-        """
+        """Return the figure under an increasing function, such as one from nats to bits."""
         return Figure(
             None if self.value is None else function(self.value),
             None if self.interval is None else self.interval.mapped(function),
@@ -44,28 +36,17 @@ class Figure:
 
 @dataclass(frozen=True)
 class WorstToken:
-    """An event that stands out, with the token that each model holds for the most probable.
-
-    Attributes:
-        segment, position: of the event, from 0.
-        context: what comes before it, at most twelve tokens of the segment.
-        token: what came, as the models see it.
-        text: the same as it stands behind the context, with the space before it, if any.
-        kl_nats: KL(A || B) of the two distributions; None where a model gives nothing a probability.
-        p_a, p_b: of the token that came.
-        top_a, top_b: the most probable token of each model; None where it is not known.
-        top_a_probability, top_b_probability: of these.
-    """
+    """An event that stands out, with the token that each model holds for the most probable."""
 
     segment: int
     position: int
-    context: str
-    token: str
-    text: str
-    kl_nats: float | None
+    context: str  # what comes before it, at most twelve tokens of the segment
+    token: str  # what came, as the models see it
+    text: str  # the same as it stands behind the context, with the space before it, if any
+    kl_nats: float | None  # KL(A || B) of the two distributions; None where a model gives nothing a probability
     p_a: float
     p_b: float
-    top_a: str | None
+    top_a: str | None  # top_a, top_b: the most probable token of each model; None where it is not known
     top_a_probability: float | None
     top_b: str | None
     top_b_probability: float | None
@@ -73,57 +54,38 @@ class WorstToken:
 
 @dataclass(frozen=True)
 class TokenErrors:
-    """Standard errors as llama.cpp prints them behind ±: as if every event were independent of all others.
+    """Standard errors as llama.cpp prints them behind ±: as if every event were independent of all others."""
 
-    Attributes:
-        log_perplexity_a, log_perplexity_b: of the mean of -ln p of the true token.
-        correlation: of these two over events, -1 to 1.
-        log_probability_change: of the mean difference of the two.
-        kl_ab: of the mean of KL(A || B).
-        probability_change, squared_probability_change: of the mean of p_B - p_A of the true token, and of its square.
-        top_1: of the share of events at which both have the same most probable token.
-    """
-
-    log_perplexity_a: float
+    log_perplexity_a: float  # log_perplexity_a, log_perplexity_b: of the mean of -ln p of the true token
     log_perplexity_b: float
-    correlation: float
-    log_probability_change: float
-    kl_ab: float
+    correlation: float  # of these two over events, -1 to 1
+    log_probability_change: float  # of the mean difference of the two
+    kl_ab: float  # of the mean of KL(A || B)
+    # probability_change, squared_probability_change: of the mean of p_B - p_A of the true token, and of its square
     probability_change: float
     squared_probability_change: float
-    top_1: float
+    top_1: float  # of the share of events at which both have the same most probable token
 
 
 @dataclass(frozen=True)
 class CandidateTest:
-    """Two candidates beside the base, event by event: which is worse, and is that chance?
-
-    Attributes:
-        first, second: names of the candidates.
-        measure: "kl": KL(base || candidate); "log_loss": -ln p of the true token.
-        first_value, second_value: mean over the events that count, nats.
-        difference: second minus first, nats; above 0 the second is worse.
-        interval: 95 %, of the difference; None for fewer than six documents or segments.
-        p_value: two-sided, of documents or segments as for `Comparison`; None without an interval.
-        p_value_holm: adjusted for all tests of this measure.
-        segments, left_out: that count, and that do not, as a value is infinite or undefined in them.
-    """
+    """Two candidates beside the base, event by event: which is worse, and is that chance?"""
 
     first: str
     second: str
-    measure: str
-    first_value: float | None
+    measure: str  # "kl": KL(base || candidate); "log_loss": -ln p of the true token
+    first_value: float | None  # first_value, second_value: mean over the events that count, nats
     second_value: float | None
-    difference: float | None
-    interval: Interval | None
-    p_value: float | None
-    p_value_holm: float | None
-    segments: int
+    difference: float | None  # second minus first, nats; above 0 the second is worse
+    interval: Interval | None  # 95 %, of the difference; None for fewer than six documents or segments
+    p_value: float | None  # two-sided, of documents or segments as for `Comparison`; None without an interval
+    p_value_holm: float | None  # adjusted for all tests of this measure
+    segments: int  # segments, left_out: that count, and that do not, as a value is infinite or undefined in them
     left_out: int
 
     @property
     def significant(self) -> bool | None:
-        """Whether the difference is significant, at 5 %, adjusted; None where it was not tested."""
+        """Return True if the difference is significant, at 5 %, adjusted; None where it was not tested."""
         return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
 
 

@@ -23,17 +23,9 @@ COLUMNS = ("kl", "base_logprob")
 
 
 class CandidateRuns:
-    """Run folders of candidates, written while they are compared; they appear when the block ends well.
+    """Run folders of candidates, written while they are compared; they appear when the block ends well."""
 
-    Args:
-        output: the folder; several candidates have folders of their own in it.
-        candidates: the models.
-        names: of the candidates.
-        corpus: the text, all of which is compared.
-
-    Raises:
-        UsageError: two candidates would have the same folder.
-    """
+    # output: the folder; several candidates have folders of their own in it.
 
     def __init__(
         self, output: str | Path, candidates: Sequence[LanguageModel], names: Sequence[str], corpus: Corpus
@@ -51,15 +43,7 @@ class CandidateRuns:
         return self._folders.__exit__(*error)
 
     def write(self, candidate: int, rows: PairRows) -> None:
-        """Write the rows of a block.
-
-        Args:
-            candidate: number of the candidate.
-            rows: of base and candidate.
-
-        Raises:
-            OSError: the table cannot be written.
-        """
+        """Write the rows of a block."""
         block, batch = rows.block, rows.b
         columns = {"kl": np.asarray(rows.columns["kl_ab"], np.float64), "base_logprob": rows.a.logprob}
         batch = replace(batch, extra={**batch.extra, **columns})
@@ -70,14 +54,8 @@ class CandidateRuns:
         self._folders.write(candidate, batch, block.ids)
 
     def finish(self, scoring: object) -> None:
-        """Write the numbers beside the rows.
-
-        Args:
-            scoring: how models without options of their own were loaded.
-
-        Raises:
-            OSError: a file cannot be written.
-        """
+        """Write the numbers beside the rows."""
+        # scoring: how models without options of their own were loaded.
         report, results = self._corpus.report, []
         for model, evaluator, counted in zip(self._candidates, self._evaluators, self._denominators, strict=True):
             notes = [*report.notes(), *getattr(model, "notes", ())]

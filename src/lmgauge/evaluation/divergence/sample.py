@@ -1,7 +1,6 @@
-"""The events at which models are compared: all of a text, or those of segments drawn at random.
+"""The events at which models are compared: all of a text, or those of segments drawn at random."""
 
-Segments are drawn by what the tokenizer makes of them, before any model computes anything.
-"""
+# Segments are drawn by what the tokenizer makes of them, before any model computes anything.
 
 from __future__ import annotations
 
@@ -29,22 +28,14 @@ _BLOCK_EVENTS = 1 << 10  # of drawn segments, so that there is progress to show
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is looked at of a text: blocks that can be read again and again.
-
-    Attributes:
-        blocks: the drawn segments, numbered anew from 0; all segments where nothing was drawn, or a model sees them all.
-        events: int64, numbers of the events of `blocks` to look at, ascending; None: all.
-        numbers: int64 [segments of the blocks], the number of each in the text; None: as they are.
-        size, segments: how many events and segments were drawn; None: all.
-        total_events, total_segments: of the text; None where it was not read yet.
-    """
+    """What is looked at of a text: blocks that can be read again and again."""
 
     blocks: Iterable[Segments]
-    events: Ints | None = None
-    numbers: Ints | None = None
-    size: int | None = None
+    events: Ints | None = None  # int64, numbers of the events of `blocks` to look at, ascending; None: all
+    numbers: Ints | None = None  # int64 [segments of the blocks], the number of each in the text; None: as they are
+    size: int | None = None  # size, segments: how many events and segments were drawn; None: all
     segments: int | None = None
-    total_events: int | None = None
+    total_events: int | None = None  # total_events, total_segments: of the text; None where it was not read yet
     total_segments: int | None = None
 
     def __iter__(self) -> Iterator[Segments]:
@@ -62,20 +53,9 @@ class _Held:
 
 
 def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, seed: int) -> Sample:
-    """Draw segments at random until they have a number of events, and return them in reading order.
-
-    Every segment gets a random number; those with the lowest are drawn. The numbers depend on the seed and the order of the
-    segments alone, so that the sample does not depend on blocks or threads.
-
-    Args:
-        models: that divide the text into the same events.
-        corpus: the text.
-        events: how many events at least; all if None.
-        seed: of the draw.
-
-    Raises:
-        InputError: the text has no event.
-    """
+    """Draw segments at random until they have a number of events, and return them in reading order."""
+    # Every segment gets a random number; those with the lowest are drawn. The numbers depend on the seed and the order of
+    # the segments alone, so that the sample does not depend on blocks or threads.
     if events is None:
         return Sample(corpus if corpus.rereadable or len(models) == 2 else list(corpus))
     generator = np.random.default_rng(seed)
@@ -110,12 +90,12 @@ def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, se
 
 
 def _copied(segment: Segments) -> Segments:
-    """Return a segment with bytes of its own: a view would hold the whole block in memory."""
+    # Segment with bytes of its own: a view would hold the whole block in memory.
     return replace(segment, data=segment.data.copy())
 
 
 def _joined(chosen: Sequence[_Held]) -> Iterator[Segments]:
-    """Yield the segments in blocks, numbered from 0: those of one source that have not too many events together."""
+    # Segments in blocks, numbered from 0: those of one source that have not too many events together.
     bounds, events = [0], 0
     for i, (one, other) in enumerate(pairwise(chosen), 1):
         events += one.events
@@ -127,7 +107,6 @@ def _joined(chosen: Sequence[_Held]) -> Iterator[Segments]:
 
 
 def _kind(segment: Segments) -> tuple[object, ...]:
-    """Return what segments of one block have in common."""
     return segment.source, segment.terminator, segment.given_starts is None, segment.boundary
 
 

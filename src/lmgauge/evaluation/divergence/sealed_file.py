@@ -1,7 +1,6 @@
-"""A Parquet file with a seal: the SHA-256 of its bytes, with zeros in place of the digest, stands in its footer.
+"""A Parquet file with a seal: the SHA-256 of its bytes, with zeros in place of the digest, stands in its footer."""
 
-So a file that was damaged, cut off or changed is known before anything in it is parsed.
-"""
+# So a file that was damaged, cut off or changed is known before anything in it is parsed.
 
 from __future__ import annotations
 
@@ -21,16 +20,7 @@ _CHUNK = 1 << 20
 
 
 class HashedFile:
-    """A file that is written from begin to end, and knows the SHA-256 of its bytes.
-
-    Args:
-        file: to write to, from where it stands.
-
-    Attributes:
-        footer: the bytes written since it was set to none.
-        discarding: whether what is written is lost.
-        closed: as of any file.
-    """
+    """A file that is written from begin to end, and knows the SHA-256 of its bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._digest, self._size = file, hashlib.sha256(), 0
@@ -56,7 +46,6 @@ class HashedFile:
         self._file.flush()
 
     def writable(self) -> bool:
-        """Return True."""
         return True
 
     def readable(self) -> bool:
@@ -80,11 +69,7 @@ class HashedFile:
 
 
 def check_seal(file: IO[bytes]) -> int:
-    """Return the length of the footer of a file whose seal is that of its bytes.
-
-    Raises:
-        InputError: it has none, or another.
-    """
+    """Return the length of the footer of a file whose seal is that of its bytes."""
     size = os.fstat(file.fileno()).st_size
     file.seek(max(0, size - 8))
     end = file.read(8)

@@ -16,22 +16,13 @@ from lmgauge.text.documents import Corpus
 
 
 class KlSlices:
-    """Collects KL(base || candidate) by slices of the text and by token, block by block.
-
-    Args:
-        corpus: the text.
-        training: of the words of a block how often they occur in the training text; None without one.
-    """
+    """Collects KL(base || candidate) by slices of the text and by token, block by block."""
 
     def __init__(self, corpus: Corpus, training: TrainingWords | None = None) -> None:
         self._cuts, self._sums, self._tokens = EventCuts(corpus, training), CutSums(), TokenCosts()
 
     def add(self, rows: PairRows) -> None:
-        """Add the events of a block; those where a model gives nothing a probability are left out.
-
-        Args:
-            rows: of base and candidate.
-        """
+        """Add the events of a block; those where a model gives nothing a probability are left out."""
         kl = rows.columns["kl_ab"]
         defined = np.flatnonzero(~np.isnan(kl))
         # What sums bits takes costs as log-probabilities: an infinite divergence is an event of probability zero.
@@ -53,9 +44,5 @@ class KlSlices:
         return tuple(self._sums.finish("event"))
 
     def costly(self, most: int) -> tuple[TokenCost, ...]:
-        """Return the tokens with most KL in all, bits.
-
-        Args:
-            most: how many.
-        """
+        """Return the tokens with most KL in all, bits."""
         return self._tokens.most(most)

@@ -40,45 +40,19 @@ _MOST = {"js": LN_2, "tv": 1.0}
 
 @dataclass(frozen=True)
 class StorageError:
-    """How far a figure from a stored base can be from that of the whole distributions.
+    """How far a figure from a stored base can be from that of the whole distributions."""
 
-    Attributes:
-        standard_error: of the mean, from the draws alone; 0 where all is stored.
-        low, high: the figure of the whole distributions lies between them, proven for any models, unless draws fell out as
-            they do in 1 - `confidence` of all files; `high` is None where nothing is proven.
-        confidence: for example 0.999.
-    """
-
-    standard_error: float | None
+    standard_error: float | None  # of the mean, from the draws alone; 0 where all is stored
+    # low, high: the figure of the whole distributions lies between them, proven for any models, unless draws fell out as
+    # they do in 1 - `confidence` of all files; `high` is None where nothing is proven
     low: float
     high: float | None
     confidence: float = CONFIDENCE
 
 
 def storage_error(columns: Mapping[str, NDArray[Any]], name: str, confidence: float = CONFIDENCE) -> StorageError | None:
-    """Return what storage can have done to the mean of a figure over events.
-
-    Args:
-        columns: of `StoredDivergences`, float64 [n].
-        name: `kl_ab`, `kl_ba`, `js` or `tv`.
-        confidence: with which the bounds hold.
-
-    Returns:
-        None if no event has the figure.
-
-    Raises:
-        UsageError: the confidence is not between 0 and 1.
-
-    Example:
-        >>> from lmgauge.distributions.tile import Tile
-        >>> from lmgauge.distributions.stored_rows import StoringSettings, stored_rows
-        >>> from lmgauge.distributions.tail_estimates import StoredDivergences
-        >>> a, b = (Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.3, 0.2], [0.4, 0.3, 0.3]))
-        >>> rows = stored_rows(a, 0, StoringSettings(top=3))
-        >>> error = storage_error(StoredDivergences((1,))(rows, b), "kl_ab")
-        >>> error.standard_error, error.low == error.high  # all three tokens are stored
-        (0.0, True)
-    """
+    """Return what storage can have done to the mean of a figure over events."""
+    # columns: of `StoredDivergences`, float64 [n].
     if not 0 < confidence < 1:
         raise UsageError(f"confidence must be between 0 and 1; got {confidence}")
     used = ~np.isnan(columns[name])
@@ -92,6 +66,7 @@ def storage_error(columns: Mapping[str, NDArray[Any]], name: str, confidence: fl
     }
     if np.isinf(own[""]).any():
         return StorageError(None, math.inf, math.inf, confidence)
+    # Two sides with four guesses each: every bound may fail with an eighth of 1 - confidence, so that exp(-t) is that.
     t = math.log(2 * len(_GUESSES) / (1 - confidence))
     error = math.sqrt(math.fsum(own["_variance"].tolist())) / n
     low = max(_low(own, t), math.fsum(own["_least"].tolist())) / n
@@ -105,21 +80,24 @@ def storage_error(columns: Mapping[str, NDArray[Any]], name: str, confidence: fl
 
 
 def _low(own: Mapping[str, Floats], t: float) -> float:
-    """Return a lower bound of the sum over events."""
+    # Lower bound of the sum over events.
     squares = math.fsum(own["_square"].tolist())
     scale = math.sqrt(math.fsum(own["_square_expected"].tolist()) / (2 * t)) or 1e-9 * len(own[""])
+    # (t + a^2 / 2 sum Y^2) / a with a = 1 / (scale guess); the least is at a = sqrt(2 t / sum Y^2), which is the guess 1 if
+    # the draws are as expected.
     cost = min(t * scale * guess + squares / (2 * scale * guess) for guess in _GUESSES)
     return math.fsum(own["_near"].tolist()) - cost
 
 
 def _high(own: Mapping[str, Floats], t: float) -> float:
-    """Return an upper bound of the sum over events; inf where the candidate may rule out what the base holds possible."""
+    # Upper bound of the sum over events; inf where the candidate may rule out what the base holds possible.
     reach, squares = own["_reach"], own["_far_square"]
     if not np.isfinite(reach).all() or not np.isfinite(squares).all():
         return math.inf
     scale = math.sqrt(math.fsum(own["_far_square_expected"].tolist()) / (2 * t)) or 1e-9 * len(reach)
     costs = []
     for guess in _GUESSES:
+        # Then a h < 1 for the largest reach, as psi needs.
         a = 1.0 / (float(reach.max()) + scale * guess)
         costs.append((t + math.fsum((_psi(a, reach) * squares).tolist())) / a)
     return math.fsum(own["_far"].tolist()) + min(costs)
@@ -132,6 +110,8 @@ def _psi(a: float, reach: Floats) -> Floats:
     [0.5, 0.7726]
     """
     y = a * reach
+    # -ln(1 - y) - y = y^2 / 2 + y^3 / 3 + ...: divided by h^2 it is a^2 (1/2 + y / 3 + ...); for small y the difference
+    # itself has no digits left.
     small = y < 1e-4
     safe = np.where(small, 0.5, y)
     return np.asarray(a**2 * np.where(small, 0.5 + y / 3 + y**2, (-np.log1p(-safe) - safe) / safe**2))

@@ -29,15 +29,7 @@ if TYPE_CHECKING:
 
 
 def kept_of(model: LanguageModel, settings: StoringSettings) -> Kept:
-    """Return what the rows of a model's base file hold.
-
-    Args:
-        model: the base.
-        settings: how much to store.
-
-    Raises:
-        UsageError: a number is out of range.
-    """
+    """Return what the rows of a model's base file hold."""
     size = len(model.vocabulary)
     if settings.exact is not None:
         return Kept(settings.exact, size, 0, 0)
@@ -56,22 +48,7 @@ def write_base(
     threads: int | None = None,
     progress: Callable[[int], None] = lambda events: None,
 ) -> tuple[int, tuple[int, ...]]:
-    """Write the rows of a model; return how many, and the tokens that no event can have, as `BaseHeader.ruled_out`.
-
-    Args:
-        writer: of the file.
-        model: the base.
-        segments: blocks of text.
-        settings: how much to store.
-        events: which events, by number; all if None.
-        threads: how many.
-        progress: called with the number of events written so far.
-
-    Raises:
-        InputError: the text cannot be scored, or a value is not a probability.
-        OutputError: the file cannot be written.
-        UsageError: the model gives no distributions.
-    """
+    """Write the rows of a model; return how many, and the tokens that no event can have, as `BaseHeader.ruled_out`."""
     done, ruled_out = 0, np.ones(len(model.vocabulary), bool)
 
     def store(numbered: tuple[int, Tile]) -> Rows:
@@ -102,16 +79,7 @@ def _numbered(tiles: Iterable[Tile], first: int) -> Iterator[tuple[int, Tile]]:
 
 
 def check_candidate(header: BaseHeader, model: LanguageModel, name: str) -> None:
-    """Refuse a candidate whose events or tokens are not those of a stored base.
-
-    Args:
-        header: of the base file.
-        model: the candidate.
-        name: what to call it.
-
-    Raises:
-        InputError: tokenizer, vocabulary or the events of the text differ.
-    """
+    """Refuse a candidate whose events or tokens are not those of a stored base."""
     base = header.model
     if model.tokenizer.fingerprint != header.tokenizer_fingerprint:
         raise InputError(
@@ -133,15 +101,7 @@ def check_candidate(header: BaseHeader, model: LanguageModel, name: str) -> None
 
 
 def check_text(header: BaseHeader, sha256: str) -> None:
-    """Refuse a text that is not that of a stored base.
-
-    Args:
-        header: of the base file.
-        sha256: of the text, read to its end.
-
-    Raises:
-        InputError: it is another.
-    """
+    """Refuse a text that is not that of a stored base."""
     if sha256 != header.text_sha256:
         raise InputError(
             f"the text is not that of the stored base {header.model}: its SHA-256 begins with {sha256[:12]}, that of the "
@@ -158,20 +118,8 @@ def reduce_stored(
     events: Events | None = None,
     threads: int | None = None,
 ) -> Iterator[tuple[ScoreBatch, ScoreBatch, Columns]]:
-    """Yield for each block the rows of base and candidate, and the columns of their divergences; as `reduce_pair`.
-
-    Args:
-        base: what was stored.
-        model: the candidate.
-        segments: the same blocks of text.
-        top_k: for which K to count the agreement; ascending.
-        events: which events, by number; all if None.
-        threads: how many.
-
-    Raises:
-        InputError: the candidate cuts the text into other events, or the file cannot be read.
-        UsageError: a K is larger than the number of tokens that are stored.
-    """
+    """Yield for each block the rows of base and candidate, and the columns of their divergences; as `reduce_pair`."""
+    # top_k: for which K to count the agreement; ascending.
     header = base.header
     if header.stored == "top" and top_k and min(top_k[-1], header.vocabulary_size) > header.top:
         raise UsageError(
@@ -207,11 +155,6 @@ class _Cursor:
         self._ready: Rows | None = None
 
     def take(self, tile: Tile) -> Rows:
-        """Return the rows of a tile's events.
-
-        Raises:
-            InputError: the file has no more, or they are of other tokens.
-        """
         parts: list[Rows] = []
         while sum(map(len, parts)) < len(tile):
             if self._ready is None or self._at == len(self._ready):
@@ -227,16 +170,11 @@ class _Cursor:
         return rows
 
     def finish(self) -> None:
-        """Refuse a text that ends before the rows do.
-
-        Raises:
-            InputError: it does.
-        """
+        # Refuse a text that ends before the rows do.
         if (self._ready is not None and self._at < len(self._ready)) or next(self._rows, None) is not None:
             raise self.other_events()
 
     def other_events(self) -> InputError:
-        """Return the error of a text whose events are not those of the file."""
         return InputError(
             f"{self._base.path}: was stored of another text, or the text was read in another way: its tokens are not those "
             "of the file; name the same files, read with the same options"

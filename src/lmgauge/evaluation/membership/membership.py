@@ -90,18 +90,7 @@ def membership(
     reference: LanguageModel | None = None,
     names: tuple[str, str | None] | None = None,
 ) -> Membership:
-    """Score texts by how much they look like seen ones, and compare them with control texts, if there are any.
-
-    Args:
-        model: the model in question.
-        inputs: the texts.
-        settings: the defaults if None.
-        reference: a second model that has not seen the texts.
-        names: what to call both models; their labels if None.
-
-    Raises:
-        InputError: a text is empty or cannot be scored, labels are not 0 and 1, or both texts are the same.
-    """
+    """Score texts by how much they look like seen ones, and compare them with control texts, if there are any."""
     settings = settings or MembershipSettings()
     corpora = [inputs.texts, *([] if inputs.control is None else [inputs.control])]
     scored = [_scores(model, corpus, settings, inputs.labeled, reference) for corpus in corpora]
@@ -140,7 +129,6 @@ def membership(
 def _scores(
     model: LanguageModel, corpus: Corpus, settings: MembershipSettings, labeled: bool, reference: LanguageModel | None
 ) -> TextScores:
-    """Return the scores of the texts of a corpus, with those of the second model taken off if there is one."""
     whole = not why_not_whole(model)
     scores = score_texts(model, corpus, k=settings.k, whole=whole, grouped=labeled, threads=settings.threads)
     if not len(scores):
@@ -154,7 +142,7 @@ def _scores(
 
 
 def _independence(parts: tuple[Spread | None, Spread | None], documents_by: list[str]) -> str:
-    """Return in words what is taken as independent in both sets; once, if it is the same."""
+    # In words what is taken as independent in both sets; once, if it is the same.
     said = [in_words(part, by) for part, by in zip(parts, documents_by, strict=True) if part is not None]
     if len(set(said)) < 2:
         return f"in each set {said[0]}" if said else ""
@@ -162,11 +150,6 @@ def _independence(parts: tuple[Spread | None, Spread | None], documents_by: list
 
 
 def _by_label(scores: TextScores) -> tuple[TextScores, TextScores]:
-    """Return the texts labeled 1 and those labeled 0.
-
-    Raises:
-        InputError: other labels, or all alike.
-    """
     labels = [label.strip().lower() for label in scores.groups]
     strange = next((label for label in labels if label not in SEEN_LABELS + UNSEEN_LABELS), None)
     if strange is not None:
@@ -191,12 +174,7 @@ class _Compared:
                 self.separations[name] = Separation(*groups)
 
     def of(self, known: dict[str, tuple[str, Side]], *, simultaneous: bool = False) -> Iterator[ScoreOfSets]:
-        """Yield what is known of each score.
-
-        Args:
-            known: names, titles and sides.
-            simultaneous: several scores are tried, so that each must be surer before one counts as a difference.
-        """
+        # simultaneous: several scores are tried, so that each must be surer before one counts as a difference.
         present = [name for name in known if name in self.asked.scores or name in self.asked.counts]
         level = 1 - (1 - LEVEL) / len(present) if simultaneous else LEVEL
         for name in present:
@@ -220,7 +198,6 @@ class _Compared:
             )
 
     def curves(self) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
-        """Return the ROC curve of each score of the model, at up to 200 points."""
         curves = {}
         for name in MODEL_SCORES:
             if name in self.separations:
@@ -230,7 +207,7 @@ class _Compared:
         return curves
 
     def effective_control(self) -> tuple[int, int]:
-        """Return as how many independent texts the control texts count: by the score where they are fewest, and most."""
+        # As how many independent texts the control texts count: by the score where they are fewest, and most.
         counts = [round(both.others.effective) for name, both in self.separations.items() if name in MODEL_SCORES]
         return min(counts), max(counts)
 
@@ -240,7 +217,7 @@ def _values(scores: TextScores, name: str) -> Floats:
 
 
 def _group(scores: TextScores, name: str, side: Side) -> Group:
-    """Return the texts that have a score, turned so that seen texts score high."""
+    # Texts that have a score, turned so that seen texts score high.
     values = _values(scores, name)
     there = ~np.isnan(values)
     return Group(
@@ -305,7 +282,6 @@ def _signature(
 
 
 def _rows(asked: TextScores, control: TextScores | None) -> dict[str, list[object]]:
-    """Return a row for each text, as columns."""
     sets = [("text", asked), *([] if control is None else [("control", control)])]
     rows: dict[str, list[object]] = {
         "set": [name for name, scores in sets for _ in range(len(scores))],

@@ -19,30 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoreOfSets:
-    """One score, over both sets.
+    """One score, over both sets."""
 
-    Attributes:
-        name: `loss`, `min_k`, `min_k_plus_plus`, `zlib`, `reference`, `zlib_per_byte` or `bytes`.
-        title: in words.
-        seen_if: "low" or "high": which values speak for seen text.
-        median, control_median: of the texts in question and of the control texts; None where there are none.
-        auroc: the probability that a text in question looks more like a seen one than a control text does.
-        auroc_interval: 95 %.
-        tells_apart: whether 0.5 is outside the interval; those of a model's scores are then wide enough to hold together.
-        tpr: share of the texts in question above a threshold that the allowed share of control texts passes.
-        tpr_interval: 95 %.
-        missing: texts without this score.
-    """
-
-    name: str
-    title: str
-    seen_if: str
+    name: str  # `loss`, `min_k`, `min_k_plus_plus`, `zlib`, `reference`, `zlib_per_byte` or `bytes`
+    title: str  # in words
+    seen_if: str  # "low" or "high": which values speak for seen text
+    # median, control_median: of the texts in question and of the control texts; None where there are none
     median: float | None
     control_median: float | None
-    auroc: float | None
+    auroc: float | None  # the probability that a text in question looks more like a seen one than a control text does
     auroc_interval: Interval | None
     tells_apart: bool | None
-    tpr: float | None
+    tpr: float | None  # share of the texts in question above a threshold that the allowed share of control texts passes
     tpr_interval: Interval | None
     missing: int
 

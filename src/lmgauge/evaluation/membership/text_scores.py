@@ -60,33 +60,21 @@ _NARROW = 1e-6
 
 @dataclass
 class TextScores:
-    """The scores of texts, in reading order; those without bytes or events are left out.
-
-    Attributes:
-        ids: what identifies each text.
-        documents: int64 [n], the document of each; None where they are not known.
-        groups: the name of the group of each; empty where all are in one.
-        counts: int64 [n] columns `segment`, `bytes`, `events`.
-        scores: float64 [n] columns by name; NaN where a text has none.
-        left_out: how many texts have no bytes or no event.
-    """
+    """The scores of texts, in reading order; those without bytes or events are left out."""
 
     ids: list[str]
-    documents: Ints | None
-    groups: list[str]
-    counts: dict[str, Ints]
-    scores: dict[str, Floats]
-    left_out: int = 0
+    documents: Ints | None  # int64 [n], the document of each; None where they are not known
+    groups: list[str]  # the name of the group of each; empty where all are in one
+    counts: dict[str, Ints]  # int64 [n] columns `segment`, `bytes`, `events`
+    scores: dict[str, Floats]  # float64 [n] columns by name; NaN where a text has none
+    left_out: int = 0  # how many texts have no bytes or no event
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def of(self, chosen: NDArray[np.bool_]) -> TextScores:
-        """Return some of the texts.
-
-        Args:
-            chosen: bool [n].
-        """
+        """Return some of the texts."""
+        # chosen: bool [n].
         places = np.flatnonzero(chosen).tolist()
         return TextScores(
             [self.ids[i] for i in places],
@@ -117,27 +105,7 @@ class _Parts:
 def score_texts(
     model: LanguageModel, corpus: Corpus, *, k: float, whole: bool, grouped: bool = False, threads: int | None = None
 ) -> TextScores:
-    """Return the scores of each segment of a corpus.
-
-    Args:
-        model: scores.
-        corpus: the texts, a segment each.
-        k: the share of the events that Min-K% looks at, above 0 and at most 1.
-        whole: also look at whole distributions, for Min-K%++.
-        grouped: keep the names of the groups.
-        threads: how many; no score depends on it but for rounding.
-
-    Raises:
-        InputError: a text cannot be scored.
-        UsageError: `whole`, and the model gives no distributions.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> scores = score_texts(lmgauge.train("laplace", text, order=1), text, k=0.2, whole=True)
-        >>> {name: column.round(3).tolist() for name, column in scores.scores.items() if "min" in name}
-        {'min_k': [-1.946, -1.946], 'min_k_plus_plus': [-0.143, -0.143]}
-    """
+    """Return the scores of each segment of a corpus."""
     parts = _Parts()
     for block, batch in _scored(model, corpus, whole, threads):
         _add_block(parts, block, batch, k)
@@ -151,16 +119,7 @@ def score_texts(
 
 
 def reference_nats(model: LanguageModel, corpus: Corpus, threads: int | None = None) -> Floats:
-    """Return the nats that a second model takes for each text that `score_texts` keeps, float64 [n].
-
-    Args:
-        model: the second model.
-        corpus: the texts.
-        threads: how many.
-
-    Raises:
-        InputError: a text cannot be scored.
-    """
+    """Return the nats that a second model takes for each text that `score_texts` keeps, float64 [n]."""
     parts = [_nats(batch)[_used(block, batch)] for block, batch in _scored(model, corpus, False, threads)]
     return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -168,7 +127,6 @@ def reference_nats(model: LanguageModel, corpus: Corpus, threads: int | None = N
 def _scored(
     model: LanguageModel, corpus: Iterable[Segments], whole: bool, threads: int | None
 ) -> Iterator[tuple[Segments, ScoreBatch]]:
-    """Yield each block with its rows, which have the columns of `Moments` if whole distributions are looked at."""
     blocks, scored = tee(corpus)
     if whole:
         batches = reduce(model, scored, [Moments()], spans=False, threads=threads)
@@ -178,7 +136,7 @@ def _scored(
 
 
 def _used(block: Segments, batch: ScoreBatch) -> NDArray[np.bool_]:
-    """Return which segments of a block have bytes and events, bool [segments]."""
+    # Which segments of a block have bytes and events, bool [segments].
     events = np.zeros(len(block), np.int64)
     events[batch.segments - block.first] = batch.segment_events
     used: NDArray[np.bool_] = (events > 0) & (block.ends > block.starts)
@@ -186,14 +144,14 @@ def _used(block: Segments, batch: ScoreBatch) -> NDArray[np.bool_]:
 
 
 def _nats(batch: ScoreBatch) -> Floats:
-    """Return the nats of each segment of a batch, exactly summed: float64 [segments]; inf with an impossible event."""
+    # Nats of each segment of a batch, exactly summed: float64 [segments]; inf with an impossible event.
     tally = Tally()
     tally.add(batch)
     return -tally.per_segment().nats
 
 
 def _add_block(parts: _Parts, block: Segments, batch: ScoreBatch, k: float) -> None:
-    """Compute the scores of a block; every segment of it is in the batch."""
+    # Compute the scores of a block; every segment of it is in the batch.
     used = _used(block, batch)
     places = np.flatnonzero(used)
     parts.left_out += len(block) - len(places)
@@ -220,20 +178,11 @@ def _add_block(parts: _Parts, block: Segments, batch: ScoreBatch, k: float) -> N
 
 
 def standardized(logprob: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Return how many standard deviations each log-probability is from its mean under the prediction.
-
-    Args:
-        logprob: float64 [n], nats, of the tokens that came.
-        mean: float64 [n], the mean of log p under the prediction, nats.
-        deviation: float64 [n], its standard deviation, nats.
-
-    Returns:
-        float64 [n]; 0 where all that is possible is equally probable, -inf for an impossible token.
-
-    Example:
-        >>> standardized(np.array([-3.0, -1.0]), np.array([-2.0, -1.0]), np.array([0.5, 0.0])).tolist()
-        [-2.0, 0.0]
-    """
+    """Return how many standard deviations each log-probability is from its mean under the prediction."""
+    # logprob: float64 [n], nats, of the tokens that came; mean: float64 [n], the mean of log p under the prediction, nats;
+    # deviation: float64 [n], its standard deviation, nats.
+    # -> float64 [n]; 0 where all that is possible is equally probable, -inf for an impossible token.
+    # standardized([-3.0, -1.0], [-2.0, -1.0], [0.5, 0.0]) -> [-2.0, 0.0]
     far = deviation > _NARROW
     values = np.zeros(len(logprob))
     np.divide(logprob - mean, deviation, out=values, where=far)
@@ -242,20 +191,10 @@ def standardized(logprob: Floats, mean: Floats, deviation: Floats) -> Floats:
 
 
 def lowest_mean(values: Floats, counts: Ints, k: float) -> Floats:
-    """Return the mean of the lowest share k of the values of each segment: floor(k n) of n, at least one.
-
-    Args:
-        values: float64 [n], segment after segment.
-        counts: int64 [segments], values of each.
-        k: above 0 and at most 1.
-
-    Returns:
-        float64 [segments]; 0 for a segment without values.
-
-    Example:
-        >>> lowest_mean(np.array([-5.0, -1.0, -3.0, -2.0]), np.array([3, 1]), 0.7).tolist()
-        [-4.0, -2.0]
-    """
+    """Return the mean of the lowest share k of the values of each segment: floor(k n) of n, at least one."""
+    # values: float64 [n], segment after segment; counts: int64 [segments], values of each.
+    # -> float64 [segments]; 0 for a segment without values.
+    # lowest_mean([-5.0, -1.0, -3.0, -2.0], [3, 1], 0.7) -> [-4.0, -2.0]
     owner = np.repeat(np.arange(len(counts)), counts)
     order = np.lexsort((values, owner))
     place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -26,38 +26,19 @@ CONTEXT_STARTS = (0, *by.POSITION_STARTS)
 
 @dataclass(frozen=True)
 class EventCuts:
-    """The ways to cut the events of one run.
+    """The ways to cut the events of one run."""
 
-    Attributes:
-        corpus: the text, if it is at hand.
-        training: of the words of a block how often each occurs in the training text, and the length of the longest n-gram of
-            that text that ends with it; None without a training text.
-        longest_context: the largest number in the table's column `context`.
-        watch: called with the words of the ranges of a block (see `range_words`), the segment of each range, and the longest
-            n-gram of each word.
-    """
-
-    corpus: Corpus | None
+    corpus: Corpus | None  # the text, if it is at hand
+    # of the words of a block how often each occurs in the training text, and the length of the longest n-gram of that text
+    # that ends with it; None without a training text
     training: TrainingWords | None = None
-    longest_context: int = 0
+    longest_context: int = 0  # the largest number in the table's column `context`
+    # called with the words of the ranges of a block (see `range_words`), the segment of each range, and the longest n-gram
+    # of each word
     watch: Callable[[Ints, Ints, Ints], None] = lambda words, segments, longest: None
 
     def of(self, block: Segments | None, table: ScoreBatch, ranges: Ranges, *, spans: bool) -> Iterator[Cut]:
-        """Yield ways to cut the events of a block: their name, their slices, and which slice each event is in.
-
-        Args:
-            block: the segments; None without the text.
-            table: the events of these segments.
-            ranges: each event as a range.
-            spans: the table has byte spans.
-
-        Example:
-            >>> from lmgauge.evaluation.slicing.ranges import ranges_by_event
-            >>> from lmgauge.scores import example_batch
-            >>> table = example_batch()
-            >>> [name for name, _, _ in EventCuts(None).of(None, table, ranges_by_event([table]), spans=True)]
-            ['kind of event', 'position in the segment (events)', 'length of the segment (events)']
-        """
+        """Yield ways to cut the events of a block: their name, their slices, and which slice each event is in."""
         if block is not None:
             yield by.cut_by_group(block, ranges, self.corpus.group_names if self.corpus else ())
         if block is not None and spans:
@@ -75,7 +56,7 @@ class EventCuts:
         return None if self.training is None else np.asarray(self.training(block)[0], np.int64)
 
     def _by_context(self, context: Ints) -> Cut:
-        """Return the events by the order that matched, or, where contexts are longer than orders are, by bands of them."""
+        # Events by the order that matched, or, where contexts are longer than orders are, by bands of them.
         if self.longest_context > _LONGEST_NGRAM:
             bands = np.searchsorted(np.array(CONTEXT_STARTS), context, side="right") - 1
             return "context used (tokens)", by.band_labels(CONTEXT_STARTS), bands
@@ -84,6 +65,7 @@ class EventCuts:
     def _by_text(self, block: Segments, table: ScoreBatch) -> Iterator[Cut]:
         # Events that share their last byte, as parts of a character may, are of one aligned span.
         spans = shared_ranges([table])
+        # Spans of 1 and 2 events -> events [0, 1, 1]
         of_event = np.repeat(np.arange(len(spans)), spans.events[0])
         yield "class", by.CLASSES, by.range_classes(block, spans)[of_event]
         if self.training is None:
@@ -94,6 +76,7 @@ class EventCuts:
         longest = np.minimum(longest, _LONGEST_NGRAM)
         self.watch(words, spans.segment, longest)
         codes = np.zeros(len(words), np.int64)
+        # 0 stands for no word, 1 for an unseen one (its longest n-gram has 0 words), 2 for one that was seen alone.
         codes[words >= 0] = 1 + longest[words[words >= 0]]
         yield "longest n-gram seen in training", _SEEN_LABELS[: int(codes.max(initial=0)) + 1], codes[of_event]
 
@@ -103,30 +86,14 @@ _SEEN_LABELS = ("no word", "none: an unseen word", "the word alone", *(f"{n} wor
 
 @dataclass(frozen=True)
 class SpanCuts:
-    """The ways to cut the aligned spans of two runs.
+    """The ways to cut the aligned spans of two runs."""
 
-    Attributes:
-        corpus: the text, if it is at hand.
-        counts: how often the words of a block occur in a training text, int64 [words of the block]; None without one.
-    """
-
-    corpus: Corpus | None
+    corpus: Corpus | None  # the text, if it is at hand
+    # how often the words of a block occur in a training text, int64 [words of the block]; None without one
     counts: WordCounts | None = None
 
     def of(self, block: Segments | None, ranges: Ranges, *, spans: bool = True) -> Iterator[Cut]:
-        """Yield ways to cut a block: their name, their slices, and which slice each range is in.
-
-        Args:
-            block: the segments; None without the text.
-            ranges: of these segments.
-            spans: ranges are finer than segments.
-
-        Example:
-            >>> from lmgauge.scores import example_batch
-            >>> table = example_batch()
-            >>> [name for name, _, _ in SpanCuts(None).of(None, shared_ranges([table, table]))]
-            ['position in the segment']
-        """
+        """Yield ways to cut a block: their name, their slices, and which slice each range is in."""
         if block is not None:
             yield by.cut_by_group(block, ranges, self.corpus.group_names if self.corpus else ())
         if not spans:

@@ -19,32 +19,20 @@ _LONGEST = 160
 
 @dataclass(frozen=True)
 class Example:
-    """A piece of text that stands out.
+    """A piece of text that stands out."""
 
-    Attributes:
-        source, line: the file and the line (or record) in it, from 1.
-        segment: index of the segment in the whole text.
-        before, text, after: that piece, with what stands around it.
-        bits: of each model.
-        value: what it stands out by, bits.
-    """
-
-    source: str
+    source: str  # source, line: the file and the line (or record) in it, from 1
     line: int
-    segment: int
-    before: str
+    segment: int  # index of the segment in the whole text
+    before: str  # before, text, after: that piece, with what stands around it
     text: str
     after: str
     bits: tuple[float, ...]
-    value: float
+    value: float  # what it stands out by, bits
 
 
 class ExampleHeap:
-    """Keeps the pieces of text with the largest and the smallest values seen so far.
-
-    Args:
-        most: how many of each.
-    """
+    """Keeps the pieces of text with the largest and the smallest values seen so far."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -53,35 +41,16 @@ class ExampleHeap:
         self._seen = 0
 
     def add_ranges(self, block: Segments, ranges: Ranges, values: Floats, bits: Sequence[Floats]) -> None:
-        """Add ranges of a block.
-
-        Args:
-            block: the segments.
-            ranges: in bytes of their segments.
-            values: float64 [ranges], by which they stand out, bits.
-            bits: of each model, float64 [ranges].
-        """
+        """Add ranges of a block."""
+        # values: float64 [ranges], by which they stand out, bits; bits: of each model, float64 [ranges].
         for i in self._candidates(values):
             segment = int(ranges.segment[i])
             start, end = int(ranges.starts[i]), int(ranges.ends[i])
             self._push(_example(block, segment, start, end, float(values[i]), tuple(float(b[i]) for b in bits)))
 
     def add_segments(self, block: Segments, values: Floats, bits: Sequence[Floats]) -> None:
-        """Add whole segments of a block.
-
-        Args:
-            block: the segments.
-            values: float64 [segments], by which they stand out, bits.
-            bits: of each model, float64 [segments].
-
-        Example:
-            >>> from lmgauge.text.documents import Corpus
-            >>> block = next(iter(Corpus.from_strings(["a 17"])))
-            >>> heap = ExampleHeap(1)
-            >>> heap.add_segments(block, np.array([9.5]), [np.array([20.0])])
-            >>> heap.worst()[0].text
-            'a 17'
-        """
+        """Add whole segments of a block."""
+        # values: float64 [segments], by which they stand out, bits; bits: of each model, float64 [segments].
         for i in self._candidates(values):
             whole = block.text(i)
             text = whole[:_LONGEST].decode("utf-8", "ignore") + ("…" if len(whole) > _LONGEST else "")
@@ -89,13 +58,14 @@ class ExampleHeap:
             self._push(Example(block.source, block.line(i), block.first + i, "", text, "", costs, float(values[i])))
 
     def _candidates(self, values: Floats) -> list[int]:
-        """Return the few that may enter, in order of the text."""
+        # Few that may enter, in order of the text.
         if not self._most or not len(values):
             return []
         most = min(self._most, len(values))
         few: set[int] = set()
         for side in (values, -values):
             # Of those that are as far out as the last one the earlier in the text stay.
+            # values [5, 1, 5, 9], the 2 smallest -> last 5, near [0, 1, 2], by value and place [1, 0]
             last = np.partition(side, most - 1)[most - 1]
             near = np.flatnonzero(side <= last)
             few.update(near[np.argsort(side[near], kind="stable")[:most]].tolist())
@@ -106,6 +76,7 @@ class ExampleHeap:
         for heap, key in ((self._high, example.value), (self._low, -example.value)):
             if key <= 0:
                 continue
+            # Of equal values the earlier one wins, and two examples are never compared: no two have the same number.
             item = (key, -self._seen, example)
             if len(heap) < self._most:
                 heapq.heappush(heap, item)
@@ -126,6 +97,7 @@ def _example(block: Segments, segment: int, start: int, end: int, value: float, 
     piece = whole[start:end].decode("utf-8", "replace")
     if end > len(whole):
         piece += "</s>"
+    # A character has at most 4 bytes; half of one, at the cut, is ignored.
     before = whole[max(0, start - 4 * _AROUND) : start].decode("utf-8", "ignore")[-_AROUND:]
     after = whole[end : end + 4 * _AROUND].decode("utf-8", "ignore")[:_AROUND]
     return Example(block.source, block.line(segment), block.first + segment, before, piece[:_LONGEST], after, bits, value)

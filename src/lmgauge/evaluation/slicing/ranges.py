@@ -1,8 +1,7 @@
-"""Tables of different tokenizers, laid on the bytes of one text: the aligned spans whose boundaries they share.
+"""Tables of different tokenizers, laid on the bytes of one text: the aligned spans whose boundaries they share."""
 
-A span of one tokenizer may begin or end inside a span of another. What both tell apart are the aligned spans
-between the boundaries they have in common; every event lies in exactly one, so sums over aligned spans add up to the whole.
-"""
+# A span of one tokenizer may begin or end inside a span of another. What both tell apart are the aligned spans between the
+# boundaries they have in common; every event lies in exactly one, so sums over aligned spans add up to the whole.
 
 from __future__ import annotations
 
@@ -24,21 +23,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Aligned spans of the segments of a block, in order, that tile them; all tables have boundaries at their ends.
+    """Aligned spans of the segments of a block, in order, that tile them; all tables have boundaries at their ends."""
 
-    Attributes:
-        segment: int64 [n], number of the segment within the block.
-        starts, ends: int64 [n], bytes in the segment. The last range of a segment also has the line end: the `</s>` event
-            and what it stands for are in there.
-        position: int64 [n], number of the range in its segment, from 0.
-        events: for each table int64 [n], how many of its rows are in each range; they follow each other.
-    """
+    # Tokens `un`, `seen` and `unse`, `en`: ends [2, 6] and [4, 6] share 6 alone, so the word is one range, of two events in
+    # each.
 
-    segment: Ints
+    segment: Ints  # int64 [n], number of the segment within the block
+    # starts, ends: int64 [n], bytes in the segment. The last range of a segment also has the line end: the `</s>` event and
+    # what it stands for are in there.
     starts: Ints
     ends: Ints
-    position: Ints
-    events: tuple[Ints, ...]
+    position: Ints  # int64 [n], number of the range in its segment, from 0
+    events: tuple[Ints, ...]  # for each table int64 [n], how many of its rows are in each range; they follow each other
 
     def __len__(self) -> int:
         return len(self.segment)
@@ -50,24 +46,9 @@ class Ranges:
 
 
 def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Ranges:
-    """Return the ranges between the boundaries that all tables of the same segments share.
-
-    The end of a segment is a boundary of every table, also of one that has no row there: no row is in no range.
-
-    Args:
-        tables: of the same segments.
-        silent: whether segments that no table has rows for have a range, of their line end, too.
-
-    Raises:
-        InputError: a table has no spans, or the spans of a segment fall.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> table = example_batch()
-        >>> ranges = shared_ranges([table])
-        >>> ranges.starts.tolist(), ranges.ends.tolist()
-        ([0, 0, 3], [3, 3, 7])
-    """
+    """Return the ranges between the boundaries that all tables of the same segments share."""
+    # The end of a segment is a boundary of every table, also of one that has no row there: no row is in no range.
+    # The example batch: segments of 3 and 7 bytes, ends [3], [3, 7] -> starts [0, 0, 3], ends [3, 3, 7].
     keys = [_boundaries(table) for table in tables]
     boundaries = [_distinct(key) for key in keys]
     if silent or len(tables) > 1:
@@ -100,7 +81,7 @@ def _distinct(rising: Ints) -> Ints:
 
 
 def _with_line_ends(boundaries: Ints, chosen: NDArray[np.bool_]) -> Ints:
-    """Return the boundaries, and the line ends of these segments."""
+    # Boundaries, and the line ends of these segments.
     more = np.flatnonzero(chosen)
     return np.union1d(boundaries, more * _STRIDE + _LINE_END) if len(more) else boundaries
 
@@ -110,10 +91,8 @@ _LINE_END = _STRIDE - 1
 
 
 def _boundaries(table: ScoreBatch) -> Ints:
-    """Return where each row ends, its segment's number and the byte in one number that rises.
-
-    The last row of a segment ends where the line end does, whether or not the table has an event for it.
-    """
+    # Where each row ends, its segment's number and the byte in one number that rises.
+    # The last row of a segment ends where the line end does, whether or not the table has an event for it.
     if len(table.ends) != len(table):
         raise InputError("the score table has no byte spans: add the columns 'start' and 'end'")
     segment = np.repeat(np.arange(len(table.segments), dtype=np.int64), table.segment_events)
@@ -136,18 +115,12 @@ def _boundaries(table: ScoreBatch) -> Ints:
 def extents(table: ScoreBatch) -> Ints:
     """Return the byte where the last span of each segment ends.
 
-    Args:
-        table: with byte spans.
-
-    Returns:
-        int64 [segments]; 0 without rows.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> table = example_batch()
-        >>> extents(table).tolist()
-        [3, 7]
+    >>> from lmgauge.scores import example_batch
+    >>> table = example_batch()
+    >>> extents(table).tolist()
+    [3, 7]
     """
+    # -> int64 [segments]; 0 without rows.
     scored = table.segment_events > 0
     extents = np.zeros(len(scored), np.int64)
     extents[scored] = table.ends[np.cumsum(table.segment_events)[scored] - 1]
@@ -155,18 +128,7 @@ def extents(table: ScoreBatch) -> Ints:
 
 
 def whole_segments(tables: Sequence[ScoreBatch], block: Segments | None) -> Ranges:
-    """Return each segment as a range, for tables without byte spans: nothing finer is known of them.
-
-    Args:
-        tables: of the same segments.
-        block: the segments; None without the text.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> table = example_batch()
-        >>> whole_segments([table], None).events[0].tolist()
-        [1, 2]
-    """
+    """Return each segment as a range, for tables without byte spans: nothing finer is known of them."""
     count = len(tables[0].segments)
     nothing = np.zeros(count, np.int64)
     ends = nothing if block is None else block.ends - block.starts
@@ -174,17 +136,7 @@ def whole_segments(tables: Sequence[ScoreBatch], block: Segments | None) -> Rang
 
 
 def ranges_by_event(tables: Sequence[ScoreBatch]) -> Ranges:
-    """Return each row as a range, for tables of different texts whose segments have as many events.
-
-    Args:
-        tables: of such texts; byte spans are those of the first.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> table = example_batch()
-        >>> ranges_by_event([table]).ends.tolist()
-        [3, 3, 7]
-    """
+    """Return each row as a range, for tables of different texts whose segments have as many events."""
     first = tables[0]
     segment = np.repeat(np.arange(len(first.segments), dtype=np.int64), first.segment_events)
     begins = np.cumsum(first.segment_events) - first.segment_events
@@ -194,21 +146,8 @@ def ranges_by_event(tables: Sequence[ScoreBatch]) -> Ranges:
 
 
 def exact_sums(table: ScoreBatch, events: Ints) -> ExactSums:
-    """Return the sums of consecutive rows.
-
-    Args:
-        table: log-probabilities, nats.
-        events: int64 [n], how many rows belong to each sum.
-
-    Raises:
-        InputError: a log-probability is not that of an event.
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> table = example_batch()
-        >>> exact_sums(table, np.array([1, 2])).nats().round(4).tolist()
-        [-0.6931, -1.3863]
-    """
+    """Return the sums of consecutive rows."""
+    # table: log-probabilities, nats; events: int64 [n], how many rows belong to each sum.
     count = len(events)
     sums = ExactSums.room(count)
     nothing = np.zeros(0, np.uint8)
@@ -223,22 +162,10 @@ def exact_sums(table: ScoreBatch, events: Ints) -> ExactSums:
 
 
 def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
-    """Return how many of the rows of each range are of a kind.
-
-    Args:
-        table: the events.
-        events: int64 [n], rows of each range.
-        kind: index into `KINDS`.
-
-    Returns:
-        int64 [n].
-
-    Example:
-        >>> from lmgauge.scores import example_batch
-        >>> table = example_batch()
-        >>> kinds_within(table, np.array([1, 2]), 0).tolist()
-        [1, 2]
-    """
+    """Return how many of the rows of each range are of a kind."""
+    # events: int64 [n], rows of each range.
+    # -> int64 [n].
+    # kinds [0, 0, 0], events [1, 2], kind 0 -> [1, 2]
     of_kind = np.concatenate(([0], np.cumsum(table.kind == kind)))
     bounds = np.concatenate(([0], np.cumsum(events)))
     counts: Ints = of_kind[bounds[1:]] - of_kind[bounds[:-1]]
@@ -246,15 +173,9 @@ def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
 
 
 def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = True) -> NDArray[np.bool_]:
-    """Return rows of words whose span is not the word and a space before it, bool [rows]: they lose what they cannot spell.
-
-    The first word of a segment has no space before it, `</s>` nothing but the line end.
-
-    Args:
-        table: scores of words.
-        block: the text of the same segments; without it any white space of one byte passes for a space.
-        spaced: whether words are given back with a space between them, or one right behind the other.
-    """
+    """Return rows of words whose span is not the word and a space before it, bool [rows]."""
+    # They lose what they cannot spell.
+    # The first word of a segment has no space before it, `</s>` nothing but the line end.
     lengths = np.array([len(unescaped(t).encode("utf-8", "surrogatepass")) for t in table.strings.tokens], np.int64)
     before = np.full(len(table), int(spaced))
     before[(np.cumsum(table.segment_events) - table.segment_events)[table.segment_events > 0]] = 0

@@ -40,47 +40,30 @@ def _class_of(character: str) -> int:
 def cut_by_group(block: Segments, ranges: Ranges, names: Sequence[str]) -> tuple[str, Sequence[str], Codes]:
     """Return the text cut by groups of segments; all are one group where the text has none.
 
-    Args:
-        block: the segments.
-        ranges: of these segments.
-        names: of the groups, as far as the text was read; a field's are known as they come.
-
-    Returns:
-        Name of the cut, labels, and int64 [ranges], the group of each range.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["a 17"])))
-        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
-        >>> cut_by_group(block, ranges, [])[1]
-        ['all']
+    >>> from lmgauge.text.documents import Corpus
+    >>> block = next(iter(Corpus.from_strings(["a 17"])))
+    >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
+    >>> cut_by_group(block, ranges, [])[1]
+    ['all']
     """
+    # -> Name of the cut, labels, and int64 [ranges], the group of each range.
     of_segment = np.zeros(len(block), np.int64) if block.groups is None else block.groups.astype(np.int64)
     return "group", names or ["all"], of_segment[ranges.segment]
 
 
 def byte_classes(block: Segments) -> NDArray[np.uint8]:
-    """Return the class of the character (or the URL) that each byte belongs to.
-
-    Args:
-        block: the segments.
-
-    Returns:
-        uint8 [bytes of the block], index into `CLASSES`.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> [CLASSES[code] for code in byte_classes(next(iter(Corpus.from_strings(["a1 "]))))[:3]]
-        ['word', 'number', 'whitespace and line end']
-    """
+    """Return the class of the character (or the URL) that each byte belongs to."""
+    # -> uint8 [bytes of the block], index into `CLASSES`.
     text = block.data.tobytes()
     points = np.frombuffer(text.decode("utf-8", "replace").encode("utf-32-le"), np.uint32)
     of_point = np.zeros(int(points.max(initial=0)) + 1, np.uint8)
+    # A character is classified once, however often it comes: `unicodedata` is slow, and a text has few different ones.
     of_point[points] = 1
     distinct = np.flatnonzero(of_point)
     of_point[distinct] = [_class_of(chr(point)) for point in distinct.tolist()]
     classes = of_point[points]
     if len(points) < len(block.data):
+        # `aé` in bytes: starts [1, 1, 0] -> characters [0, 1, 1]; so both bytes of é have its class.
         classes = classes[np.cumsum(is_character_start(block.data)) - 1]
     for match in _URL.finditer(text):
         classes[match.start() : match.end()] = URL
@@ -88,22 +71,14 @@ def byte_classes(block: Segments) -> NDArray[np.uint8]:
 
 
 def range_classes(block: Segments, ranges: Ranges) -> Codes:
-    """Return int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of.
-
-    White space only if there is nothing else; ties go to the class named first.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["a 17"])))
-        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
-        >>> [CLASSES[code] for code in range_classes(block, ranges)]
-        ['word', 'number']
-    """
+    """Return int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of."""
+    # White space only if there is nothing else; ties go to the class named first.
     classes = byte_classes(block)
     starts, ends = _bytes_of(block, ranges)
     # Bytes of each class before every place of the text, looked up at both ends of each range.
     counts = np.empty((len(ranges), len(CLASSES)), np.int64)
     for code in range(len(CLASSES)):
+        # classes [0, 1, 0] of code 0 -> before [0, 1, 1, 2]; a range of bytes 1 to 3 has before[3] - before[1] = 1 of them.
         before = np.concatenate(([0], np.cumsum(classes == code)))
         counts[:, code] = before[ends] - before[starts]
     counts[:, WHITE] = 0
@@ -113,14 +88,16 @@ def range_classes(block: Segments, ranges: Ranges) -> Codes:
 
 
 def _bytes_of(block: Segments, ranges: Ranges) -> tuple[Codes, Codes]:
-    """Return where ranges are in the block's bytes; line ends are left out."""
+    # Where ranges are in the block's bytes; line ends are left out.
     begin = block.starts[ranges.segment]
     return begin + np.minimum(ranges.starts, ranges.ends), begin + ranges.ends
 
 
 def _letters(block: Segments) -> NDArray[np.bool_]:
-    """Return which bytes of the block are inside a segment and no white space."""
+    # Which bytes of the block are inside a segment and no white space.
     marks = np.zeros(len(block.data) + 1, np.int64)
+    # +1 where a segment begins and -1 where it ends: segments [0, 2) and [3, 4) of 5 bytes -> inside [1, 1, 0, 1, 0]. An
+    # empty segment adds nothing.
     np.add.at(marks, block.starts, 1)
     np.add.at(marks, block.ends, -1)
     inside: NDArray[np.bool_] = np.cumsum(marks[:-1]) > 0
@@ -128,9 +105,10 @@ def _letters(block: Segments) -> NDArray[np.bool_]:
 
 
 def _word_starts(block: Segments) -> NDArray[np.bool_]:
-    """Return which bytes of the block are the first of a white-space word."""
+    # Which bytes of the block are the first of a white-space word.
     letter = _letters(block)
     begins = letter.copy()
+    # `a bc`: letters [1, 0, 1, 1] -> begins [1, 0, 1, 0]; a segment begins a word even where no space is before it.
     begins[1:] &= ~letter[:-1]
     starts = block.starts[block.starts < len(begins)]
     begins[starts] = letter[starts]
@@ -138,19 +116,12 @@ def _word_starts(block: Segments) -> NDArray[np.bool_]:
 
 
 def range_words(block: Segments, ranges: Ranges) -> Codes:
-    """Return int64 [ranges], the number within the block of the white-space word that a range ends in or behind.
-
-    It is -1 where the range has no byte of a word.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["a 17"])))
-        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
-        >>> range_words(block, ranges).tolist()
-        [0, 1]
-    """
+    """Return int64 [ranges], the number within the block of the white-space word that a range ends in or behind."""
+    # It is -1 where the range has no byte of a word.
     begins = _word_starts(block)
     letter = _letters(block)
+    # `a 17`: begins [1, 0, 1, 0] -> words [0, 0, 1, 1], so that the space belongs to the word before it; last letters [0,
+    # 0, 2, 3]. The range ` 17` ends at byte 3, in word 1.
     word_of_byte = np.cumsum(begins) - 1
     last_letter = (
         np.maximum.accumulate(np.where(letter, np.arange(len(letter)), -1)) if len(letter) else np.zeros(0, np.int64)
@@ -167,19 +138,12 @@ FREQUENCY_BANDS = ("never", "once", "2 to 9", "10 to 99", "100 to 999", "1,000 t
 
 
 def frequency_bands(block_counts: NDArray[np.int64], words: Codes) -> Codes:
-    """Return the band of training frequency of each range.
-
-    Args:
-        block_counts: int64 [words of the block], how often each occurs in the training text.
-        words: int64 [ranges], as `range_words` numbers them.
-
-    Returns:
-        int64 [ranges], index into `FREQUENCY_BANDS`.
-
-    Example:
-        >>> [FREQUENCY_BANDS[code] for code in frequency_bands(np.array([0, 12]), np.array([1, 0, -1]))]
-        ['10 to 99', 'never', 'no word']
-    """
+    """Return the band of training frequency of each range."""
+    # block_counts: int64 [words of the block], how often each occurs in the training text; words: int64 [ranges], as
+    # `range_words` numbers them.
+    # -> int64 [ranges], index into `FREQUENCY_BANDS`.
+    # [FREQUENCY_BANDS[code] for code in frequency_bands([0, 12], [1, 0, -1])] -> ['10 to 99', 'never', 'no word']
+    # counts [0, 1, 2, 12, 10000] -> bands [0, 1, 2, 3, 6]
     bands = np.searchsorted([0, 1, 9, 99, 999, 9999], block_counts, side="left")
     codes: Codes = np.full(len(words), len(FREQUENCY_BANDS) - 1, np.int64)
     in_word = words >= 0
@@ -192,15 +156,8 @@ POSITION_STARTS = (1, *((1 << power) + 1 for power in range(18)))
 
 
 def band_labels(starts: Sequence[int]) -> tuple[str, ...]:
-    """Return the names of the bands that begin at these numbers, the last without end.
-
-    Args:
-        starts: the first number of each band, rising.
-
-    Example:
-        >>> band_labels([1, 2, 5])
-        ('1', '2 to 4', '5 and on')
-    """
+    """Return the names of the bands that begin at these numbers, the last without end."""
+    # band_labels([1, 2, 5]) -> ('1', '2 to 4', '5 and on')
     labels = []
     for low, following in zip(starts, [*starts[1:], None], strict=True):
         if following is None:
@@ -211,34 +168,17 @@ def band_labels(starts: Sequence[int]) -> tuple[str, ...]:
 
 
 def position_bands(position: Codes) -> Codes:
-    """Return which of the bands of `POSITION_STARTS` each position falls into.
-
-    Args:
-        position: int64 [n], of events in their segments, from 0.
-
-    Returns:
-        int64 [n].
-
-    Example:
-        >>> position_bands(np.array([0, 3, 600])).tolist()
-        [0, 2, 10]
-    """
+    """Return which of the bands of `POSITION_STARTS` each position falls into."""
+    # position: int64 [n], of events in their segments, from 0.
+    # -> int64 [n].
+    # position_bands([0, 3, 600]) -> [0, 2, 10]
     bands: Codes = np.searchsorted(np.array(POSITION_STARTS), position + 1, side="right") - 1
     return bands
 
 
 def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
-    """Return int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range.
-
-    The last range of a segment has its line end. Without the text bytes are those of the spans alone, the rest is 0.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["a 17"])))
-        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
-        >>> range_sizes(block, ranges).tolist()
-        [[1, 1, 1], [3, 3, 1]]
-    """
+    """Return int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range."""
+    # The last range of a segment has its line end. Without the text bytes are those of the spans alone, the rest is 0.
     if block is None:
         return np.column_stack((ranges.ends - ranges.starts, np.zeros((len(ranges), 2), np.int64)))
     starts, ends = _bytes_of(block, ranges)
@@ -247,5 +187,6 @@ def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
         before = np.concatenate(([0], np.cumsum(marks)))
         counts.append(before[ends] - before[starts])
     sizes = np.column_stack(counts)
+    # The line end is a byte and a character, and no word.
     sizes[ranges.ends_segment(), :2] += block.terminator
     return sizes

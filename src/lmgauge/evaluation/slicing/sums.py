@@ -22,42 +22,28 @@ _MOST_CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class Slice:
-    """One slice of the text.
-
-    Attributes:
-        label: what is in it.
-        segments: segments that have any of it.
-        ranges: ranges of text in it.
-        size: bytes (or events, where bytes are not to be compared) in it.
-        bits: of each model in all; infinite with an event of probability zero.
-        bits_per_unit: of each model, per byte (or event); a `LowerBound` where the model's bits per byte are one.
-        difference: of the second model from the first, bits per byte (or event); None for one model, infinite or
-            undefined values.
-        interval: 95 %, low and high: for two models of the difference, for one of its bits per byte (or event). Over
-            documents or, where unknown, as `numerics.intervals.spread` does; None for fewer than six, and with an event of
-            probability zero. For one model that of a group of fewer than six documents is about text like these.
-        p_value: two-sided, below 0.05 if and only if the interval leaves out 0; None without one, and for one model.
-        p_value_holm: adjusted for the slices of the table.
-        zeros: of each model, events of probability zero.
-        finite_bits: of each model, without those events.
-        unit, units: what the interval takes as independent ("documents", or "unknown": segments whose likeness to their
-            neighbors is counted in), and how many of them are in the slice; empty and 0 without an interval.
-    """
+    """One slice of the text."""
 
     label: str
-    segments: int
+    segments: int  # segments that have any of it
     ranges: int
-    size: int
-    bits: tuple[float, ...]
+    size: int  # bytes (or events, where bytes are not to be compared) in it
+    bits: tuple[float, ...]  # of each model in all; infinite with an event of probability zero
+    # of each model, per byte (or event); a `LowerBound` where the model's bits per byte are one
     bits_per_unit: tuple[float | None, ...]
+    # of the second model from the first, bits per byte (or event); None for one model, infinite or undefined values
     difference: float | None = None
+    # 95 %, low and high: for two models of the difference, for one of its bits per byte (or event). Over documents or,
+    # where unknown, as `numerics.intervals.spread` does; None for fewer than six, and with an event of probability zero.
+    # For one model that of a group of fewer than six documents is about text like these.
     interval: tuple[float, float] | None = None
+    # two-sided, below 0.05 if and only if the interval leaves out 0; None without one, and for one model
     p_value: float | None = None
-    zeros: tuple[int, ...] = ()
-    finite_bits: tuple[float, ...] = ()
+    zeros: tuple[int, ...] = ()  # of each model, events of probability zero
+    finite_bits: tuple[float, ...] = ()  # of each model, without those events
     unit: str = ""
     units: int = 0
-    p_value_holm: float | None = None
+    p_value_holm: float | None = None  # adjusted for the slices of the table
 
 
 @dataclass(frozen=True)
@@ -69,16 +55,8 @@ class Slices:
     rows: tuple[Slice, ...]
 
     def marked(self, bounds: Sequence[bool]) -> Slices:
-        """Return the same, its bits per byte marked where they are lower bounds; those of one model have no interval then.
-
-        Args:
-            bounds: of each model.
-
-        Example:
-            >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,))
-            >>> Slices("class", "byte", (row,)).marked([True]).rows[0].bits_per_unit
-            (>= 1.0,)
-        """
+        """Return the same, its bits per byte marked where they are lower bounds."""
+        # Those of one model have no interval then.
         if self.unit != "byte":
             return self
         per_byte = (tuple(marked(v, bound=b) for v, b in zip(row.bits_per_unit, bounds, strict=True)) for row in self.rows)
@@ -89,14 +67,7 @@ class Slices:
 
 
 class SliceSums:
-    """Collects the sums of slices, block by block.
-
-    Args:
-        name: of this way to cut the text.
-        labels: of the slices; may grow.
-        tables: how many tables stand side by side, 1 or 2.
-        whole_segments: each segment lies in one slice.
-    """
+    """Collects the sums of slices, block by block."""
 
     def __init__(self, name: str, labels: Sequence[str], tables: int, *, whole_segments: bool = False) -> None:
         self.name, self.labels, self._tables = name, labels, tables
@@ -116,17 +87,10 @@ class SliceSums:
         documents: Ints | None = None,
         events: Ints | None = None,
     ) -> None:
-        """Add ranges of whole segments.
-
-        Args:
-            codes: int64 [n], which slice each range is in.
-            segment: int64 [n], number of its segment in the block, rising.
-            sums: of each table.
-            size: int64 [n], bytes (or events).
-            first: number of the block's first segment in the text.
-            documents: int64 [segments of the block], the document of each; None where documents are not known.
-            events: int64 [n], what ranges count as in each slice; 1 each if None.
-        """
+        """Add ranges of whole segments."""
+        # codes: int64 [n], which slice each range is in; segment: int64 [n], number of its segment in the block, rising;
+        # size: int64 [n], bytes (or events); documents: int64 [segments of the block], the document of each; None where
+        # documents are not known; events: int64 [n], what ranges count as in each slice; 1 each if None.
         self._grow(len(self.labels))
         width = len(self.labels)
         for k, part in enumerate(sums):
@@ -137,6 +101,8 @@ class SliceSums:
             return
         # Cells: the slices of each segment; with many slices only those that hold a range.
         lowest = int(segment[0])
+        # segments [3, 3, 4], slices [0, 2, 1] of 3 -> cells [0, 2, 4]: each segment has one for every slice, most of them
+        # empty.
         cell_of = (segment - lowest) * width + codes
         cells = (int(segment[-1]) - lowest + 1) * width
         if cells > _FULL * len(codes):
@@ -149,6 +115,8 @@ class SliceSums:
         sizes = np.bincount(cell_of, size, len(slice_of))
         for column, counted in enumerate((ranges_in > 0, events_in, sizes)):
             self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
+        # Events of probability zero are counted beside: one of them would make a sum infinite, and no difference could be
+        # seen.
         nats = _finite(sums[0]) - _finite(sums[1]) if self._tables == 2 else -_finite(sums[0])
         in_cell = np.bincount(cell_of, nats, len(slice_of))
         filled = ranges_in > 0
@@ -166,11 +134,7 @@ class SliceSums:
             self._counts = np.pad(self._counts, ((0, more), (0, 0)))
 
     def finish(self, unit: str) -> Slices:
-        """Return the slices with their bits, and how sure each difference is.
-
-        Args:
-            unit: what sizes count: byte or event.
-        """
+        """Return the slices with their bits, and how sure each difference is."""
         rows = [self._row(code) for code in range(len(self._counts)) if self._counts[code, 1]]
         adjusted = holm([row.p_value for row in rows])
         return Slices(self.name, unit, tuple(replace(row, p_value_holm=p) for row, p in zip(rows, adjusted, strict=True)))
@@ -199,7 +163,6 @@ class SliceSums:
         return replace(made, interval=self._interval(over), p_value=p_value, unit=unit, units=over.units)
 
     def _interval(self, over: Spread) -> tuple[float, float]:
-        """Return the interval of a slice, or of all, in bits per unit."""
         interval = over.interval().mapped(nats_to_bits)
         # A cost, other than a difference, is not below 0.
         return (interval.low if self._tables == 2 else max(0.0, interval.low), interval.high)
@@ -211,11 +174,7 @@ class SliceSums:
 
 
 class CutSums:
-    """Collects the sums of several ways to cut a text, block by block; each is made when it first comes.
-
-    Attributes:
-        cuts: sums by the name of the way to cut.
-    """
+    """Collects the sums of several ways to cut a text, block by block; each is made when it first comes."""
 
     def __init__(self) -> None:
         self.cuts: dict[str, SliceSums] = {}
@@ -231,17 +190,11 @@ class CutSums:
         documents: Ints | None = None,
         events: Ints | None = None,
     ) -> None:
-        """Add ranges of whole segments, cut in each of these ways.
-
-        Args:
-            cuts: name, labels of the slices (they may grow from block to block), and int64 [n], the slice of each range.
-            segment: int64 [n], number of the range's segment in the block, rising.
-            sums: of one table or two, exact.
-            size: int64 [n], bytes (or events).
-            first: number of the block's first segment in the text.
-            documents: int64 [segments of the block], the document of each; None where documents are not known.
-            events: int64 [n], what ranges count as in each slice; 1 each if None.
-        """
+        """Add ranges of whole segments, cut in each of these ways."""
+        # cuts: name, labels of the slices (they may grow from block to block), and int64 [n], the slice of each range;
+        # segment: int64 [n], number of the range's segment in the block, rising; sums: of one table or two, exact; size:
+        # int64 [n], bytes (or events); documents: int64 [segments of the block], the document of each; None where documents
+        # are not known; events: int64 [n], what ranges count as in each slice; 1 each if None.
         for name, labels, codes in cuts:
             whole_segments = name == "group" and len(sums) == 1
             own = self.cuts.setdefault(name, SliceSums(name, labels, len(sums), whole_segments=whole_segments))
@@ -253,31 +206,25 @@ class CutSums:
         return self.cuts["group"].whole_interval() if "group" in self.cuts else None
 
     def finish(self, unit: str) -> list[Slices]:
-        """Return the slices of each way to cut the text, those without any row left out.
-
-        Args:
-            unit: what sizes count: byte or event.
-        """
+        """Return the slices of each way to cut the text, those without any row left out."""
         return [slices for slices in (sums.finish(unit) for sums in self.cuts.values()) if slices.rows]
 
 
 class _SegmentCells:
-    """Values and sizes for a way to cut that cuts no segment: a row for each.
+    """Values and sizes for a way to cut that cuts no segment: a row for each."""
 
-    A slice of few documents is treated as `spread` treats a text of few: what is said is about text like these.
-    """
+    # A slice of few documents is treated as `spread` treats a text of few: what is said is about text like these.
 
     def __init__(self) -> None:
         self._known = False
         self._parts: list[tuple[Ints, Ints, Floats, Floats]] = []  # unit, slice, value, size
 
     def add(self, units: Ints, slices: Ints, values: Floats, sizes: Floats, *, known: bool) -> None:
-        """Add segments, each once: unit, slice, value in nats and size, [segments] each."""
+        # Add segments, each once: unit, slice, value in nats and size, [segments] each.
         self._known = known
         self._parts.append((units, slices, values, sizes))
 
     def spread(self, code: int | None, total: float) -> Spread | None:
-        """Return the value per size of a slice (of all if None), in all `total` nats."""
         if len(self._parts) != 1:
             unit, codes, values, sizes = (np.concatenate(column) for column in zip(*self._parts, strict=True))
             self._parts = [(unit, codes, values, sizes)]
@@ -285,10 +232,9 @@ class _SegmentCells:
 
 
 class _Cells:
-    """Values and sizes of the cells (unit, slice), where a unit is a document or, if documents are unknown, a segment.
+    """Values and sizes of the cells (unit, slice), where a unit is a document or, if documents are unknown, a segment."""
 
-    Where cells become too many, neighboring units are added up in pairs.
-    """
+    # Where cells become too many, neighboring units are added up in pairs.
 
     def __init__(self) -> None:
         self._known = False
@@ -297,27 +243,29 @@ class _Cells:
         self._held = 0
 
     def add(self, units: Ints, slices: Ints, differences: Floats, sizes: Floats, *, known: bool) -> None:
-        """Add cells, unit, slice, difference in nats and size, [cells] each; a cell may come again."""
+        # Add cells, unit, slice, difference in nats and size, [cells] each; a cell may come again.
         self._known = known
         self._parts.append((units >> self._pooled, slices, differences, sizes))
         self._held += len(units)
         while self._held > _MOST_CELLS:
             joined = self._joined()
             if len(joined[0]) > _MOST_CELLS // 2:
+                # Half as many units, each of two neighbors: units [4, 5, 6] -> [2, 2, 3]. What neighbors share is kept in
+                # one unit, so that errors do not become smaller by it.
                 self._pooled += 1
                 self._parts = [(joined[0] >> 1, *joined[1:])]
                 joined = self._joined()
             self._parts, self._held = [joined], len(joined[0])
 
     def _joined(self) -> tuple[Ints, Ints, Floats, Floats]:
-        """Return each cell once, by unit and then slice."""
+        # Each cell once, by unit and then slice.
         unit, code, difference, size = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         width = int(code.max()) + 1
+        # units [7, 7, 8], slices [1, 1, 0], width 2 -> keys [15, 15, 16] -> cells of unit 7, 8 and slice 1, 0
         cells, inverse = np.unique(unit * width + code, return_inverse=True)
         return cells // width, cells % width, sums_by(inverse, difference), sums_by(inverse, size)
 
     def spread(self, code: int | None, total: float) -> Spread | None:
-        """Return the value per size of a slice (of all if None), in all `total` nats."""
         if len(self._parts) != 1 or self._held:
             self._parts, self._held = [self._joined()], 0
         return _spread(self._parts[0], code, total, known=self._known)

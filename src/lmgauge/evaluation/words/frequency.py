@@ -14,20 +14,9 @@ from lmgauge.text.segments import Segments
 
 
 class WordFrequencies:
-    """The counts of words in a text, in lower case and without punctuation at their ends.
+    """The counts of words in a text, in lower case and without punctuation at their ends."""
 
-    Args:
-        text: blocks, read once.
-        tokenizer: cuts them into words.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> from lmgauge.text.tokenizers import make_tokenizer
-        >>> frequencies = WordFrequencies(Corpus.from_strings(["The cat, the cat."]), make_tokenizer("whitespace"))
-        >>> values, counts = frequencies.of(["CAT!", "dog"])
-        >>> values.round(3).tolist(), counts.tolist()
-        ([8.699, 8.222], [2, 0])
-    """
+    # text: blocks, read once.
 
     def __init__(self, text: Iterable[Segments], tokenizer: WordTokenizer) -> None:
         self._counts: Counter[str] = Counter()
@@ -37,38 +26,20 @@ class WordFrequencies:
         self._scale = 9 - math.log10(max(1, self._counts.total() + len(self._counts)))
 
     def of(self, words: Iterable[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the frequency and the count of words.
-
-        Args:
-            words: as they stand in a text.
-
-        Returns:
-            float64 [n], on the Zipf scale (log10 of occurrences per billion words, each count one more), and int64 [n].
-        """
+        """Return the frequency and the count of words."""
+        # -> float64 [n], on the Zipf scale (log10 of occurrences per billion words, each count one more), and int64 [n].
         counts = np.array([self._counts[bare(word)] for word in words], np.int64)
         return np.log10(counts + 1) + self._scale, counts
 
 
 def bare(word: str) -> str:
-    """Return a word in lower case, without what is neither letter nor digit at its ends; the word itself if nothing stays.
-
-    Args:
-        word: as it stands in a text.
-
-    Example:
-        >>> bare("«Don't!»"), bare("--")
-        ("don't", '--')
-    """
+    """Return a word in lower case, without what is neither letter nor digit at its ends."""
+    # The word itself if nothing stays.
     places = [i for i, character in enumerate(word) if character.isalnum()]
     return word[places[0] : places[-1] + 1].lower() if places else word
 
 
 def strings_of(block: Segments, units: Units) -> list[str]:
-    """Return the text of each unit of a block.
-
-    Args:
-        block: the text.
-        units: of it.
-    """
+    """Return the text of each unit of a block."""
     data = block.data.tobytes()
     return [data[start:end].decode() for start, end in zip(units.starts.tolist(), units.ends.tolist(), strict=True)]

@@ -21,71 +21,37 @@ ENTROPY, BOUNDARY = "entropy", "word_boundary"
 
 @dataclass(frozen=True)
 class Owners:
-    """Which unit has each row: a row belongs to the unit that its bytes are in, with the white space before it.
+    """Which unit has each row: a row belongs to the unit that its bytes are in, with the white space before it."""
 
-    Attributes:
-        of_row: int64 [n], a unit, or -1 for what is in none: line ends, `</s>`, text outside all regions.
-        shared: bool [u], a token lies in this unit and in what is next to it; the token counts for the first of them.
-        unscored: bool [u], a token of this unit has no row, as first tokens are left unscored.
-        crossing: int64, the rows whose token lies in more than one unit, or in a unit and in text outside all of them.
-    """
-
-    of_row: Ints
-    shared: Flags
-    unscored: Flags
-    crossing: Ints
+    of_row: Ints  # int64 [n], a unit, or -1 for what is in none: line ends, `</s>`, text outside all regions
+    shared: Flags  # bool [u], a token lies in this unit and in what is next to it; the token counts for the first of them
+    unscored: Flags  # bool [u], a token of this unit has no row, as first tokens are left unscored
+    crossing: Ints  # int64, the rows whose token lies in more than one unit, or in a unit and in text outside all of them
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What a model makes of each unit; NaN where a figure is missing.
-
-    Attributes:
-        owners: which rows each has.
-        pieces: int64 [u], rows.
-        nats: float64 [u], minus the sum of their log-probabilities.
-        corrected: float64 [u], nats: minus the log-probability of the unit as a word (or words) with its ends.
-        entropy: float64 [u], nats: of the distribution at the unit's first row.
-        oov: bool [u], the model does not know some of it: it is `<unk>`, or spelled.
-        without_end: bool [u], there is no event behind the unit that would say whether its last word ends.
-        impossible_before, impossible_after: bool [u], no word could begin, or end, there: the mass is zero.
-        rest: float, nats of the rows in no unit.
-    """
+    """What a model makes of each unit; NaN where a figure is missing."""
 
     owners: Owners
-    pieces: Ints
-    nats: Floats
-    corrected: Floats
-    entropy: Floats
-    oov: Flags
-    without_end: Flags
+    pieces: Ints  # int64 [u], rows
+    nats: Floats  # float64 [u], minus the sum of their log-probabilities
+    corrected: Floats  # float64 [u], nats: minus the log-probability of the unit as a word (or words) with its ends
+    entropy: Floats  # float64 [u], nats: of the distribution at the unit's first row
+    oov: Flags  # bool [u], the model does not know some of it: it is `<unk>`, or spelled
+    without_end: Flags  # bool [u], there is no event behind the unit that would say whether its last word ends
+    # impossible_before, impossible_after: bool [u], no word could begin, or end, there: the mass is zero
     impossible_before: Flags
     impossible_after: Flags
-    rest: float
+    rest: float  # float, nats of the rows in no unit
 
 
 def find_owners(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolicy) -> Owners:
-    """Return which unit has each row.
-
-    Args:
-        block: the text.
-        batch: its rows, n, with spans.
-        units: of the text, u.
-        policy: of the model: whether line ends are text, and whether first tokens are scored.
-
-    Example:
-        >>> from lmgauge.evaluation.words.units import words_of
-        >>> from lmgauge.text.documents import Corpus
-        >>> from lmgauge.text.tokenizers import make_tokenizer
-        >>> import lmgauge
-        >>> text = Corpus.from_strings(["a bc"])
-        >>> (batch,) = lmgauge.train("laplace", text, order=1, tokenizer="character").score(text)
-        >>> block = next(iter(text))
-        >>> find_owners(block, batch, words_of(block, make_tokenizer("whitespace")), ContextPolicy()).of_row.tolist()
-        [0, 1, 1, 1, -1]
-    """
+    """Return which unit has each row."""
     place = batch.row_segments() - block.first
     start, end = block.starts[place] + batch.starts(), block.starts[place] + batch.ends
+    # `a bc` and a token ` b` at bytes 1 to 3: content [0, 2, 3], first 1, last 2 -> its text begins at 2 and stops at 3, so
+    # that it is of the word `bc`, with the space before it.
     content = np.flatnonzero(~units.between)
     first, last = np.searchsorted(content, start), np.searchsorted(content, end)
     padded = np.append(content, len(block.data))
@@ -126,7 +92,7 @@ def _unit_at(units: Units, positions: Ints) -> _At:
 def _leave_first_tokens(
     batch: ScoreBatch, of_row: Ints, last_unit: Ints, crossing: Flags, unscored: Flags, policy: ContextPolicy
 ) -> None:
-    """Mark the units of tokens without a row: their bytes are in the span of the row behind them, a segment's first."""
+    # Mark the units of tokens without a row: their bytes are in the span of the row behind them, a segment's first.
     scored = batch.segment_events > 0
     firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[scored]
     if policy.runs_on:
@@ -140,7 +106,7 @@ def _leave_first_tokens(
 
 
 def _join_empty_rows(block: Segments, batch: ScoreBatch, of_row: Ints, empty: Flags, policy: ContextPolicy) -> None:
-    """Give rows without bytes to the unit of the row before, whose character they share; line ends and `</s>` to none."""
+    # Give rows without bytes to the unit of the row before, whose character they share; line ends and `</s>` to none.
     firsts = np.cumsum(batch.segment_events) - batch.segment_events
     line_ends = batch.kind == EOS_KIND
     if policy.line_ends == "text" and block.terminator:
@@ -149,24 +115,17 @@ def _join_empty_rows(block: Segments, batch: ScoreBatch, of_row: Ints, empty: Fl
     of_row[line_ends] = -1
     # The row with bytes at or before each row, if it is of the same segment.
     rows = np.arange(len(batch))
+    # empty [0, 1, 1, 0] -> before [0, 0, 0, 3]
     before = np.maximum.accumulate(np.where(empty, -1, rows))
     inside = empty & ~line_ends & (before >= np.repeat(firsts, batch.segment_events))
     of_row[inside] = of_row[before[inside]]
 
 
 def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolicy) -> Merged:
-    """Return what a model makes of the units of a block.
-
-    The corrected figure is that of Pimentel & Meister (2024) and Oh & Schuler (2024): -ln p(pieces | c) + ln B(c)
-    - ln B(c unit), B as in the column `word_boundary`. An end of a unit within a word of the text (ICU's words, regions) has
-    no such term, so that the figures of a word's parts add up to that of the word.
-
-    Args:
-        block: the text.
-        batch: its rows, with spans; the columns `entropy` and `word_boundary` where the model gives them.
-        units: of the text, u.
-        policy: of the model.
-    """
+    """Return what a model makes of the units of a block."""
+    # The corrected figure is that of Pimentel & Meister (2024) and Oh & Schuler (2024): -ln p(pieces | c) + ln B(c) - ln
+    # B(c unit), B as in the column `word_boundary`. An end of a unit within a word of the text (ICU's words, regions) has
+    # no such term, so that the figures of a word's parts add up to that of the word.
     owners = find_owners(block, batch, units, policy)
     rows = np.flatnonzero(owners.of_row >= 0)
     unit, size = owners.of_row[rows], len(units)
@@ -174,9 +133,12 @@ def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolic
     nats = np.bincount(unit, weights=-batch.logprob[rows], minlength=size).astype(np.float64)
     nats[(pieces == 0) | owners.unscored] = np.nan
     first, behind = np.full(size, -1), np.full(size, -1)
+    # Assigned backwards, so that the first row of a unit is what stays: rows [3, 4, 5] of units [0, 0, 1] -> first [3, 5],
+    # behind [5, 6].
     first[unit[::-1]] = rows[::-1]
     behind[unit] = rows + 1
     place = np.append(batch.row_segments() - block.first, -1)
+    # The row behind the last one of a segment is of another segment, where this word's end says nothing.
     behind[place[behind] != units.owners] = -1
     oov = np.zeros(size, bool)
     oov[unit[batch.unseen()[rows]]] = True
@@ -198,7 +160,7 @@ def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolic
 
 
 def _boundaries(block: Segments, batch: ScoreBatch, units: Units, first: Ints, behind: Ints) -> tuple[Floats, Floats]:
-    """Return ln B at the first row of each unit and at the row behind it, float64 [u]; 0 within a word, NaN if unknown."""
+    # ln B at the first row of each unit and at the row behind it, float64 [u]; 0 within a word, NaN if unknown.
     begins, ends = at_white_space(block, units)
     with np.errstate(divide="ignore"):
         before, after = (np.log(_column(batch, BOUNDARY, rows)) for rows in (first, behind))
@@ -206,6 +168,6 @@ def _boundaries(block: Segments, batch: ScoreBatch, units: Units, first: Ints, b
 
 
 def _column(batch: ScoreBatch, name: str, rows: Ints) -> Floats:
-    """Return a column at some rows, float64; NaN where a row is -1, or there is no such column."""
+    # Column at some rows, float64; NaN where a row is -1, or there is no such column.
     values = batch.extra.get(name, np.full(len(batch), np.nan))
     return np.append(np.asarray(values, np.float64), np.nan)[np.where(rows < 0, len(batch), rows)]

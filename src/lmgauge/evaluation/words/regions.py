@@ -29,42 +29,18 @@ _MOST_DIGITS = 12
 
 @dataclass(frozen=True)
 class Region:
-    """A region as it was named.
+    """A region as it was named."""
 
-    Attributes:
-        where: the file and the line, for messages.
-        line: the line alone, or the row, from 1.
-        name: what to call it.
-        start, end: bytes in the UTF-8 text; None where only the string is named.
-        text: the string, in UTF-8; None where only the span is named.
-    """
-
-    where: str
-    line: int
+    where: str  # the file and the line, for messages
+    line: int  # the line alone, or the row, from 1
     name: str
-    start: int | None
+    start: int | None  # start, end: bytes in the UTF-8 text; None where only the string is named
     end: int | None
-    text: bytes | None
+    text: bytes | None  # the string, in UTF-8; None where only the span is named
 
 
 class Regions:
-    """The regions of texts, by the id of the text.
-
-    Args:
-        by_text: text id -> its regions, as they were named.
-        source: the file, for messages.
-
-    Attributes:
-        fingerprint: six hexadecimal digits of all that is named.
-        texts_without: texts that have none, so far.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> regions = Regions.of_rows([{"id": 1, "region": "subject", "text": "the cat"}, {"id": 1, "text": "sat"}])
-        >>> units = regions.lay(next(iter(Corpus.from_strings(["the cat sat"]))))
-        >>> units.names, units.starts.tolist(), units.ends.tolist()
-        (['subject', '2'], [0, 8], [7, 11])
-    """
+    """The regions of texts, by the id of the text."""
 
     def __init__(self, by_text: Mapping[str, list[Region]], source: str) -> None:
         self._by_text, self._source = by_text, source
@@ -75,16 +51,7 @@ class Regions:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Regions:
-        """Return the regions of a file.
-
-        Args:
-            path: a .tsv (nothing in it is quoted), .csv or .jsonl file. Its first line names columns, or each object has
-                these fields: `text_id` (or `id`, `item`), `start` and `end` or `text` or all three, and perhaps `region`.
-
-        Raises:
-            InputError: the file cannot be read, or a row names no region.
-            UsageError: the file has another ending.
-        """
+        """Return the regions of a file."""
         name = os.fspath(path)
         if not name.endswith(REGION_FILES):
             raise UsageError(f"{name}: regions are read from {', '.join(REGION_FILES)}")
@@ -96,14 +63,7 @@ class Regions:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Regions:
-        """Return the regions of rows, each a mapping with the fields that a file has.
-
-        Args:
-            rows: such as the records of a data frame.
-
-        Raises:
-            InputError: a row names no region.
-        """
+        """Return the regions of rows, each a mapping with the fields that a file has."""
         return cls._of(((number, "regions, row", row) for number, row in enumerate(rows, 1)), "regions")
 
     @classmethod
@@ -121,14 +81,7 @@ class Regions:
         return cls(numbered, source)
 
     def lay(self, block: Segments) -> Units:
-        """Return the regions of the texts of a block as units.
-
-        Args:
-            block: the texts. One is known by its id; where its source gave none, by file:line or by its number, from 1.
-
-        Raises:
-            InputError: a region is not in its text, or lies in another one.
-        """
+        """Return the regions of the texts of a block as units."""
         spans: list[tuple[int, int, int, Region]] = []
         for i, identifier in enumerate(block.identifiers()):
             keys = [identifier] if block.ids is not None else [identifier, str(block.first + i + 1)]
@@ -146,11 +99,7 @@ class Regions:
         return Units(starts, ends, owners, is_white_space(block.data), [region.name for region in named], lines)
 
     def check_all_laid(self) -> None:
-        """Check that each text that a region names was there.
-
-        Raises:
-            InputError: one was not.
-        """
+        """Check that each text that a region names was there."""
         for text_id in self._waiting:
             where = self._by_text[text_id][0].where
             raise InputError(
@@ -163,7 +112,6 @@ class Regions:
 
 
 def _rows_of(content: bytes, name: str) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
-    """Yield the rows of a file with their line numbers and what a message calls them."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -202,11 +150,6 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
 
 
 def _region(line: int, where: str, row: Mapping[str, Any]) -> tuple[str, Region]:
-    """Return the id of the text that a row names, and the region.
-
-    Raises:
-        InputError: it names none.
-    """
     identifier = next((_cell(row, name) for name in _ID_COLUMNS if _cell(row, name)), "")
     if not identifier:
         raise InputError(f"{where}: names no text; give its id in a column text_id")
@@ -241,11 +184,7 @@ def _named(region: Region, number: int) -> Region:
 
 
 def _placed(regions: list[Region], block: Segments, i: int, key: str) -> list[tuple[tuple[int, int], Region]]:
-    """Return the regions of a text with their spans in the block's data, in the order of the text.
-
-    Raises:
-        InputError: a region is not where it should be.
-    """
+    # Regions of a text with their spans in the block's data, in the order of the text.
     text, base = block.text(i), int(block.starts[i])
     placed: list[tuple[int, int, Region]] = []
     at = 0
@@ -292,6 +231,5 @@ def _by_string(region: Region, text: bytes, at: int, key: str) -> tuple[int, int
 
 
 def _short(text: str) -> str:
-    """Return a string as messages show it."""
     shown = visible(text)
     return repr(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}...")

@@ -59,29 +59,22 @@ class WordSettings:
     carried: tuple[str, ...] = ()
 
     def units(self, block: Segments) -> Units:
-        """Return the units of a block.
-
-        Args:
-            block: the text.
-
-        Raises:
-            InputError: a region is not in its text.
-        """
+        """Return the units of a block."""
         return words_of(block, self.tokenizer) if self.regions is None else self.regions.lay(block)
 
     @property
     def unit(self) -> str:
-        """What a row is: "words (whitespace)", "words (icu)", "regions"."""
+        """Return what a row is: "words (whitespace)", "words (icu)", "regions"."""
         return f"words ({self.tokenizer.name})" if self.regions is None else "regions"
 
     @property
     def signature(self) -> str:
-        """What a row is, as signatures show it; regions with their fingerprint."""
+        """Return what a row is, as signatures show it; regions with their fingerprint."""
         return self.tokenizer.name if self.regions is None else f"regions@{self.regions.fingerprint}"
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns of the rows."""
+        """Return names of the columns of the rows."""
         own = ("word_number", "word") if self.regions is None else ("region_number", "region", "text")
         of_words = () if self.frequencies is None or self.regions is not None else ("log_frequency", "unseen")
         measured = ("start", "end", "pieces", "surprisal", "surprisal_corrected", "entropy_before", "length")
@@ -90,30 +83,19 @@ class WordSettings:
 
 @dataclass
 class WordCounts:
-    """What is counted while rows are made.
+    """What is counted while rows are made."""
 
-    Attributes:
-        units: words or regions.
-        texts: segments.
-        bits: the surprisal of all units, as far as it is known.
-        rest_bits: of events in no unit: line ends, `</s>`, text outside regions.
-        shared: units that share a token with what is next to them.
-        unscored: units without a surprisal, as first tokens are left unscored.
-        without_end: units without an event behind them.
-        impossible_before, impossible_after: units before or behind which the model lets no word begin or end.
-        lossy: segments that tokens do not spell exactly.
-    """
-
-    units: int = 0
+    units: int = 0  # words or regions
     texts: int = 0
-    bits: float = 0.0
-    rest_bits: float = 0.0
-    shared: int = 0
-    unscored: int = 0
-    without_end: int = 0
+    bits: float = 0.0  # the surprisal of all units, as far as it is known
+    rest_bits: float = 0.0  # of events in no unit: line ends, `</s>`, text outside regions
+    shared: int = 0  # units that share a token with what is next to them
+    unscored: int = 0  # units without a surprisal, as first tokens are left unscored
+    without_end: int = 0  # units without an event behind them
+    # impossible_before, impossible_after: units before or behind which the model lets no word begin or end
     impossible_before: int = 0
     impossible_after: int = 0
-    lossy: int = 0
+    lossy: int = 0  # segments that tokens do not spell exactly
 
     def add(self, block: Segments, batch: ScoreBatch, merged: Merged) -> None:
         """Add the units of a block."""
@@ -128,11 +110,7 @@ class WordCounts:
             setattr(self, name, getattr(self, name) + int(getattr(merged, name).sum()))
 
     def notes(self, unit: str) -> Iterator[str]:
-        """Yield a sentence for each thing that a reader must know.
-
-        Args:
-            unit: what is counted: "word" or "region".
-        """
+        """Yield a sentence for each thing that a reader must know."""
         missing = "surprisal_corrected is missing for"
         if self.shared:
             which = "which share a token with what is next to them (it counts whole for the first of them)"
@@ -157,15 +135,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 class WordRows:
-    """Makes the rows of one model, block by block.
-
-    Args:
-        settings: what is measured.
-        model: the name of the model.
-        policy: what each of its predictions sees.
-        marking: what its tokenizer does with white space; None where it gives no whole distributions.
-        why: in that case the reason.
-    """
+    """Makes the rows of one model, block by block."""
 
     def __init__(
         self, settings: WordSettings, model: str, policy: ContextPolicy, marking: str | None, why: str = ""
@@ -176,16 +146,7 @@ class WordRows:
         self._has_entropy = False
 
     def table(self, block: Segments, batch: ScoreBatch, units: Units | None = None) -> pa.Table:
-        """Return the rows of a block.
-
-        Args:
-            block: the text.
-            batch: its rows of the score table, with spans.
-            units: of the block, if they are at hand.
-
-        Raises:
-            InputError: a region is not in its text, or cuts a token.
-        """
+        """Return the rows of a block."""
         units = self.settings.units(block) if units is None else units
         merged = merge(block, batch, units, self._policy)
         if self.settings.regions is not None and len(merged.owners.crossing):
@@ -224,11 +185,7 @@ class WordRows:
         return pa.table({name: columns[name] for name in self.settings.columns})
 
     def notes(self) -> list[str]:
-        """Return a sentence for each thing that a reader must know of the rows.
-
-        Raises:
-            InputError: a region names a text that was not there.
-        """
+        """Return a sentence for each thing that a reader must know of the rows."""
         regions = self.settings.regions
         if regions is not None:
             regions.check_all_laid()
@@ -244,7 +201,7 @@ class WordRows:
 
 
 def _bits(nats: Any) -> pa.Array:
-    """Return float64 [n], nats, as an Arrow array in bits; NaN, where a figure is missing, becomes null."""
+    # float64 [n], nats, as an Arrow array in bits; NaN, where a figure is missing, becomes null.
     import pyarrow as pa
 
     return pa.array(nats_to_bits(nats), from_pandas=True)

@@ -15,29 +15,21 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a block of text, in reading order; none lie in one another.
+    """The units of a block of text, in reading order; none lie in one another."""
 
-    Attributes:
-        starts, ends: int64 [u], bytes in the block's `data`; a unit neither begins nor ends with white space.
-        owners: int64 [u], the segment of each, counted from 0 in the block.
-        between: bool [bytes], the bytes of `data` that a token may bring along: white space around units.
-        names: of each unit, [u]; None where units are words.
-        lines: int64 [u], where the file of regions names each; None where units are words.
-    """
-
-    starts: Ints
+    starts: Ints  # starts, ends: int64 [u], bytes in the block's `data`; a unit neither begins nor ends with white space
     ends: Ints
-    owners: Ints
-    between: NDArray[np.bool_]
-    names: list[str] | None = None
-    lines: Ints | None = None
+    owners: Ints  # int64 [u], the segment of each, counted from 0 in the block
+    between: NDArray[np.bool_]  # bool [bytes], the bytes of `data` that a token may bring along: white space around units
+    names: list[str] | None = None  # of each unit, [u]; None where units are words
+    lines: Ints | None = None  # int64 [u], where the file of regions names each; None where units are words
 
     def __len__(self) -> int:
-        """Return the number of units."""
         return len(self.starts)
 
     def numbers(self) -> Ints:
         """Return the place of each unit among those of its segment, int64 [u], from 1."""
+        # owners [0, 0, 2] -> firsts [0, 0, 2] -> numbers [1, 2, 1]
         firsts = np.searchsorted(self.owners, self.owners)
         return np.arange(len(self)) - firsts + 1
 
@@ -46,36 +38,23 @@ class CutWords(Protocol):
     """What a tokenizer of words gives: where they are in the bytes of the text."""
 
     @property
-    def starts(self) -> Ints: ...  # noqa: D102
+    def starts(self) -> Ints: ...
     @property
-    def ends(self) -> Ints: ...  # noqa: D102
+    def ends(self) -> Ints: ...
     @property
-    def counts(self) -> Ints: ...  # noqa: D102
+    def counts(self) -> Ints: ...
 
 
 class WordTokenizer(Protocol):
     """Cuts text into words: by white space, or by ICU's boundaries."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
-    def tokenize(self, segments: Segments) -> CutWords: ...  # noqa: D102
+    def name(self) -> str: ...
+    def tokenize(self, segments: Segments) -> CutWords: ...
 
 
 def words_of(block: Segments, tokenizer: WordTokenizer) -> Units:
-    """Return the words of a block.
-
-    Args:
-        block: the text.
-        tokenizer: cuts it into words, whose places are in the block's `data`.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> from lmgauge.text.tokenizers import make_tokenizer
-        >>> block = next(iter(Corpus.from_strings(["the  cat", "sat"])))
-        >>> units = words_of(block, make_tokenizer("whitespace"))
-        >>> units.starts.tolist(), units.owners.tolist(), units.numbers().tolist()
-        ([0, 5, 8], [0, 0, 1], [1, 2, 1])
-    """
+    """Return the words of a block."""
     cut = tokenizer.tokenize(block)
     # +1 where a word begins, -1 behind its end: the running sum is 1 within words.
     edges = np.zeros(len(block.data) + 1, np.int8)
@@ -86,23 +65,9 @@ def words_of(block: Segments, tokenizer: WordTokenizer) -> Units:
 
 
 def at_white_space(block: Segments, units: Units) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which units begin, and which end, where a word does: at white space (ASCII) or at an end of the text.
-
-    Args:
-        block: the text; given text before a segment counts as text.
-        units: of it.
-
-    Returns:
-        Two arrays bool [u].
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> block = next(iter(Corpus.from_strings(["a cat, too"])))
-        >>> starts, ends = np.array([2, 5]), np.array([5, 6])  # "cat" and ","
-        >>> units = Units(starts, ends, np.zeros(2, int), is_white_space(block.data))
-        >>> [edges.tolist() for edges in at_white_space(block, units)]
-        [[True, False], [False, True]]
-    """
+    """Return which units begin, and which end, where a word does: at white space (ASCII) or at an end of the text."""
+    # -> two arrays bool [u].
+    # One more at the end, which is also what index -1 finds before the first byte: both ends of the text part words.
     white = np.append(is_white_space(block.data), True)
     first = block.starts if block.given_starts is None else block.given_starts
     begins = (units.starts == first[units.owners]) | white[units.starts - 1]

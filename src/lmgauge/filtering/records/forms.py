@@ -8,67 +8,36 @@ from collections.abc import Callable
 from lmgauge.choices import Format
 from lmgauge.errors import UsageError
 from lmgauge.filtering.records.jsonl import JsonlReader, JsonlWriter
-from lmgauge.filtering.records.lines import LineReader, LineWriter
+from lmgauge.filtering.records.lines import LineReader, LineWriter, TsvReader, TsvWriter
 from lmgauge.filtering.records.parquet import ParquetReader, ParquetWriter
 from lmgauge.filtering.records.records import RecordFields, RecordReader, RecordWriter
 from lmgauge.text.formats import BY_SUFFIX
 from lmgauge.text.streams import Source, split_compression
 
-READERS: dict[Format, Callable[[Source, RecordFields], RecordReader]] = {
-    "text": LineReader,
-    "jsonl": JsonlReader,
-    "parquet": ParquetReader,
+FORMS: dict[Format, tuple[Callable[[Source, RecordFields], RecordReader], Callable[[str], RecordWriter]]] = {
+    "text": (LineReader, LineWriter),
+    "jsonl": (JsonlReader, JsonlWriter),
+    "tsv": (TsvReader, TsvWriter),
+    "parquet": (ParquetReader, ParquetWriter),
 }
-WRITERS: dict[Format, Callable[[str], RecordWriter]] = {"text": LineWriter, "jsonl": JsonlWriter, "parquet": ParquetWriter}
-CONVERTED: dict[Format, tuple[Format, ...]] = {"text": ("text", "jsonl"), "jsonl": ("jsonl",), "parquet": ("parquet",)}
-"""What files of a form can be written as."""
+"""For each form what reads it, and what writes it."""
 
 
 def reader_of(source: Source, fields: RecordFields) -> RecordReader:
-    """Return what reads a file of records.
-
-    Args:
-        source: the file.
-        fields: which of them are looked at.
-
-    Raises:
-        UsageError: records of its form are not read.
-    """
-    if source.format not in READERS:
-        known = ", ".join(READERS)
-        raise UsageError(
-            f"{source.name}: files of {source.format} are not filtered, only those of {known}; convert it first"
-        )
-    return READERS[source.format](source, fields)
+    """Return what reads a file of records."""
+    return FORMS[source.format][0](source, fields)
 
 
 def form_of(path: str | os.PathLike[str], default: Format) -> Format:
-    """Return the form that the ending of a name stands for.
-
-    Args:
-        path: of a file.
-        default: the form where the ending says nothing.
-
-    Example:
-        >>> form_of("a.jsonl.zst", "text"), form_of("a", "text")
-        ('jsonl', 'text')
-    """
+    """Return the form that the ending of a name stands for."""
     bare = split_compression(os.fspath(path))[0]
     return BY_SUFFIX.get(os.path.splitext(bare)[1].lower(), default)
 
 
 def writer_of(path: str, form: Format, source: Source) -> RecordWriter:
-    """Return what writes the records of a file.
-
-    Args:
-        path: where they are written.
-        form: of what is written.
-        source: the file that they are from.
-
-    Raises:
-        UsageError: records of the source cannot be written in this form.
-    """
-    if form not in CONVERTED[source.format]:
-        forms = " or ".join(CONVERTED[source.format])
-        raise UsageError(f"{path}: what is in {source.name} is written as {forms}, not as {form}: give it such a name")
-    return WRITERS[form](path)
+    """Return what writes the records of a file: in the form that they have, and lines of text also as JSONL."""
+    forms = ("text", "jsonl") if source.format == "text" else (source.format,)
+    if form not in forms:
+        names = " or ".join(forms)
+        raise UsageError(f"{path}: what is in {source.name} is written as {names}, not as {form}: give it such a name")
+    return FORMS[form][1](path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,40 +11,23 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.filtering.document_scores import name_taken
-from lmgauge.filtering.documents import NO_TEXT, Documents, label_of
-from lmgauge.filtering.records.lines import whole_lines
+from lmgauge.filtering.documents import BAD_RECORD, NO_TEXT, Documents, label_of
+from lmgauge.filtering.records.lines import ReaderOfLines
 from lmgauge.filtering.records.packing import PackedLines
-from lmgauge.filtering.records.records import RawBlock, RecordFields, Records, ScoredRecords
+from lmgauge.filtering.records.records import RawBlock, Records, ScoredRecords
 from lmgauge.json_text import to_json
 from lmgauge.text.cleaning import what_is_wrong
 from lmgauge.text.readers import json_record, kind_of
-from lmgauge.text.streams import Source
 
-BAD_RECORD = "bad record"
 TAKEN = "field taken"
 
 
-class JsonlReader:
-    """Reads the objects of a JSONL file; a line of nothing but white space is not a record.
-
-    Args:
-        source: the file.
-        fields: which of them to read.
-    """
-
-    def __init__(self, source: Source, fields: RecordFields) -> None:
-        self.source, self._fields = source, fields
-
-    def blocks(self) -> Iterator[RawBlock]:
-        """Yield blocks of whole lines; see `RecordReader`."""
-        return whole_lines(self.source)
+class JsonlReader(ReaderOfLines):
+    """Reads the objects of a JSONL file; a line of nothing but white space is not a record."""
 
     def parse(self, block: RawBlock) -> Records:
-        """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`.
-
-        Raises:
-            InputError: the first record has a field of the name of a score.
-        """
+        """Return the records of a block, whose content is the bytes of whole lines; see `RecordReader`."""
+        # Raises InputError: the first record has a field of the name of a score.
         lines: list[bytes] = []
         numbers: list[int] = []
         texts: list[str | None] = []
@@ -67,7 +50,6 @@ class JsonlReader:
         return Records(documents, np.array(numbers, np.int64), values, lines, self.source.name)
 
     def _read(self, line: bytes) -> tuple[dict[str, Any], str | None, tuple[str, str] | None]:
-        """Return the record of a line, its text, and what is wrong with it."""
         try:
             record = json_record(line.decode(), "")
         except UnicodeDecodeError as error:
@@ -87,18 +69,9 @@ class JsonlReader:
     def _taken(self, record: Mapping[str, Any]) -> str:
         return min(self._fields.taken.intersection(record))
 
-    def raw_record(self, records: Records, row: int) -> bytes | None:
-        """Return the bytes of a line; see `RecordReader`."""
-        line: bytes = records.raw[row]
-        return line
-
 
 class JsonlWriter(PackedLines):
-    """Writes JSONL: objects as they were, with the members of their scores behind their own; lines of text as objects.
-
-    Args:
-        path: of the file.
-    """
+    """Writes JSONL: objects as they were, with the members of their scores behind their own; lines of text as objects."""
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
         """Write records, and return their bytes before packing; see `RecordWriter`."""
@@ -111,7 +84,6 @@ class JsonlWriter(PackedLines):
 
 
 def _open_object(records: Records, row: int) -> bytes:
-    """Return a record as a JSON object to which members can be added."""
     line: bytes = records.raw[row]
     if records.is_text:
         text = {"id": records.identifier(row), "text": line.rstrip(b"\r").decode()}

@@ -17,23 +17,7 @@ _ZSTD_LEVEL = 3
 
 @contextmanager
 def writing_packed(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file for bytes, which appears under its name, packed as its ending says, when the block ends well.
-
-    Args:
-        path: with one of the endings .gz, .bz2, .xz and .zst, or another, which is not packed; `-` is standard output.
-
-    Raises:
-        OutputError: it cannot be written.
-        MissingExtraError: a .zst file, and the zstandard library is not installed.
-
-    Example:
-        >>> import tempfile, gzip
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with writing_packed(f"{folder}/a.txt.gz") as file:
-        ...         _ = file.write(b"the cat")
-        ...     gzip.open(f"{folder}/a.txt.gz").read()
-        b'the cat'
-    """
+    """Open a file for bytes, which appears under its name, packed as its ending says, when the block ends well."""
     if os.fspath(path) == STANDARD_STREAM:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -66,11 +50,9 @@ def _packer(plain: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
 
 
 class PackedLines:
-    """A packed file to which lines are added; see `writing_packed`. The file appears when the `with` block ends well.
+    """A packed file to which lines are added; see `writing_packed`."""
 
-    Args:
-        path: of the file.
-    """
+    # The file appears when the `with` block ends well.
 
     def __init__(self, path: str) -> None:
         self._path, self._stack = path, ExitStack()
@@ -83,13 +65,6 @@ class PackedLines:
         return self._stack.__exit__(*error)
 
     def put(self, parts: Iterable[bytes]) -> int:
-        """Add bytes, and return how many.
-
-        Args:
-            parts: one behind the other.
-
-        Raises:
-            OutputError: the file cannot be written.
-        """
+        """Add bytes, and return how many."""
         with naming(self._path):
             return self._file.write(b"".join(parts))

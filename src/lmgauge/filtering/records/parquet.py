@@ -28,12 +28,7 @@ _TOGETHER = 1 << 26
 
 
 class ParquetReader:
-    """Reads the rows of a Parquet file, a part of a row group at a time.
-
-    Args:
-        source: the file.
-        fields: the column of the text, and others that are looked at; all columns are read.
-    """
+    """Reads the rows of a Parquet file, a part of a row group at a time."""
 
     def __init__(self, source: Source, fields: RecordFields) -> None:
         self.source, self._fields = source, fields
@@ -89,11 +84,7 @@ class ParquetReader:
 
 
 class ParquetWriter:
-    """Writes rows of tables with the columns of their scores; row groups are of about 64 MB.
-
-    Args:
-        path: of the file.
-    """
+    """Writes rows of tables with the columns of their scores; row groups are of about 64 MB."""
 
     def __init__(self, path: str) -> None:
         self._path, self._stack = path, ExitStack()
@@ -118,11 +109,7 @@ class ParquetWriter:
         return self._stack.__exit__(*error)
 
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write rows, and return their bytes in memory; see `RecordWriter`.
-
-        Raises:
-            InputError: a column of the name of a score is there.
-        """
+        """Write rows, and return their bytes in memory; see `RecordWriter`."""
         import pyarrow as pa
 
         table: pa.Table = scored.records.raw
@@ -157,7 +144,6 @@ class ParquetWriter:
 
 
 def _chosen(table: pa.Table, rows: NDArray[np.intp]) -> pa.Table:
-    """Return some rows of a table."""
     import pyarrow as pa
 
     if len(rows) == len(table):

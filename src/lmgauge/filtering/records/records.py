@@ -34,63 +34,41 @@ class RecordFields:
 
 @dataclass(frozen=True)
 class RawBlock:
-    """Some records of a file, as they lie there.
+    """Some records of a file, as they lie there."""
 
-    Attributes:
-        content: the bytes of whole lines, or a table.
-        first: number of the first record (line, row) in the file, from 1.
-        size: bytes of the file, as it is packed, that it takes; about.
-    """
-
-    content: Any
-    first: int
-    size: int
+    content: Any  # the bytes of whole lines, or a table
+    first: int  # number of the first record (line, row) in the file, from 1
+    size: int  # bytes of the file, as it is packed, that it takes; about
 
 
 @dataclass(frozen=True)
 class Records:
-    """Records of a file, parsed.
+    """Records of a file, parsed."""
 
-    Attributes:
-        documents: their texts; what is wrong with a record stands in its problems.
-        numbers: int64 [records], the line or row of each in its file, from 1.
-        values: by the name of a field that was asked for, the value of each record; None where it has none.
-        raw: each record as it was read: lines, or a table.
-        source: the name of the file.
-        is_text: whether they are lines of text, which have no fields.
-    """
-
-    documents: Documents
-    numbers: NDArray[np.int64]
+    documents: Documents  # their texts; what is wrong with a record stands in its problems
+    numbers: NDArray[np.int64]  # int64 [records], the line or row of each in its file, from 1
+    # by the name of a field that was asked for, the value of each record; None where it has none
     values: Mapping[str, list[str | None]]
-    raw: Any
+    raw: Any  # each record as it was read: lines, or a table
     source: str
-    is_text: bool = False
+    is_text: bool = False  # whether they are lines of text, which have no fields
+    names: bytes | None = None  # the first line of a table of lines, if it names the columns
 
     def __len__(self) -> int:
         return self.documents.count
 
     def identifier(self, row: int) -> str:
-        """Return where a record is, "file:line".
-
-        Args:
-            row: the record, from 0.
-        """
+        """Return where a record is, "file:line"."""
         return f"{self.source}:{self.numbers[row]}"
 
 
 @dataclass(frozen=True)
 class ScoredRecords:
-    """Records with what models make of them.
+    """Records with what models make of them."""
 
-    Attributes:
-        records: as they were read.
-        scores: of their texts.
-        labels: further columns of strings, by name, each [records], such as the bucket.
-    """
-
-    records: Records
+    records: Records  # as they were read
     scores: DocumentColumns
+    # further columns of strings, by name, each [records], such as the bucket
     labels: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
 

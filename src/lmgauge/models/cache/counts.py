@@ -63,22 +63,10 @@ class CacheSettings:
 
 @dataclass
 class CacheCounts:
-    """The counts, event by event: ask for the probability of an event first, then `add` it.
-
-    Attributes:
-        settings: what to remember.
-        size: tokens in the vocabulary, `<s>` among them, which is never predicted.
-
-    Example:
-        >>> counts = CacheCounts(CacheSettings(window=2), 5)
-        >>> for token in (3, 4, 4):
-        ...     counts.add(token)
-        >>> counts.probability(4), counts.probability(3), counts.distribution().tolist()
-        (1.0, 0.0, [0.0, 0.0, 0.0, 0.0, 1.0])
-    """
+    """The counts, event by event: ask for the probability of an event first, then `add` it."""
 
     settings: CacheSettings
-    size: int
+    size: int  # tokens in the vocabulary, `<s>` among them, which is never predicted
     _last: deque[int] = field(default_factory=deque)
     _counts: dict[Context, dict[int, float]] = field(default_factory=dict)  # by the events before
     _totals: dict[Context, float] = field(default_factory=dict)
@@ -129,13 +117,12 @@ class CacheCounts:
             self._last.popleft()
 
     def _contexts(self) -> list[Context]:
-        """Return the events before the next one, the last none, one, two ... of them."""
+        # Events before the next one, the last none, one, two ... of them.
         most = min(self.settings.order - 1, len(self._last))
         last = tuple(self._last[i] for i in range(-most, 0))
         return [last[most - k :] for k in range(most + 1)]
 
     def _forget(self, place: int) -> None:
-        """Take back the event that the window left behind, at a place of `_last`."""
         token = self._last[place]
         for k in range(min(self.settings.order - 1, place) + 1):
             context = tuple(self._last[i] for i in range(place - k, place))
@@ -148,7 +135,7 @@ class CacheCounts:
                 del self._counts[context], self._totals[context]
 
     def _rescale(self) -> None:
-        """Divide all by what an event counts, before the numbers grow too large."""
+        # Divide all by what an event counts, before the numbers grow too large.
         for context, counts in self._counts.items():
             for token in counts:
                 counts[token] /= self._step

@@ -58,41 +58,22 @@ class _Language:
 
 
 class CacheModel(ScoresStrings):
-    """Predicts each event by what went by before it, in this text; it is scored before it is counted.
+    """Predicts each event by what went by before it, in this text; it is scored before it is counted."""
 
-    Its context runs on over the ends of segments, and `</s>` counts as an event like any other.
-
-    Attributes:
-        settings: what it remembers.
-        context_policy: `stream`.
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=1)
-        >>> cache = CacheModel.beside(model, CacheSettings())
-        >>> np.exp(cache.score_text("a a b").logprobs).tolist()  # of <unk>, </s>, a and b; then of a; of a and a
-        [0.25, 1.0, 0.0, 0.0]
-    """
+    # Its context runs on over the ends of segments, and `</s>` counts as an event like any other.
 
     blocks_are_independent = False
     context_policy = ContextPolicy(unit="stream")
 
     def __init__(self, language: _Language, settings: CacheSettings) -> None:
-        """Take what it shares with a model; use `beside`."""
+        # Take what it shares with a model; use `beside`.
         self._language, self.settings = language, settings
         self._replayed: tuple[NDArray[np.uint32], CacheCounts] | None = None
 
     @classmethod
     def beside(cls, model: LanguageModel, settings: CacheSettings) -> CacheModel:
-        """Return a cache over the tokens of a model.
-
-        Args:
-            model: any that predicts the end of a line as an event.
-            settings: what to remember.
-
-        Raises:
-            UsageError: the model does not predict `</s>`, or leaves first tokens unscored.
-        """
+        """Return a cache over the tokens of a model."""
+        # Raises UsageError: the model does not predict `</s>`, or leaves first tokens unscored.
         policy = policy_of(model)
         if policy.line_ends != "event" or not policy.scores_first_tokens:
             raise UsageError(
@@ -108,45 +89,32 @@ class CacheModel(ScoresStrings):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Tokens and ids."""
+        """Return tokens and ids."""
         return self._language.vocabulary
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """How text becomes tokens."""
+        """Return how text becomes tokens."""
         return self._language.tokenizer
 
     @property
     def reserved(self) -> ReservedPolicy:
-        """What a reserved token in the text means."""
+        """Return what a reserved token in the text means."""
         return self._language.reserved
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over settings, vocabulary and tokenizer, and what reserved tokens mean if they are not refused."""
+        """Return SHA-256 over settings, vocabulary and tokenizer, and what reserved tokens mean if they are not refused."""
         parts = [CACHE_MODEL_TYPE, asdict(self.settings), self.vocabulary.ids_fingerprint, self.tokenizer.fingerprint]
         parts += [] if self.reserved == "refuse" else [self.reserved]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def with_reserved(self, reserved: ReservedPolicy) -> CacheModel:
-        """Return the same cache with another meaning of reserved tokens in the text.
-
-        Args:
-            reserved: refuse, escape or unk.
-        """
+        """Return the same cache with another meaning of reserved tokens in the text."""
         return CacheModel(_Language(self.vocabulary, self.tokenizer, reserved), self.settings)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield one batch for each block of segments, in order; each event is scored, then counted.
-
-        Args:
-            segments: blocks of text, e.g. a `Corpus`.
-            spans: whether to fill the column `ends`, in bytes.
-            threads: not used: each event depends on those before it.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-        """
+        """Yield one batch for each block of segments, in order; each event is scored, then counted."""
         counts = CacheCounts(self.settings, len(self.vocabulary))
 
         def score_ids(ids: NDArray[np.uint32]) -> NDArray[np.float64]:
@@ -161,26 +129,12 @@ class CacheModel(ScoresStrings):
         yield from score_segments(blocks, self.tokenizer, self.vocabulary, score_ids, reserved=self.reserved, spans=spans)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments, with nothing before it.
-
-        Args:
-            block: the segments.
-            spans: whether to fill the column `ends`, in bytes.
-        """
+        """Return the batch of one block of segments, with nothing before it."""
         return next(self.score([block], spans=spans))
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of all tokens after a context.
-
-        Args:
-            context_ids: ids of all of the text before the event, `<s>` first.
-
-        Returns:
-            float64 [vocabulary]; -inf for what did not go by.
-
-        Raises:
-            UsageError: an id is outside the vocabulary.
-        """
+        """Return natural log-probabilities of all tokens after a context."""
+        # -> float64 [vocabulary]; -inf for what did not go by.
         context = check_context(context_ids, len(self.vocabulary))[1:]
         before, counts = self._replayed or (context[:0], None)
         if counts is None or len(before) > len(context) or not np.array_equal(before, context[: len(before)]):
@@ -199,17 +153,8 @@ class CacheModel(ScoresStrings):
         spans: bool = True,
         threads: int | None = None,
     ) -> Iterator[BlockDistributions]:
-        """Yield the distributions at the events of each block; see `lmgauge.distributions.reduce`.
-
-        Args:
-            segments: blocks of text, e.g. a `Corpus`.
-            events: int64 [events], numbers of those to look at, ascending; all if None.
-            spans: whether the rows get byte spans.
-            threads: not used.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-        """
+        """Yield the distributions at the events of each block; see `lmgauge.distributions.reduce`."""
+        # events: int64 [events], numbers of those to look at, ascending; all if None.
         counts, seen = CacheCounts(self.settings, len(self.vocabulary)), 0
         for batch in self.score(segments, spans=spans):
             walk = _Walk(counts, batch, rows_among(events, seen, len(batch)))
@@ -231,15 +176,8 @@ class CacheModel(ScoresStrings):
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the cache as a folder: its settings and its tokens, as it has nothing else before a text.
-
-        Args:
-            path: the new folder.
-
-        Raises:
-            InputError: something else is in the way.
-            OutputError: it cannot be written; nothing is left behind.
-        """
+        """Write the cache as a folder: its settings and its tokens, as it has nothing else before a text."""
+        # Raises OutputError: it cannot be written; nothing is left behind.
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
         tokens = self.vocabulary.tokens[len(SPECIAL_TOKENS) :]
         with writing_directory(
@@ -278,13 +216,12 @@ class _Walk(BlockDistributions):
             yield Tile(lambda logprob=logprob: logprob, ids[rows])  # type: ignore[misc]
 
     def _walk(self, ids: NDArray[np.int64], row: int) -> None:
-        """Count the events before a row."""
+        # Count the events before a row.
         for token in ids[self._walked : row].tolist():
             self._counts.add(token)
         self._walked = max(self._walked, row)
 
     def end(self) -> None:
-        """Count what is left of the block."""
         self._walk(self._batch.token_ids.astype(np.int64), len(self._batch))
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
@@ -292,14 +229,7 @@ class _Walk(BlockDistributions):
 
 
 def load_cache(path: str | Path) -> CacheModel:
-    """Load the folder of a cache.
-
-    Args:
-        path: the folder.
-
-    Raises:
-        ModelFileError: a file is missing, damaged or inconsistent.
-    """
+    """Load the folder of a cache."""
     path = Path(path)
     config: Any = read_config(path)
     check_format(path, config, FORMAT_VERSION)

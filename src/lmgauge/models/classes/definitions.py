@@ -21,18 +21,11 @@ _TOLERANCE = 1e-3  # of the probabilities of a class: files have few digits
 
 @dataclass(frozen=True)
 class ClassDefinitions:
-    """The words of classes.
+    """The words of classes."""
 
-    Attributes:
-        expansions: class, probability, word: p(word | class); in the order of the file.
-        source: the file.
+    # ClassDefinitions((("DAY", 0.75, "Monday"), ("DAY", 0.2, "Sunday"))).improper -> ['DAY']
 
-    Example:
-        >>> ClassDefinitions((("DAY", 0.75, "Monday"), ("DAY", 0.2, "Sunday"))).improper
-        ['DAY']
-    """
-
-    expansions: tuple[tuple[str, float, str], ...]
+    expansions: tuple[tuple[str, float, str], ...]  # class, probability, word: p(word | class); in the order of the file
     source: str = ""
 
     @property
@@ -49,14 +42,7 @@ class ClassDefinitions:
 
 
 def read_classes(path: str | Path) -> ClassDefinitions:
-    """Read the classes file of a class-based model.
-
-    Args:
-        path: the file.
-
-    Raises:
-        ModelFileError: it cannot be read, is not UTF-8, has no class, or a line is not a class with one word.
-    """
+    """Read the classes file of a class-based model."""
     try:
         text = local_path(path).read_bytes().decode()
     except OSError as error:
@@ -95,7 +81,7 @@ def _expansion(place: str, fields: list[str]) -> tuple[str, float, str]:
 
 
 def _number(text: str) -> float | None:
-    """Return the number that a field spells; None for a word."""
+    # Number that a field spells; None for a word.
     try:
         return float(text) if text[0] in "0123456789.+-" else None
     except ValueError:

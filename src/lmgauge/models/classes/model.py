@@ -55,6 +55,8 @@ Floats = NDArray[np.float64]
 class ClassModel(ScoresStrings):
     """An n-gram model over words and classes of words.
 
+    Source: Brown et al. (1992), "Class-based n-gram models of natural language".
+
     Attributes:
         ngram: the model over words and classes.
         classes: the words of the classes.
@@ -77,15 +79,7 @@ class ClassModel(ScoresStrings):
     context_policy = ContextPolicy()
 
     def __init__(self, ngram: NgramModel, classes: ClassDefinitions) -> None:
-        """Lay the words of the classes over the n-gram model.
-
-        Args:
-            ngram: each sentence on its own, `</s>` an event.
-            classes: of single words.
-
-        Raises:
-            UsageError: the n-gram model's contexts run on, it leaves out `</s>`, or no class is one of its words.
-        """
+        # ngram: each sentence on its own, `</s>` an event.
         if ngram.settings.context != "sentence" or not ngram.settings.eos:
             raise UsageError(f"{ngram.label}: a class-based model needs sentences as contexts, and </s> as their end")
         names = dict.fromkeys(name for name, _, _ in classes.expansions)
@@ -108,7 +102,7 @@ class ClassModel(ScoresStrings):
         self._parses(self.vocabulary.ids(words), ngram.vocabulary.ids(tokens), np.array(shares))
 
     def _parses(self, words: NDArray[np.uint32], tokens: NDArray[np.uint32], shares: Floats) -> None:
-        """Hold the parses of each word: token and p(word | token), those of one word one after another."""
+        # Hold the parses of each word: token and p(word | token), those of one word one after another.
         order = np.argsort(words, kind="stable")
         self._words, self._tokens, self._shares = words[order], tokens[order], shares[order]
         self._offsets = np.searchsorted(self._words, np.arange(len(self.vocabulary) + 1))
@@ -170,7 +164,7 @@ class ClassModel(ScoresStrings):
         return rows_of_block(block, encoded, self.vocabulary, self._score_ids(encoded.ids))
 
     def _score_ids(self, ids: NDArray[np.uint32]) -> Floats:
-        """Return float64 [n], natural log-probabilities of all ids but `<s>`; longest pieces first, all at once."""
+        # float64 [n], natural log-probabilities of all ids but `<s>`; longest pieces first, all at once.
         begins, firsts = self._pieces(ids)
         lengths = np.append(begins[1:], len(ids)) - firsts
         by_length = np.argsort(-lengths, kind="stable")
@@ -188,10 +182,8 @@ class ClassModel(ScoresStrings):
         return events
 
     def _pieces(self, ids: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return where sentences and pieces of long ones begin, ascending, and the place behind which each is followed from.
-
-        A piece may begin behind n - 1 words of one parse each: nothing before them counts.
-        """
+        # Where sentences and pieces of long ones begin, ascending, and the place behind which each is followed from.
+        # A piece may begin behind n - 1 words of one parse each: nothing before them counts.
         back, is_begin = self.ngram.order - 1, ids == BOS
         up_to = np.append(0, np.cumsum(is_begin | (np.diff(self._offsets)[ids] != 1)))
         cuts = np.arange(back, len(ids))
@@ -278,13 +270,7 @@ class ClassModel(ScoresStrings):
 
 
 class _Paths:
-    """The parses of several sentences, as far as they have come.
-
-    Attributes:
-        states: of the n-gram model, of each path.
-        weights: float64 [paths], the probability of each given the words of its sentence.
-        sentences: int64 [paths], rising.
-    """
+    """The parses of several sentences, as far as they have come."""
 
     def __init__(self, model: ClassModel, begun: NDArray[np.bool_]) -> None:
         self._model = model
@@ -293,12 +279,12 @@ class _Paths:
         self.weights, self.sentences = np.ones(len(begun)), np.arange(len(begun))
 
     def leave(self, active: int) -> None:
-        """Go on with the first sentences only."""
+        # Go on with the first sentences only.
         here = int(np.searchsorted(self.sentences, active))
         self.states, self.weights, self.sentences = self.states[:here], self.weights[:here], self.sentences[:here]
 
     def step(self, words: NDArray[np.uint32]) -> Floats:
-        """Go on by a word in each sentence, uint32 [sentences], and return its probability, float64 [sentences]."""
+        # Go on by a word in each sentence, uint32 [sentences], and return its probability, float64 [sentences].
         path, tokens, shares = self._model.parses_of(words[self.sentences])
         sentences = self.sentences[path]
         logprobs, states = self._model.ngram.step_batch(self.states[path], tokens)
@@ -312,7 +298,7 @@ class _Paths:
         return np.minimum(total, 1.0)
 
     def _merge(self, states: NgramStates, weights: Floats, sentences: NDArray[np.intp]) -> None:
-        """Add up paths of one sentence whose states are equal, and forget impossible ones."""
+        # Add up paths of one sentence whose states are equal, and forget impossible ones.
         if (np.diff(sentences) == 0).any():
             some = weights > 0
             cells, weights, sentences = states.cells[some], weights[some], sentences[some]
@@ -372,14 +358,7 @@ def read_class_model(model: str | Path | NgramModel, classes: str | Path) -> Cla
 
 
 def load_class_model(path: str | Path) -> ClassModel:
-    """Load the folder of a class-based model.
-
-    Args:
-        path: the folder.
-
-    Raises:
-        ModelFileError: a file is missing, damaged or inconsistent.
-    """
+    """Load the folder of a class-based model."""
     path = Path(path)
     config = read_config(path)
     check_format(path, config, FORMAT_VERSION)

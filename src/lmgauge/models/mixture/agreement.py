@@ -22,16 +22,7 @@ class _ReservedChoice(Protocol):
 
 
 def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> tuple[LanguageModel, ...]:
-    """Return the models, all with the ids of the first, or if they know different words, with those of the union.
-
-    Args:
-        models: at least two.
-        names: what to call them in messages; their labels if None.
-
-    Raises:
-        InputError: tokenizers, vocabularies of networks, the meaning of reserved tokens or the ends of lines differ.
-        UsageError: fewer than two models, or one that is spelled.
-    """
+    """Return the models, all with the ids of the first, or if they know different words, with those of the union."""
     if len(models) < 2:
         raise UsageError("a mixture needs at least two models")
     names = [model.label for model in models] if names is None else names
@@ -66,13 +57,9 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
 def reserved_policy(model: LanguageModel) -> ReservedPolicy | None:
     """Return what a reserved token in the text means to a model; None where its kind has no such choice.
 
-    Args:
-        model: any language model.
-
-    Example:
-        >>> import lmgauge
-        >>> reserved_policy(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
-        'refuse'
+    >>> import lmgauge
+    >>> reserved_policy(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
+    'refuse'
     """
     if isinstance(model, NgramModel):
         return model.settings.reserved
@@ -80,16 +67,5 @@ def reserved_policy(model: LanguageModel) -> ReservedPolicy | None:
 
 
 def with_reserved(models: Iterable[LanguageModel], reserved: ReservedPolicy) -> list[LanguageModel]:
-    """Return the models with another meaning of reserved tokens, where their kind has that choice.
-
-    Args:
-        models: any language models.
-        reserved: refuse, escape or unk.
-
-    Example:
-        >>> import lmgauge
-        >>> (model,) = with_reserved([lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1)], "unk")
-        >>> reserved_policy(model)
-        'unk'
-    """
+    """Return the models with another meaning of reserved tokens, where their kind has that choice."""
     return [m.with_reserved(reserved) if isinstance(m, _ReservedChoice) else m for m in models]

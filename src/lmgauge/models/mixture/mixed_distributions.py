@@ -17,16 +17,9 @@ Floats = NDArray[np.float64]
 
 
 def mixed(logprobs: Sequence[Floats], log_weights: Floats) -> Floats:
-    """Return ln sum_k weight_k p_k; the largest term is taken out first, so that nothing underflows.
-
-    Args:
-        logprobs: of each component float64 of one shape, nats; -inf allowed.
-        log_weights: float64 [components].
-
-    Example:
-        >>> np.exp(mixed([np.log([0.2]), np.log([0.6])], np.log([0.5, 0.5]))).round(6).tolist()
-        [0.4]
-    """
+    """Return ln sum_k weight_k p_k; the largest term is taken out first, so that nothing underflows."""
+    # logprobs: of each component float64 of one shape, nats; -inf allowed; log_weights: float64 [components].
+    # np.exp(mixed([np.log([0.2]), np.log([0.6])], np.log([0.5, 0.5]))).round(6) -> [0.4]
     terms = [logprob + weight for logprob, weight in zip(logprobs, log_weights, strict=True)]
     shift = np.maximum.reduce(terms)
     shift[shift == -np.inf] = 0.0
@@ -40,14 +33,9 @@ def mixed(logprobs: Sequence[Floats], log_weights: Floats) -> Floats:
 
 
 class MixedDistributions(BlockDistributions):
-    """The distributions of a mixture at events of one block.
+    """The distributions of a mixture at events of one block."""
 
-    Args:
-        block: the text.
-        parts: of each component, at the same events.
-        log_weights: float64 [components].
-        combine: makes one batch of the components' own.
-    """
+    # log_weights: float64 [components]; combine: makes one batch of the components' own.
 
     def __init__(
         self,
@@ -61,11 +49,9 @@ class MixedDistributions(BlockDistributions):
         self.vocabulary_size = parts[0].vocabulary_size
 
     def __len__(self) -> int:
-        """Return the number of events."""
         return len(self._parts[0])
 
     def tiles(self) -> Iterator[Tile]:
-        """Yield the tiles, in order."""
         for tiles in together(*(part.tiles() for part in self._parts)):
             for own, tile in zip(self._own, tiles, strict=True):
                 own.append(tile.of_targets())
@@ -75,6 +61,5 @@ class MixedDistributions(BlockDistributions):
             yield Tile(lambda arrays=arrays: mixed(arrays, self._log_weights), targets)  # type: ignore[misc]
 
     def finish(self, logprob: Floats | None) -> ScoreBatch:
-        """Return the rows of the score table."""
         own = [np.concatenate([np.zeros(0), *values]) for values in self._own]
         return self._combine(self._block, [part.finish(values) for part, values in zip(self._parts, own, strict=True)])

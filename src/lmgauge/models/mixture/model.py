@@ -66,14 +66,7 @@ class Saveable(Protocol):
     """A model that can write itself as a folder."""
 
     def save(self, path: str | Path) -> None:
-        """Write the model as a folder that `load_model` reads.
-
-        Args:
-            path: the new folder.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
+        """Write the model as a folder that `load_model` reads."""
         ...
 
 
@@ -81,7 +74,7 @@ class MixtureModel(Shown, ScoresStrings):
     """A weighted mean of models, itself a language model.
 
     Its context policy is `stream` if that of any component is; one that scores each sentence on its own then sees what
-    follows the last `</s>`.
+    follows the last `</s>`. Source: Jelinek & Mercer (1980), "Interpolated estimation of Markov source parameters".
 
     Attributes:
         components: the models, each with its own ids.
@@ -107,21 +100,6 @@ class MixtureModel(Shown, ScoresStrings):
         names: Sequence[str] | None = None,
         read_as: ReadAs = "tokens",
     ) -> None:
-        """Check that the components can be mixed.
-
-        Args:
-            components: at least two models with the same tokenizer. Over different words, the mixture has all of them; see
-                `lmgauge.models.mixture.union`.
-            weights: one each.
-            estimation: how they were found.
-            names: what to call the components in messages; their labels if not given.
-            read_as: `bytes` for models that cut text differently, each of which gives every text a probability; see
-                `lmgauge.models.spelling.byte_view`.
-
-        Raises:
-            InputError: tokenizers, vocabularies of networks, the meaning of reserved tokens or the ends of lines differ.
-            UsageError: too few models, weights that do not sum to one, or a model that cannot be read so.
-        """
         if read_as not in get_args(ReadAs):
             raise UsageError(f"a mixture is read as tokens or as bytes, not as {read_as!r}")
         self.read_as = read_as
@@ -322,19 +300,7 @@ class MixtureModel(Shown, ScoresStrings):
 
 
 def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """Return the weights of a mixture, once they are known to be some.
-
-    Args:
-        weights: shares, 0 to 1, one a component.
-        count: how many components there are.
-
-    Raises:
-        UsageError: not `count` numbers that are finite, not negative and sum to one.
-
-    Example:
-        >>> check_weights([0.25, 0.75], 2)
-        (0.25, 0.75)
-    """
+    """Return the weights of a mixture, once they are known to be some."""
     if len(weights) != count:
         raise UsageError(f"{len(weights)} weights for {count} models; give one each")
     try:
@@ -353,15 +319,7 @@ def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
 
 
 def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> MixtureModel:
-    """Load the folder of a mixture.
-
-    Args:
-        path: the folder.
-        load: loads a component from its folder.
-
-    Raises:
-        ModelFileError: a file is missing, damaged or inconsistent.
-    """
+    """Load the folder of a mixture."""
     path = Path(path)
     config = read_config(path)
     check_format(path, config, FORMAT_VERSION)

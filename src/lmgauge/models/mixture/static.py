@@ -26,26 +26,8 @@ _NONE = -1
 
 
 def static_mixture(mixture: MixtureModel) -> NgramModel:
-    """Return an n-gram model with the n-grams of all components, each as probable as in the mixture.
-
-    Args:
-        mixture: of n-gram models that back off, each sentence on its own; or of mixtures of such.
-
-    Raises:
-        UsageError: a component is something else.
-
-    Example:
-        >>> import lmgauge
-        >>> texts = ["the cat sat", "the cat ran"], ["the dog sat"]
-        >>> parts = [lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(text), order=2) for text in texts]
-        >>> mixture = lmgauge.mix(parts, weights=[0.5, 0.5])
-        >>> static = static_mixture(mixture)
-        >>> [model.types for model in (*parts, static)]
-        [[6, 6], [5, 4], [7, 8]]
-        >>> context = static.vocabulary.ids(["the"])
-        >>> [round(float(np.exp(model.log_distribution(context))[4]), 4) for model in (mixture, static)]  # cat
-        [0.3697, 0.3697]
-    """
+    """Return an n-gram model with the n-grams of all components, each as probable as in the mixture."""
+    # mixture: of n-gram models that back off, each sentence on its own; or of mixtures of such.
     if mixture.read_as == "bytes":
         raise UsageError(f"{mixture.label}: a static mixture is made of n-grams of the same tokens, and these differ")
     weighted = [(model, weight) for model, weight in _components(mixture) if weight > 0]
@@ -62,11 +44,6 @@ def static_mixture(mixture: MixtureModel) -> NgramModel:
 
 
 def _components(mixture: MixtureModel) -> list[tuple[NgramModel, float]]:
-    """Return the n-gram models of a mixture, and of mixtures in it, with their weights.
-
-    Raises:
-        UsageError: a component has no n-grams to back off to, or its contexts run on.
-    """
     parts: list[tuple[NgramModel, float]] = []
     for model, weight in zip(mixture.components, mixture.weights, strict=True):
         if isinstance(model, MixtureModel):
@@ -84,18 +61,7 @@ def _components(mixture: MixtureModel) -> list[tuple[NgramModel, float]]:
 
 
 class _Part:
-    """A component, laid over the n-grams of all, one order after another.
-
-    Attributes:
-        weight: in the mixture.
-        levels: its own n-grams of the orders to come.
-        rows: int64 [n], its own row of each n-gram of the union of the current order; -1 where it has none. A word that it
-            does not know is its `<unk>`.
-        probabilities: float64 [n], what it gives each of them; 0 to a last word that it does not know.
-        weights: float64 [n], its back-off weight of each; 1 where it has none.
-        union_rows: int64 [own n], the row in the union of each n-gram of its own.
-        foreign: bool [n], True where a word of the n-gram is one that it does not know.
-    """
+    """A component, laid over the n-grams of all, one order after another."""
 
     def __init__(self, model: NgramModel, weight: float, vocabulary: Vocabulary) -> None:
         self.weight = weight
@@ -114,20 +80,16 @@ class _Part:
 
     @property
     def own(self) -> Level:
-        """Its n-grams of the next order."""
+        # Its n-grams of the next order.
         return self.levels[0] if self.levels else _EMPTY
 
     def keys(self) -> NDArray[np.uint64]:
-        """Return parent and last word, in the union, of its own n-grams of the next order, uint64 [own n]."""
+        # Parent and last word, in the union, of its own n-grams of the next order, uint64 [own n].
         return make_keys(self.union_rows[self.own.parents], self._union_words[self.own.words])
 
     def step(self, union: Level, union_rows: NDArray[np.int64]) -> None:
-        """Go to the next order.
-
-        Args:
-            union: its n-grams; their probabilities are not looked at.
-            union_rows: int64 [own n], where in it those of the component are.
-        """
+        # Go to the next order.
+        # union_rows: int64 [own n], where in it those of the component are.
         own, self.levels = self.own, self.levels[1:]
         rows = np.full(len(union), _NONE)
         rows[union_rows] = np.arange(len(own))
@@ -149,7 +111,7 @@ _EMPTY = Level(_NO_ROWS, _NO_ROWS, _NO_ROWS, _NO_VALUES, _NO_VALUES, np.zeros(0,
 
 
 def _find(level: Level, parents: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows of n-grams in a level, int64 [n], -1 for those that it does not have."""
+    # Rows of n-grams in a level, int64 [n], -1 for those that it does not have.
     if not len(level):
         return np.full(len(parents), _NONE)
     keys = make_keys(parents, words)
@@ -158,7 +120,7 @@ def _find(level: Level, parents: NDArray[np.int64], words: NDArray[np.int64]) ->
 
 
 def _merged(parts: Sequence[_Part]) -> Level:
-    """Return the n-grams of the next order of all components, as probable as in the mixture; all go to that order."""
+    # N-grams of the next order of all components, as probable as in the mixture; all go to that order.
     each = [part.keys() for part in parts]
     keys = np.sort(np.concatenate(each))  # np.unique makes a hash table, and takes ten times as long
     keys = keys[np.diff(keys, prepend=~keys[:1]) != 0]
@@ -176,6 +138,6 @@ def _merged(parts: Sequence[_Part]) -> Level:
 
 
 def _mean(parts: Sequence[_Part], name: str) -> Floats:
-    """Return the weighted mean of an attribute of all components."""
+    # Weighted mean of an attribute of all components.
     total: Floats = sum((part.weight * getattr(part, name) for part in parts), np.zeros(1))
     return np.minimum(total, 1.0) if name == "probabilities" else total

@@ -1,11 +1,11 @@
-"""How models are mixed: token by token, with one speller around the mixture, or byte by byte.
+"""How models are mixed: token by token, with one speller around the mixture, or byte by byte."""
 
-Models that cut text alike are mixed over their tokens. Where all of them are spelled by the same speller, what is mixed are
-the models inside, over the union of their words, and the speller is put around the mixture: letters and white space cost the
-same whatever the weights. The known words are then those of the union, and a component's `<unk>` is for words that no
-component knows; so the weights are estimated on rows of the models inside, not on those of the spelled ones, which spell
-words that another component knows. All other models that give every text a probability are mixed as models of bytes.
-"""
+# Models that cut text alike are mixed over their tokens. Where all of them are spelled by the same speller, what is mixed
+# are the models inside, over the union of their words, and the speller is put around the mixture: letters and white space
+# cost the same whatever the weights. The known words are then those of the union, and a component's `<unk>` is for words
+# that no component knows; so the weights are estimated on rows of the models inside, not on those of the spelled ones,
+# which spell words that another component knows. All other models that give every text a probability are mixed as models of
+# bytes.
 
 from __future__ import annotations
 
@@ -24,23 +24,16 @@ Mixture = MixtureModel | SpelledModel
 
 @dataclass(frozen=True)
 class Together:
-    """Models as they are to be mixed.
+    """Models as they are to be mixed."""
 
-    Attributes:
-        components: what the mixture is made of.
-        read_as: how it reads them.
-        names: what to call them in messages; their labels if None.
-        spelled: a model whose speller is put around the mixture; None for none.
-    """
-
-    components: tuple[LanguageModel, ...]
+    components: tuple[LanguageModel, ...]  # what the mixture is made of
     read_as: ReadAs
-    names: tuple[str, ...] | None = None
-    spelled: SpelledModel | None = None
+    names: tuple[str, ...] | None = None  # what to call them in messages; their labels if None
+    spelled: SpelledModel | None = None  # a model whose speller is put around the mixture; None for none
 
     @property
     def views(self) -> Sequence[LanguageModel]:
-        """What weights are estimated on: models whose rows lie side by side."""
+        """Return what weights are estimated on: models whose rows lie side by side."""
         if self.read_as == "tokens":
             return self.components
         return byte_views(self.components, self.names)
@@ -48,44 +41,20 @@ class Together:
     def mixed(self, weights: Sequence[float], estimation: Mapping[str, Any] | None = None) -> Mixture:
         """Return the mixture.
 
-        Args:
-            weights: one a component, [components].
-            estimation: how they were found.
-
-        Raises:
-            InputError: the models do not fit together.
-            UsageError: the weights do not sum to one.
-
-        Example:
-            >>> import lmgauge
-            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-            >>> models = [lmgauge.train("witten-bell", text, order=n, vocabulary="spelled") for n in (1, 2)]
-            >>> together(models).mixed([0.25, 0.75]).inner.weights
-            (0.25, 0.75)
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+        >>> models = [lmgauge.train("witten-bell", text, order=n, vocabulary="spelled") for n in (1, 2)]
+        >>> together(models).mixed([0.25, 0.75]).inner.weights
+        (0.25, 0.75)
         """
+        # weights: one a component, [components].
         mixture = MixtureModel(self.components, weights, estimation=estimation, names=self.names, read_as=self.read_as)
         one = self.spelled
         return mixture if one is None else SpelledModel(mixture, one.speller, one.separators)
 
 
 def together(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> Together:
-    """Return how models are best mixed.
-
-    Args:
-        models: two or more.
-        names: what to call them in messages; their labels if None.
-
-    Raises:
-        UsageError: some are spelled, and another one cannot be read as bytes.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-        >>> words = [lmgauge.train("witten-bell", text, order=n, vocabulary="spelled") for n in (1, 2)]
-        >>> letters = lmgauge.train("witten-bell", text, tokenizer="byte")
-        >>> together(words).read_as, together([*words, letters]).read_as
-        ('tokens', 'bytes')
-    """
+    """Return how models are best mixed."""
     shown = None if names is None else tuple(names)
     spelled = [model for model in models if isinstance(model, SpelledModel)]
     if spelled and len(spelled) == len(models) and all(_alike(spelled[0], other) for other in spelled[1:]):
@@ -98,7 +67,6 @@ def together(models: Sequence[LanguageModel], names: Sequence[str] | None = None
 
 
 def _alike(one: SpelledModel, other: SpelledModel) -> bool:
-    """Return True if two models cut, spell and separate words in the same way."""
     return (
         one.tokenizer.fingerprint == other.tokenizer.fingerprint
         and (one.speller and one.speller.fingerprint) == (other.speller and other.speller.fingerprint)

@@ -30,17 +30,12 @@ Beside = Callable[[Segments, list[ScoreBatch]], tuple[Segments, list[ScoreBatch]
 def needs_union(models: Sequence[LanguageModel]) -> bool:
     """Return True if models cut text into words alike, but do not all know the same ones.
 
-    Networks are never asked: what they know decides how they cut text.
-
-    Args:
-        models: at least two.
-
-    Example:
-        >>> import lmgauge
-        >>> one, other = (lmgauge.train("laplace", lmgauge.Corpus.from_strings([text])) for text in ("a b", "b c"))
-        >>> needs_union([one, other]), needs_union([one, one])
-        (True, False)
+    >>> import lmgauge
+    >>> one, other = (lmgauge.train("laplace", lmgauge.Corpus.from_strings([text])) for text in ("a b", "b c"))
+    >>> needs_union([one, other]), needs_union([one, one])
+    (True, False)
     """
+    # Networks are never asked: what they know decides how they cut text.
     first = models[0]
     if any(isinstance(getattr(model, "tokens", None), TokenMap) for model in models):
         return False
@@ -52,14 +47,10 @@ def needs_union(models: Sequence[LanguageModel]) -> bool:
 def over_union(models: Sequence[LanguageModel]) -> tuple[LanguageModel, ...]:
     """Return views of models over the union of their words: those of the first in its order, then the others' new ones.
 
-    Args:
-        models: which cut text into words alike.
-
-    Example:
-        >>> import lmgauge
-        >>> models = [lmgauge.train("laplace", lmgauge.Corpus.from_strings([text]), order=1) for text in ("a b", "b c")]
-        >>> [view.vocabulary.tokens[3:] for view in over_union(models)]
-        [['a', 'b', 'c'], ['a', 'b', 'c']]
+    >>> import lmgauge
+    >>> models = [lmgauge.train("laplace", lmgauge.Corpus.from_strings([text]), order=1) for text in ("a b", "b c")]
+    >>> [view.vocabulary.tokens[3:] for view in over_union(models)]
+    [['a', 'b', 'c'], ['a', 'b', 'c']]
     """
     union = dict.fromkeys(token for model in models for token in strings_of(model.vocabulary))
     words = [token.decode() for token in union][len(SPECIAL_TOKENS) :]
@@ -77,52 +68,29 @@ class _OverUnion(Reordered):
 
     @property
     def knows(self) -> NDArray[np.bool_]:
-        """Bool [union], True for what is a token of the model."""
+        # Bool [union], True for what is a token of the model.
         known: NDArray[np.bool_] = self._own_ids != NO_ID
         return known
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return natural log-probabilities after a context; -inf for words that the model does not know.
-
-        Args:
-            context_ids: uint32 [n], ids of the union.
-
-        Raises:
-            UsageError: an id is outside the union.
-        """
+        # context_ids: uint32 [n], ids of the union.
         ids = check_context(context_ids, len(self.vocabulary))
         return super().log_distribution(np.where(self.knows[ids], ids, UNK).astype(np.uint32))
 
 
 def known_to_some(models: Sequence[LanguageModel]) -> int:
-    """Return how many words some but not all of the models know, as `over_union` shows them; 0 for others.
-
-    Args:
-        models: what `agreeing` returns.
-    """
+    """Return how many words some but not all of the models know, as `over_union` shows them; 0 for others."""
     views = [model for model in models if isinstance(model, _OverUnion)]
     return int(np.count_nonzero(~np.all([view.knows for view in views], axis=0))) if views else 0
 
 
 def beside(models: Sequence[LanguageModel]) -> Beside:
-    """Return what lays the batches of models side by side: `with_same_events`, or `over_the_union` for views of one.
-
-    Args:
-        models: what `agreeing` returns.
-    """
+    """Return what lays the batches of models side by side: `with_same_events`, or `over_the_union` for views of one."""
     return over_the_union if isinstance(models[0], _OverUnion) else with_same_events
 
 
 def over_the_union(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[ScoreBatch]]:
-    """Return a block and its batches over the union: the word where any model knows it, and -inf from those that do not.
-
-    Args:
-        block: the segments.
-        batches: of each model, in ids of the union; `<unk>` where it does not know the word.
-
-    Raises:
-        InputError: the models cut the text into different events.
-    """
+    """Return a block and its batches over the union: the word where any model knows it, and -inf from those that do not."""
     first = batches[0]
     if any(not np.array_equal(batch.segment_events, first.segment_events) for batch in batches):
         raise different_events()

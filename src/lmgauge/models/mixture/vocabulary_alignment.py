@@ -1,7 +1,6 @@
-"""One order of ids for models that know the same tokens: what mixtures and distances between models need.
+"""One order of ids for models that know the same tokens: what mixtures and distances between models need."""
 
-Toolkits number the same words differently. A model seen through `aligned` speaks the ids of another one's vocabulary.
-"""
+# Toolkits number the same words differently. A model seen through `aligned` speaks the ids of another one's vocabulary.
 
 from __future__ import annotations
 
@@ -34,26 +33,7 @@ _UNNAMED_ROW = b"<row "  # what rows of an output layer without a token are call
 
 
 def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] | None = None) -> LanguageModel:
-    """Return a model whose ids are those of another one.
-
-    Args:
-        model: the model.
-        to: the one whose ids it shall have; same tokenizer, same set of tokens, in any order.
-        names: what to call `model` and `to` in messages; their labels if not given.
-
-    Returns:
-        The model itself where the ids agree, else a view of it.
-
-    Raises:
-        InputError: tokenizer, tokens or the meaning of unseen words differ.
-
-    Example:
-        >>> import lmgauge
-        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
-        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
-        >>> aligned(models[0], models[1]) is models[0]  # the ids agree already
-        True
-    """
+    """Return a model whose ids are those of another one."""
     name, other = names or (model.label, to.label)
     if model.tokenizer.fingerprint != to.tokenizer.fingerprint:
         raise InputError(
@@ -72,30 +52,12 @@ def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] |
 
 
 def over_common_tokens(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> list[LanguageModel]:
-    """Return models that are to be compared, all with the ids of the first, over the tokens that all of them have.
-
-    Models that `aligned` takes are as it returns them. Others must be networks whose output layers have the same tokens in
-    the same rows, as forms of one checkpoint do (GGUF and transformers, with rows for padding and without): strings are
-    compared row by row, but for special tokens and rows without one. Their tokenizers may differ in all but what they make
-    of the text, and that is looked at before a block is scored: every segment must become the same tokens. A row that only
-    some of the networks have gets probability zero in all; what the others then lack of one is its mass.
-
-    Args:
-        models: the base first.
-        names: what to call them in messages; their labels if None.
-
-    Returns:
-        Each model itself, or a view of it whose `alignment` says in a sentence what was done.
-
-    Raises:
-        InputError: the tokens differ; a view raises it where a text becomes different events.
-
-    Example:
-        >>> import lmgauge
-        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
-        >>> [model.label for model in over_common_tokens([lmgauge.train("laplace", corpus, order=n) for n in (1, 2)])]
-        ['laplace1', 'laplace2']
-    """
+    """Return models that are to be compared, all with the ids of the first, over the tokens that all of them have."""
+    # Models that `aligned` takes are as it returns them. Others must be networks whose output layers have the same tokens
+    # in the same rows, as forms of one checkpoint do (GGUF and transformers, with rows for padding and without): strings
+    # are compared row by row, but for special tokens and rows without one. Their tokenizers may differ in all but what they
+    # make of the text, and that is looked at before a block is scored: every segment must become the same tokens. A row
+    # that only some of the networks have gets probability zero in all; what the others then lack of one is its mass.
     base, *others = models
     shown = list(names or (model.label for model in models))
     own_ids: list[NDArray[np.int64] | None] = []
@@ -116,7 +78,7 @@ def over_common_tokens(models: Sequence[LanguageModel], names: Sequence[str] | N
 def _restricted(
     models: Sequence[LanguageModel], names: Sequence[str], own_ids: Sequence[NDArray[np.int64] | None]
 ) -> list[LanguageModel]:
-    """Return views over the tokens that all have; `own_ids` of all models but the first, None where they are its own."""
+    # Views over the tokens that all have; `own_ids` of all models but the first, None where they are its own.
     base = models[0]
     same = np.arange(len(base.vocabulary))
     missing = np.any([own == NO_ID for own in own_ids if own is not None], axis=0)
@@ -130,7 +92,7 @@ def _restricted(
 
 
 def _in_words(view: Reordered, model: LanguageModel, name: str, base: str) -> str:
-    """Return what has to be said of a view; nothing if it differs from the model in nothing."""
+    # What has to be said of a view; nothing if it differs from the model in nothing.
     sentences = []
     if view.tokenizer.fingerprint != model.tokenizer.fingerprint:
         sentences.append(f"{base} and {name} have the same tokens, row by row, and make the same ones of this text")
@@ -146,11 +108,7 @@ def _in_words(view: Reordered, model: LanguageModel, name: str, base: str) -> st
 
 
 def _ids_by_row(own: TokenMap, common: TokenMap, names: tuple[str, str]) -> NDArray[np.int64]:
-    """Return int64 [vocabulary], the id in `own` of each token of `common` that stands in the same row; -1 for none.
-
-    Raises:
-        InputError: some row stands for other strings.
-    """
+    # int64 [vocabulary], the id in `own` of each token of `common` that stands in the same row; -1 for none.
     rows = common.predicted_ids
     by_row = np.full(int(max(rows.max(), own.predicted_ids.max())) + 1, NO_ID)
     has_row = own.predicted_ids != NO_ID
@@ -169,14 +127,14 @@ def _ids_by_row(own: TokenMap, common: TokenMap, names: tuple[str, str]) -> NDAr
 
 
 def _same_token(one: str, other: str, row: int) -> bool:
-    """Whether two names may be of one token: special tokens and rows without a token are not named by their strings."""
+    # True if two names may be of one token: special tokens and rows without a token are not named by their strings.
     nameless = (*SPECIAL_TOKENS, f"<row {row}>", f"[PAD{row}]")
     one, other = (name.removesuffix(f" (id {row})") for name in (one, other))
     return one == other or one in nameless or other in nameless
 
 
 def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDArray[np.int64]:
-    """Return int64 [vocabulary], the id in `own` of each token of `common`."""
+    # int64 [vocabulary], the id in `own` of each token of `common`.
     ids = {token: i for i, token in enumerate(strings_of(own))}
     wanted = strings_of(common)
     if len(own) != len(common) or any(token not in ids for token in wanted):
@@ -193,7 +151,6 @@ def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDAr
 
 
 def _padded(size: int, other_size: int, name: str, other: str) -> InputError:
-    """Return the error for networks of one tokenizer whose output layers have different numbers of rows."""
     if size < other_size:
         size, other_size, name, other = other_size, size, other, name
     return InputError(
@@ -203,16 +160,7 @@ def _padded(size: int, other_size: int, name: str, other: str) -> InputError:
 
 
 def strings_of(vocabulary: Vocabulary) -> list[bytes]:
-    """Return the tokens of a vocabulary by id, as UTF-8.
-
-    Args:
-        vocabulary: any.
-
-    Example:
-        >>> from lmgauge.text.vocabulary import Vocabulary
-        >>> strings_of(Vocabulary.from_tokens(["a"]))
-        [b'<unk>', b'<s>', b'</s>', b'a']
-    """
+    """Return the tokens of a vocabulary by id, as UTF-8."""
     whole, bounds = vocabulary.bytes.tobytes(), vocabulary.offsets.tolist()
     return [whole[start:end] for start, end in pairwise(bounds)]
 
@@ -226,18 +174,11 @@ def _some(tokens: list[bytes], name: str) -> str:
 
 
 class Reordered:
-    """A model seen through another order of its tokens.
+    """A model seen through another order of its tokens."""
 
-    Args:
-        model: what answers.
-        vocabulary: the same tokens in the order to speak in.
-        own_ids: int64 [vocabulary], the model's own id of each; -1 for what is to have probability zero.
-        like: the model whose tokenizer must make the same tokens of a text; None where it is the same.
-        names: of the two, for messages.
-
-    Attributes:
-        alignment: what a reader of figures must know of it, in a sentence; empty if nothing.
-    """
+    # vocabulary: the same tokens in the order to speak in; own_ids: int64 [vocabulary], the model's own id of each; -1 for
+    # what is to have probability zero; like: the model whose tokenizer must make the same tokens of a text; None where it
+    # is the same.
 
     def __init__(
         self,
@@ -255,7 +196,7 @@ class Reordered:
 
     @property
     def left_out(self) -> NDArray[np.int64]:
-        """The model's own ids of what has probability zero here."""
+        """Return the model's own ids of what has probability zero here."""
         return np.setdiff1d(np.arange(len(self._common_ids)), self._own_ids)
 
     @property
@@ -270,43 +211,23 @@ class Reordered:
 
     @property
     def fingerprint(self) -> str:
-        """Of the model."""
         return self._model.fingerprint
 
     @property
     def context_policy(self) -> ContextPolicy:
-        """Of the model."""
         return policy_of(self._model)
 
     @property
     def blocks_are_independent(self) -> bool:
-        """Of the model."""
         return self._model.blocks_are_independent
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield the batches of the model, in the other ids.
-
-        Args:
-            segments: blocks of text.
-            spans: whether to fill the column `ends`, in bytes.
-            threads: as the model takes it.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-        """
+        """Yield the batches of the model, in the other ids."""
         for batch in self._model.score(map(self._checked, segments), spans=spans, threads=threads):
             yield self._reordered(batch)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block, in the other ids.
-
-        Args:
-            block: the segments.
-            spans: whether to fill the column `ends`, in bytes.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-        """
+        """Return the batch of one block, in the other ids."""
         return self._reordered(self._model.score_block(self._checked(block), spans=spans))
 
     def distributions(
@@ -317,17 +238,7 @@ class Reordered:
         spans: bool = True,
         threads: int | None = None,
     ) -> Iterator[BlockDistributions]:
-        """Yield the distributions of the model, in the other ids; see `lmgauge.distributions.reduce`.
-
-        Args:
-            segments: blocks of text.
-            events: numbers of the events to look at; all if None.
-            spans: whether the rows get byte spans.
-            threads: how many to compute with.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-        """
+        """Yield the distributions of the model, in the other ids; see `lmgauge.distributions.reduce`."""
         blocks = map(self._checked, segments)
         for block in distributions_of(self._model, blocks, events=events, spans=spans, threads=threads):
             yield _ReorderedDistributions(block, self._own_ids, self._common_ids, self._reordered)
@@ -338,11 +249,7 @@ class Reordered:
         return replace(batch, token_ids=ids, strings=self.vocabulary, before=before)
 
     def _checked(self, block: Segments) -> Segments:
-        """Return a block of text, once both tokenizers are known to make the same tokens of it.
-
-        Raises:
-            InputError: they do not.
-        """
+        # Block of text, once both tokenizers are known to make the same tokens of it.
         if self._like is None:
             return block
         own, common = (_events(model, block) for model in (self._model, self._like))
@@ -367,17 +274,9 @@ class Reordered:
         return " ".join(strings) or "no further token"
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of all tokens after a context, in the other ids.
-
-        Args:
-            context_ids: uint32 [n], in the other ids.
-
-        Returns:
-            float64 [vocabulary], nats.
-
-        Raises:
-            UsageError: an id is outside the vocabulary.
-        """
+        """Return natural log-probabilities of all tokens after a context, in the other ids."""
+        # context_ids: uint32 [n], in the other ids.
+        # -> float64 [vocabulary], nats.
         ids = check_context(context_ids, len(self._own_ids))
         context = np.where(ids == BOS, BOS, self._own_ids[ids])
         if (context == NO_ID).any():
@@ -426,7 +325,6 @@ _Events = tuple[NDArray[np.int64], NDArray[np.int64]]  # ids of all events, and 
 
 
 def _events(model: LanguageModel, block: Segments) -> _Events:
-    """Return what a model makes of a block, by its tokenizer alone."""
     # Whether a reserved word may stand in the text is for the model to say: it is a token in any case.
     ids = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape").ids.astype(np.int64)
     last = ids == EOS

@@ -59,37 +59,25 @@ _FLAT = 1e-10
 
 @dataclass(frozen=True, repr=False)
 class MixtureFit(Shown):
-    """Weights, and what they are worth on the held-out text. Perplexities count every event, `</s>` included.
+    """Weights, and what they are worth on the held-out text."""
 
-    Attributes:
-        weights: one a component, summing to one.
-        perplexities: of the mixture at the start and after each iteration, over the events that are not skipped; they
-            never rise.
-        component_perplexities: of each component alone, over all events; inf where one has probability zero.
-        component_zeros: events to which each component gives probability zero.
-        iterations: steps taken; 0 if the weights were given.
-        gap: nats per event that the best possible weights could still gain, at most.
-        events: of the held-out text, `</s>` included.
-        skipped: of these, to which no component of positive weight gives any probability: they tell nothing of the weights.
-        partly_known: events whose word some but not all components know: those that do not give it probability zero.
-        perplexities_where_known: of each component, then of the mixture, over the other events; empty if there are none
-            of them or all components know the same words.
-        held_out_sha256: digest of the held-out text.
-        measured: True if the weights were chosen by the user and only measured.
-    """
+    # Perplexities count every event, `</s>` included.
 
-    weights: tuple[float, ...]
+    weights: tuple[float, ...]  # one a component, summing to one
+    # of the mixture at the start and after each iteration, over the events that are not skipped; they never rise
     perplexities: tuple[float, ...]
-    component_perplexities: tuple[float, ...]
-    component_zeros: tuple[int, ...]
-    iterations: int
-    gap: float
-    events: int
+    component_perplexities: tuple[float, ...]  # of each component alone, over all events; inf where one has probability zero
+    component_zeros: tuple[int, ...]  # events to which each component gives probability zero
+    iterations: int  # steps taken; 0 if the weights were given
+    gap: float  # nats per event that the best possible weights could still gain, at most
+    events: int  # of the held-out text, `</s>` included
     skipped: int
-    partly_known: int = 0
+    partly_known: int = 0  # events whose word some but not all components know: those that do not give it probability zero
+    # of each component, then of the mixture, over the other events; empty if there are none of them or all components know
+    # the same words
     perplexities_where_known: tuple[float, ...] = ()
     held_out_sha256: str = ""
-    measured: bool = False
+    measured: bool = False  # True if the weights were chosen by the user and only measured
 
     @property
     def perplexity(self) -> float:
@@ -98,7 +86,7 @@ class MixtureFit(Shown):
 
     @property
     def perplexity_without_zeros(self) -> float:
-        """The finite figure, over the events that are not skipped."""
+        """Return the finite figure, over the events that are not skipped."""
         return self.perplexities[-1]
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,32 +112,8 @@ def estimate_weights(
     names: Sequence[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> MixtureFit:
-    """Return the weights under which a held-out text is most probable.
-
-    Args:
-        models: at least two over the same tokens.
-        held_out: text that no component was trained on.
-        tolerance: EM ends when no weights could gain as many nats per event (or a step gains less than rounding loses).
-        max_iterations: the largest number of steps.
-        threads: how many; the weights do not depend on it.
-        names: what to call the models in messages; their labels if not given.
-        progress: is called with a few words when a stage begins.
-
-    Returns:
-        The weights, and how they were found.
-
-    Raises:
-        InputError: the models cannot be mixed, or the text has no event that any of them thinks possible.
-        UsageError: fewer than two models.
-
-    Example:
-        >>> import lmgauge
-        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
-        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
-        >>> fit = estimate_weights(models, corpus)
-        >>> round(sum(fit.weights), 6)
-        1.0
-    """
+    """Return the weights under which a held-out text is most probable."""
+    # tolerance: EM ends when no weights could gain as many nats per event (or a step gains less than rounding loses).
     logprob, partly = _log_probabilities(models, held_out, threads, names, progress)
     progress("estimating weights")
     fit = fit_weights(logprob, tolerance=tolerance, max_iterations=max_iterations)
@@ -165,27 +129,7 @@ def measure_weights(
     names: Sequence[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> MixtureFit:
-    """Return what given weights are worth on a held-out text.
-
-    Args:
-        models: at least two, over the same tokens.
-        weights: one each.
-        held_out: the text.
-        threads: how many; no number depends on it.
-        names: what to call the models in messages.
-        progress: is called with a few words when a stage begins.
-
-    Raises:
-        InputError: the models do not fit together, or the text has no events.
-        UsageError: the weights do not sum to one.
-
-    Example:
-        >>> import lmgauge
-        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
-        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
-        >>> measure_weights(models, [0.5, 0.5], corpus).events
-        5
-    """
+    """Return what given weights are worth on a held-out text."""
     start = check_weights(weights, len(models))
     logprob, partly = _log_probabilities(models, held_out, threads, names, progress)
     fit = fit_weights(logprob, start=start, max_iterations=0)
@@ -199,22 +143,9 @@ def fit_weights(
     tolerance: float = TOLERANCE,
     max_iterations: int = MAX_ITERATIONS,
 ) -> MixtureFit:
-    """Return weights by EM from the probabilities alone.
-
-    Args:
-        logprob: float64 [components, events], nats; -inf allowed.
-        start: float [components], the first weights; equal ones if None.
-        tolerance: see `estimate_weights`.
-        max_iterations: see `estimate_weights`.
-
-    Raises:
-        InputError: there is no event, or none that has a probability above zero.
-
-    Example:
-        >>> fit = fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]]))
-        >>> [round(weight, 3) for weight in fit.weights], round(fit.perplexity, 3)
-        ([0.639, 0.361], 1.962)
-    """
+    """Return weights by EM from the probabilities alone."""
+    # logprob: float64 [components, events], nats; -inf allowed; start: float [components], the first weights; equal ones if
+    # None.
     components, events = logprob.shape
     if not events:
         raise InputError("the held-out text has no events to estimate weights on; name a text that is not empty")
@@ -225,6 +156,8 @@ def fit_weights(
         raise InputError("no model gives any held-out event a probability above zero; smooth one of them")
     shift = best if possible.all() else best[possible]
     with np.errstate(over="ignore"):  # a component of weight zero may be far above the others
+        # Divided by the best component of the event, so that long products of small numbers are not needed: one of them is
+        # 1.
         relative = np.exp((logprob if possible.all() else logprob[:, possible]) - shift)
     weights, history, gap = _climb(weights, relative, tolerance, max_iterations)
     if max_iterations and gap <= _NEAR:
@@ -251,18 +184,11 @@ def fit_weights(
 def _climb(
     weights: NDArray[np.float64], relative: NDArray[np.float64], tolerance: float, max_iterations: int
 ) -> tuple[NDArray[np.float64], list[float], float]:
-    """EM from `weights`, with ever longer steps while they pay; a step that would lower the likelihood is taken back.
-
-    Args:
-        weights: float64 [components].
-        relative: float64 [components, events], probabilities over that of the best component for the event.
-        tolerance: nats per event to which the maximum is approached.
-        max_iterations: steps.
-
-    Returns:
-        The weights, the mean log-likelihood at the start and after each step (nats, of `relative`), and what better weights
-        could still gain at most.
-    """
+    # EM from `weights`, with ever longer steps while they pay; a step that would lower the likelihood is taken back.
+    # weights: float64 [components]; relative: float64 [components, events], probabilities over that of the best component
+    # for the event; tolerance: nats per event to which the maximum is approached.
+    # -> the weights, the mean log-likelihood at the start and after each step (nats, of `relative`), and what better
+    # weights could still gain at most.
     mean, gains = _expectation(weights, relative)
     history, speed = [mean], 1.0
     while (gap := max(0.0, math.log(gains.max()))) > tolerance and len(history) <= max_iterations:
@@ -270,7 +196,10 @@ def _climb(
             step = np.where(weights > 0, np.log(gains), 0.0)
             reach = float(np.abs(step[np.isfinite(step)]).max())
             speed = min(speed, max(1.0, _LONGEST_STEP / reach))
+            # EM multiplies a weight by its gain; so its logarithm moves by ln gain, and `speed` times as far in a longer
+            # step.
             moved = np.log(weights) + speed * step
+        # weights [0.5, 0.5], gains [1.2, 0.8], speed 1 -> [0.6, 0.4]
         proposal = np.exp(moved - moved.max())
         proposal /= math.fsum(proposal)
         raised, following = _expectation(proposal, relative)
@@ -286,7 +215,7 @@ def _climb(
 
 
 def _at_top(weights: NDArray[np.float64], relative: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the weights after Newton's method over those above zero, whose sum stays one, as far as it ends inside."""
+    # Weights after Newton's method over those above zero, whose sum stays one, as far as it ends inside.
     inside = weights > 0
     rows, best = relative[inside], weights[inside]
     size, slopes = len(rows), _expectation(best, rows)[1]
@@ -295,6 +224,8 @@ def _at_top(weights: NDArray[np.float64], relative: NDArray[np.float64]) -> NDAr
         for weight, row in zip(best, rows, strict=True):
             mixture += weight * row
         shares = rows / mixture
+        # Slopes g_k = mean of p_k / p and curvatures -mean of p_k p_l / p^2; at the top all slopes are 1. The last row and
+        # column (Lagrange's multiplier) keep the sum of the weights.
         system = np.ones((size + 1, size + 1))
         system[size, size] = 0.0
         for k, left in enumerate(shares):
@@ -314,7 +245,7 @@ def _at_top(weights: NDArray[np.float64], relative: NDArray[np.float64]) -> NDAr
 
 
 def _expectation(weights: NDArray[np.float64], relative: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """Mean log-likelihood of the mixture, and for each component the mean of its probability over the mixture's."""
+    # Mean log-likelihood of the mixture, and for each component the mean of its probability over the mixture's.
     mixture = np.zeros(relative.shape[1])
     for weight, row in zip(weights, relative, strict=True):
         if weight:  # not `weights @ relative`: BLAS adds in an order that depends on the number of threads
@@ -325,7 +256,7 @@ def _expectation(weights: NDArray[np.float64], relative: NDArray[np.float64]) ->
 
 
 def _at_corner(fit: MixtureFit, own: Sequence[float], mean: float) -> MixtureFit:
-    """Return the best component alone, where it beats weights that were still on their slow way into its corner."""
+    # A component alone can be the best mixture, where EM comes ever nearer and never arrives.
     best = max(range(len(own)), key=lambda k: own[k])
     if own[best] <= mean:
         return fit
@@ -337,7 +268,7 @@ def _at_corner(fit: MixtureFit, own: Sequence[float], mean: float) -> MixtureFit
 def _log_probabilities(
     models: Sequence[LanguageModel], held_out: Corpus, threads: int | None, names: Sequence[str] | None, progress: Progress
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return float64 [models, events], natural logs, and bool [events], True for words that some but not all know."""
+    # float64 [models, events], natural logs, and bool [events], True for words that some but not all know.
     parts, partly, done = [np.zeros((len(models), 0))], [np.zeros(0, bool)], 0
     agreed = agreeing(models, names)
     side_by_side = beside(agreed)
@@ -356,7 +287,7 @@ def _log_probabilities(
 
 
 def _where_known(fit: MixtureFit, logprob: NDArray[np.float64], partly: NDArray[np.bool_]) -> MixtureFit:
-    """Return the fit with the figures over the events that all components know, if there are others."""
+    # Fit with the figures over the events that all components know, if there are others.
     known = logprob[:, ~partly]
     if not partly.any() or not known.shape[1]:
         return replace(fit, partly_known=int(np.count_nonzero(partly)))
@@ -367,7 +298,7 @@ def _where_known(fit: MixtureFit, logprob: NDArray[np.float64], partly: NDArray[
 
 
 def _perplexity(mean: float) -> float:
-    """exp(-mean), inf beyond float64."""
+    # exp(-mean), inf beyond float64.
     try:
         return math.exp(-mean)
     except OverflowError:

@@ -20,16 +20,10 @@ if TYPE_CHECKING:
 
 
 class NetworkDistributions(BlockDistributions):
-    """The distributions of a network at events of one block.
+    """The distributions of a network at events of one block."""
 
-    Args:
-        model: the network.
-        events: of the block.
-        jobs: what to show for all of them but the firsts.
-        firsts: int64, events that nothing is shown before: all tokens are taken as equally probable there.
-        rows: int64, which of the events to look at, ascending.
-        threads: how many to compute with.
-    """
+    # firsts: int64, events that nothing is shown before: all tokens are taken as equally probable there; rows: int64, which
+    # of the events to look at, ascending.
 
     parallel = False  # the library computes in threads itself
 
@@ -47,11 +41,9 @@ class NetworkDistributions(BlockDistributions):
         self.vocabulary_size = len(model.vocabulary)
 
     def __len__(self) -> int:
-        """Return the number of events."""
         return len(self._rows)
 
     def tiles(self) -> Iterator[Tile]:
-        """Yield the tiles, in order."""
         model, targets = self._model, self._events.ids[self._rows].astype(np.int64)
         wanted = np.zeros(len(self._events.ids), bool)
         wanted[self._rows] = True
@@ -73,7 +65,7 @@ class NetworkDistributions(BlockDistributions):
             yield from self._uniform(uniform, targets, at)
 
     def _uniform(self, uniform: NDArray[np.bool_], targets: NDArray[np.int64], at: int) -> Generator[Tile, None, int]:
-        """Yield the tiles of events at a place that nothing is shown before; returns the place behind them."""
+        # Tiles of events at a place that nothing is shown before; returns the place behind them.
         model = self._model
         while at < len(uniform) and uniform[at]:
             row = np.where(model.tokens.predicted_ids == NO_ID, LOWEST, model.uniform())
@@ -82,7 +74,6 @@ class NetworkDistributions(BlockDistributions):
         return at
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        """Return the rows of the score table, with the log-probabilities of the tokens that came."""
         values = np.zeros(len(self._events.ids))
         values[self._rows] = np.zeros(0) if logprob is None else logprob
         unscored = self._model.unscored(self._events, self._firsts)

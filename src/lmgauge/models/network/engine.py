@@ -26,83 +26,45 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Predictions to take from one showing of consecutive ids.
+    """Predictions to take from one showing of consecutive ids."""
 
-    Attributes:
-        ids: int64 [shown], what the network is shown.
-        targets: int64 [predicted], the ids predicted from the last positions shown.
-        segment: index of the segment, for messages.
-        stream: the running context that the ids are part of; None where a segment stands alone.
-        known: how many of the ids, from the first, the job before of the same stream has shown already.
-    """
-
-    ids: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    segment: int
-    stream: StreamState | None = None
-    known: int = 0
+    ids: NDArray[np.int64]  # int64 [shown], what the network is shown
+    targets: NDArray[np.int64]  # int64 [predicted], the ids predicted from the last positions shown
+    segment: int  # index of the segment, for messages
+    stream: StreamState | None = None  # the running context that the ids are part of; None where a segment stands alone
+    known: int = 0  # how many of the ids, from the first, the job before of the same stream has shown already
 
 
 class Engine(Protocol):
-    """A network that computes.
+    """A network that computes."""
 
-    Attributes:
-        tolerance: nats by which a row may differ when it is scored again in other company.
-        carries_state: True if it takes up a running context of any length where it left it, by a recurrent state. It is
-            then shown only what is new.
-        segment_by_segment: True if a running context is to be shown in jobs of one segment each.
-        progress: is called with the number of tokens scored since the last call.
-    """
-
-    tolerance: float
+    tolerance: float  # nats by which a row may differ when it is scored again in other company
+    # True if it takes up a running context of any length where it left it, by a recurrent state. It is then shown only what
+    # is new.
     carries_state: bool
-    segment_by_segment: bool
-    progress: Progress
+    segment_by_segment: bool  # True if a running context is to be shown in jobs of one segment each
+    progress: Progress  # is called with the number of tokens scored since the last call
 
     def threads(self, count: int) -> AbstractContextManager[None]:
-        """Compute with this number of threads inside the `with` block.
-
-        Args:
-            count: threads of the processor; no result depends on it but for rounding.
-        """
+        """Compute with this number of threads inside the `with` block."""
+        # count: threads of the processor; no result depends on it but for rounding.
         ...
 
     def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
-        """Return the log-probabilities of each job's targets, nats, float64 [predicted] each.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-            UsageError: one job alone does not fit into the memory.
-        """
+        """Return the log-probabilities of each job's targets, nats, float64 [predicted] each."""
         ...
 
     def distributions(
         self, jobs: Sequence[Job], rows: NDArray[np.int64], wanted: NDArray[np.bool_]
     ) -> Iterator[tuple[Any, Any]]:
-        """Yield natural log-probabilities and probabilities of all tokens at the targets of jobs, a few at a time.
-
-        Args:
-            jobs: in the order of the events.
-            rows: int64 [vocabulary], the row of the output layer that predicts each token; -1 for none.
-            wanted: bool [targets of all jobs], which of them to look at.
-
-        Yields:
-            Two arrays [m, vocabulary] of NumPy or torch: m targets in order; what cannot come has -inf and 0. The second
-            is None where probabilities are not at hand.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-            UsageError: one job alone does not fit into the memory.
-        """
+        """Yield natural log-probabilities and probabilities of all tokens at the targets of jobs, a few at a time."""
+        # jobs: in the order of the events; rows: int64 [vocabulary], the row of the output layer that predicts each token;
+        # -1 for none; wanted: bool [targets of all jobs], which of them to look at.
+        # -> two arrays [m, vocabulary] of NumPy or torch: m targets in order; what cannot come has -inf and 0. The second
+        # is None where probabilities are not at hand.
         ...
 
     def log_distribution(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the log-probabilities of all that may follow, nats, float64 [rows of the output layer].
-
-        Args:
-            ids: int64 [n], n > 0, what the network is shown.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-        """
+        """Return the log-probabilities of all that may follow, nats, float64 [rows of the output layer]."""
+        # ids: int64 [n], n > 0, what the network is shown.
         ...

@@ -15,29 +15,14 @@ from lmgauge.text.segments import Segments
 
 
 class LongSegments:
-    """The segments with a token that has at least some number of tokens before it, what begins a text included.
-
-    Args:
-        model: whose tokens are counted.
-        blocks: of the text; they may be read several times.
-        before: tokens before it.
-
-    Attributes:
-        events: tokens of all segments read so far.
-        segments: read so far.
-    """
+    """The segments with a token that has at least some number of tokens before it, what begins a text included."""
 
     def __init__(self, model: NetworkModel, blocks: Iterable[Segments], before: int) -> None:
         self._model, self._blocks, self._before = model, blocks, before
         self.events = self.segments = 0
 
     def __iter__(self) -> Iterator[Segments]:
-        """Yield the blocks with the long segments only, numbered anew; none that would be empty.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-            UsageError: text is given before the segments.
-        """
+        # Blocks with the long segments only, numbered anew; none that would be empty.
         self.events = self.segments = number = 0
         model = self._model
         # Of n tokens the last has n - 1 before it, and what is shown before the first, if anything is.
@@ -55,7 +40,7 @@ class LongSegments:
 
 
 def _of(block: Segments, chosen: NDArray[np.int64], first: int) -> Segments:
-    """Return some segments of a block, the first with this number."""
+    # Some segments of a block, the first with this number.
     return replace(
         block,
         starts=block.starts[chosen],

@@ -35,27 +35,11 @@ _CONTEXTS, _ENTRIES = 32, 1 << 21
 
 
 class NetworkModel(ScoresStrings):
-    """A network with its tokens and a policy of what each prediction sees, whatever engine computes it.
-
-    Attributes:
-        label: short name for signatures.
-        engine: what computes.
-        tokens: how text becomes ids.
-        context_policy: what each prediction sees.
-        options: what was chosen about scoring.
-        tolerance: nats by which rows may differ when they are scored again.
-        workers: further processes that compute; None where this one does all.
-        scores_in_units: True if segments are contexts of their own, so that large blocks are best scored in pieces.
-    """
+    """A network with its tokens and a policy of what each prediction sees, whatever engine computes it."""
 
     blocks_are_independent = False
 
     def __init__(self, engine: Engine, tokens: TokenMap, policy: ContextPolicy, options: ScoringOptions, label: str) -> None:
-        """Lay a policy over an engine.
-
-        Raises:
-            UsageError: the context runs on and is longer than the engine can go.
-        """
         if policy.runs_on and policy.length is None and not engine.carries_state:
             raise UsageError(f"{label}: has no longest context, so that a running one needs --context, and --stride")
         self.label, self.engine, self.context_policy, self.options = label, engine, policy, options
@@ -232,7 +216,7 @@ class NetworkModel(ScoresStrings):
     def _after(
         self, contexts: NDArray[np.uint32], ask: Callable[[NDArray[np.int64]], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        """Return log-probabilities, float64 [k, vocabulary], of what is asked about the ids shown, int64 [k, n]."""
+        # Log-probabilities, float64 [k, vocabulary], of what is asked about the ids shown, int64 [k, n].
         begin = np.repeat(self._begin()[None], len(contexts), axis=0)
         shown = np.concatenate((begin, self.tokens.network_ids[contexts[:, 1:]]), axis=1)
         predicted = self.tokens.predicted_ids
@@ -255,7 +239,7 @@ class NetworkModel(ScoresStrings):
         }
 
     def _of_segments(self, groups: Iterable[Sequence[BlockEvents]], threads: int) -> Iterator[ScoreBatch]:
-        """Yield segments that are contexts of their own, scored together over all blocks of a group."""
+        # Segments that are contexts of their own, scored together over all blocks of a group.
         planned = ([(events, *self.jobs_of_segments(events)) for events in group] for group in groups)
         asked = ((plan, list(chain.from_iterable(jobs for _, jobs, _ in plan))) for plan in planned)
         for plan, scores in score_in_order(self.engine, self.workers, asked, threads):
@@ -316,12 +300,6 @@ class NetworkModel(ScoresStrings):
         return jobs, np.array(left_out, np.int64) - first
 
     def _check_text(self, segment: int, tokens: int, scored: bool) -> None:
-        """Refuse what a protocol that scores one text cannot score.
-
-        Raises:
-            InputError: the text is shorter than a chunk.
-            UsageError: there are several segments.
-        """
         policy = self.context_policy
         if segment:
             raise UsageError(
@@ -347,11 +325,11 @@ class NetworkModel(ScoresStrings):
         return shown
 
     def _network_ids(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """Return int64 [n], the network's ids of events; any for what it has none for, whose probability is zero anyway."""
+        # int64 [n], the network's ids of events; any for what it has none for, whose probability is zero anyway.
         return np.maximum(self.tokens.network_ids[ids], 0)
 
     def _begin(self) -> NDArray[np.int64]:
-        """Return what the network is shown before a context's first token: int64, one id or none."""
+        # What the network is shown before a context's first token: int64, one id or none.
         first = {"bos": self.tokens.bos, "eos": self.tokens.eos}.get(self.context_policy.first)
         return np.array([] if first is None else [first], np.int64)
 
@@ -411,12 +389,11 @@ class _Stream:
         self._window = self._shown = 0  # where the last window shown begins, and one past the last position shown
 
     def __call__(self, events: BlockEvents) -> ScoreBatch:
-        """Return the batch of the next block."""
         jobs, firsts = self.jobs(events)
         return self._model.batch_of(events, np.concatenate([np.zeros(0), *self._model.engine.score(jobs)]), firsts)
 
     def jobs(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
-        """Return the jobs that predict the next block's tokens, and the rows that nothing is shown before, int64 [n]."""
+        # Jobs that predict the next block's tokens, and the rows that nothing is shown before, int64 [n].
         model = self._model
         if not len(events.ids):
             return [], np.zeros(0, np.int64)
@@ -427,7 +404,7 @@ class _Stream:
         return [job for segment, ids in enumerate(parts, first) for job in self._jobs(ids, segment)], firsts
 
     def _jobs(self, ids: NDArray[np.int64], segment: int) -> list[Job]:
-        """Return the jobs that predict the next ids, each from the first window that reaches it."""
+        # Jobs that predict the next ids, each from the first window that reaches it.
         policy, offset = self._model.context_policy, self._offset
         sequence = np.concatenate((self._tail, ids))
         first, last = offset + max(1, len(self._tail)), offset + len(sequence)

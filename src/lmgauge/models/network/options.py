@@ -5,17 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lmgauge.choices import (
-    FIRST_TOKENS,
-    NORMALIZERS,
-    PRECISIONS,
-    PROTOCOL_NAMES,
-    RESERVED_POLICIES,
-    SEGMENT_ENDS,
     FirstToken,
     NormalizerName,
     Precision,
@@ -24,8 +18,9 @@ from lmgauge.choices import (
     SegmentEnd,
 )
 from lmgauge.context_policy import ContextPolicy, ContextUnit
+from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.option_numbers import check_whole
+from lmgauge.option_numbers import Count, check_whole
 from lmgauge.protocols import PROTOCOLS, ScoringProtocol
 
 if TYPE_CHECKING:
@@ -39,50 +34,54 @@ OwnFirst = FirstToken | Literal["other"]
 _LENGTH = re.compile(r"([0-9]{1,12})([kK]?)")
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class ScoringOptions:
     """What may be chosen; None leaves it to the model.
 
     Attributes:
-        context: most tokens a prediction may see, `<s>` included; as many as the model has positions for if None.
-        stride: tokens from one window to the next; `context` if None, so that each token is computed once.
-        stream: whether the context runs on over the ends of segments.
-        first_token: what the first token of a context is predicted from: the model's BOS or EOS token, nothing (uniform over
-            the vocabulary), or not at all. BOS where the model has one, else uniform.
-        end: what ends a segment: the model's EOS token, the line's own newline as text, or nothing.
-        dtype: of weights and products; log-softmax is float32 and sums are float64 whatever it is. bfloat16 becomes float32,
-            with a note, where the processor has no products for it.
-        device: such as `cpu` or `cuda:0`; a GPU where there is one.
-        devices: several, such as `("cuda:0", "cuda:1")`: each computes its share of the text in a process of its own.
-        processes: how many compute, each its share of the text, on the one device; 1 if None.
-        batch_tokens: tokens to compute at a time; found from the free memory if None. Changes no result but for rounding.
-        trust_remote_code: whether code in the model's folder may run.
-        bos: servers: text set before each segment, so that its first token has a score.
-        reserved: all models: a `<unk>`, `<s>` or `</s>` in the text is refused ("refuse"), an ordinary word ("escape") or
-            the unknown word ("unk", for `<unk>` alone); None leaves it to the model.
-        protocol: whose rules of joining segments, laying windows and leaving tokens out are followed; see
-            `lmgauge.protocols`. It decides all of the above but `context`, which is then the length of its windows, and for
-            `hf-guide` `stride`: 512 or, where windows are no longer than that, half a window.
-        bos_each_window: every window begins with the BOS token, in the place of the first token it would show.
-        tokenizer: ARPA files and KenLM's binaries, which do not say it: how text is cut into their words, as `lmgauge.train`
-            takes it; words between white space if None.
-        normalizer: likewise: what is done to the text before that, such as "ccnet"; nothing if None.
+        context: most tokens a prediction sees; stream runs on over segments, sentence does not (stream,1024: both); as many
+            as the model has positions for if not given.
+        stride: tokens from one window to the next; the context if not given, so that each token is computed once.
+        stream: True lets the context run on over the ends of segments.
+        first_token: what the first token is predicted from: the model's bos or eos token, nothing (uniform over the
+            vocabulary), or not at all (unscored); bos where the model has it, else uniform.
+        end: what ends a segment: the model's eos token, the line's own newline as text, or nothing; eos for models trained
+            here, for others their own newline.
+        dtype: number format of weights and products; auto is bfloat16 on a GPU. Log-softmax is float32 and sums are float64
+            whatever it is.
+        device: cpu, cuda, cuda:1, ...; a GPU where there is one.
+        devices: networks: several devices of one kind, each with a process and a share of the text (cuda:0,cuda:1).
+        processes: networks: how many share the text; each has its share of the threads.
+        batch_tokens: tokens at a time; by free memory if not given. Changes rounding only.
+        trust_remote_code: let code that comes with a model run.
+        bos: servers: text set before each segment, so that its first token has a score, such as '<s>'.
+        reserved: a <unk>, <s> or </s> in the text: stop (refuse), read it as an ordinary word (escape), or read <unk> as the
+            unknown word (unk); if not given, as in training.
+        protocol: follow another program's rules, so that its figures come out: how lines are joined, what windows show, what
+            is left out; see `lmgauge.protocols`. It decides the above but `context`, the length of its windows, and for
+            hf-guide `stride`: 512 or, where windows are no longer than that, half a window.
+        bos_each_window: begin every window with the BOS token, in the place of its first token.
+        tokenizer: how text was cut into the words of an ARPA file or a KenLM binary: whitespace, treebank, character, byte,
+            icu, a tokenizer.json or a SentencePiece .model; whitespace if not given.
+        normalizer: what is done to the text before that; ccnet: small letters, no accents, 0 for digits, ASCII punctuation,
+            no control characters.
 
     Example:
         >>> ScoringOptions(context=1024, stride=512, dtype="float32").context
         1024
     """
 
-    context: int | None = None
-    stride: int | None = None
+    heading: ClassVar[str] = "Models"
+    context: Count | None = None  # or words, which become numbers: "stream,1024"
+    stride: Count | None = None
     stream: bool | None = None
     first_token: FirstToken | None = None
     end: SegmentEnd | None = None
     dtype: Precision = "auto"
     device: str | None = None
     devices: Sequence[str] | None = None
-    processes: int | None = None
-    batch_tokens: int | None = None
+    processes: Count | None = None
+    batch_tokens: Count | None = None
     trust_remote_code: bool = False
     bos: str | None = None
     reserved: ReservedPolicy | None = None
@@ -130,21 +129,10 @@ class ScoringOptions:
         return {name: getattr(self, name) for name in STORED if getattr(self, name) not in (None, "auto")}
 
     def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("first-token", self.first_token, (None, *FIRST_TOKENS)),
-            ("end", self.end, (None, *SEGMENT_ENDS)),
-            ("dtype", self.dtype, PRECISIONS),
-            ("reserved", self.reserved, (None, *RESERVED_POLICIES)),
-            ("protocol", self.protocol, (None, *PROTOCOL_NAMES)),
-            ("normalizer", self.normalizer, (None, *NORMALIZERS)),
-        ):
-            if value not in choices:
-                raise UsageError(f"{name} {value!r}: choose {', '.join(str(choice) for choice in choices if choice)}")
-        for name, count in (("context", self.context), ("stride", self.stride), ("batch-tokens", self.batch_tokens)):
-            if count is not None and not isinstance(count, int):
-                raise UsageError(f"{name} {count!r}: give a number of tokens; stream=True lets the context run on")
-            if count is not None and count < 1:
-                raise UsageError(f"{name} {count}: give a number of tokens, 1 or more")
+        if isinstance(self.context, str):
+            context, stream = parse_context(self.context)
+            object.__setattr__(self, "context", context)
+            object.__setattr__(self, "stream", stream)
         for name in DECIDED if self.protocol is not None else ():
             if getattr(self, name) is not None and (name, self.protocol) != ("stride", "hf-guide"):
                 option = "context stream or sentence" if name == "stream" else name.replace("_", "-")
@@ -172,21 +160,7 @@ class ScoringOptions:
 
 
 def parse_context(text: str) -> tuple[int | None, bool | None]:
-    """Return what `--context` says: a number of tokens, `sentence` or `stream`, or both as in `stream,1024`.
-
-    Args:
-        text: as typed.
-
-    Returns:
-        The most tokens a prediction may see, and whether the context runs on; None for what is not said.
-
-    Raises:
-        UsageError: it says something else.
-
-    Example:
-        >>> parse_context("stream,1024"), parse_context("512"), parse_context("sentence")
-        ((1024, True), (512, None), (None, False))
-    """
+    """Return what `--context` says: a number of tokens, `sentence` or `stream`, or both as in `stream,1024`."""
     context: int | None = None
     stream: bool | None = None
     for part in text.split(","):
@@ -200,18 +174,8 @@ def parse_context(text: str) -> tuple[int | None, bool | None]:
 
 
 def parse_lengths(lengths: str | Sequence[int | str]) -> tuple[int, ...]:
-    """Return the lengths of contexts to be compared, the shortest first.
-
-    Args:
-        lengths: numbers of tokens, as numbers or as typed: `"512,1k,2k"`, where k is 1,024.
-
-    Raises:
-        UsageError: a length is not such a number, one is named twice, or there is only one.
-
-    Example:
-        >>> parse_lengths("2k,512"), parse_lengths([64, "1k"])
-        ((512, 2048), (64, 1024))
-    """
+    """Return the lengths of contexts to be compared, the shortest first."""
+    # parse_lengths("2k,512"), parse_lengths([64, "1k"]) -> ((512, 2048), (64, 1024))
     parts = lengths.split(",") if isinstance(lengths, str) else list(lengths)
     tokens = sorted(map(_length, parts))
     if len(tokens) < 2:
@@ -240,25 +204,8 @@ def resolve_policy(
     end: SegmentEnd,
     puts_first: OwnFirst = "unscored",
 ) -> ContextPolicy:
-    """Return the policy that options come to for a model.
-
-    Args:
-        options: what was chosen.
-        positions: how many tokens the model has positions for; None if it has no limit.
-        running: whether its context runs on unless chosen otherwise.
-        has_bos: whether it has a token that begins a text.
-        has_eos: whether it has a token that ends one.
-        end: what ends a segment unless chosen otherwise.
-        puts_first: what its tokenizer puts before a text: `unscored` for nothing, `other` for what is neither BOS nor EOS.
-
-    Raises:
-        UsageError: options that the model cannot follow.
-
-    Example:
-        >>> model = {"positions": 1024, "running": False, "has_bos": False, "has_eos": True, "end": "newline"}
-        >>> str(resolve_policy(ScoringOptions(stride=512), **model))
-        'sentence,1024/512,first=uniform,end=newline'
-    """
+    """Return the policy that options come to for a model."""
+    # running: whether its context runs on unless chosen otherwise; end: what ends a segment unless chosen otherwise.
     if options.bos_each_window and not has_bos:
         raise UsageError("bos-each-window: this model has no BOS token; leave it out")
     if options.protocol is not None:
@@ -298,11 +245,6 @@ def _check_positions(context: int | None, positions: int | None) -> None:
 def _policy_of_protocol(
     protocol: ScoringProtocol, options: ScoringOptions, positions: int | None, first: OwnFirst
 ) -> ContextPolicy:
-    """Return the policy that a protocol comes to for a model whose texts begin with `first`.
-
-    Raises:
-        UsageError: the model has too few positions, or what its texts begin with is not known here.
-    """
     name = protocol.name
     if first == "other":
         what = (

@@ -43,16 +43,8 @@ _AHEAD = 2  # groups that a worker has: the one that it computes, and the next
 
 
 def workers_for(model: NetworkModel, load: Load, options: ScoringOptions) -> Workers | None:
-    """Return the processes that compute beside this one; None where the options ask for one.
-
-    Args:
-        model: as this process has loaded it.
-        load: loads it in another; a function that can be imported there, or a `partial` of one.
-        options: of all of them, so exact that each computes alike.
-
-    Raises:
-        UsageError: the model's context runs on, which no two processes can share.
-    """
+    """Return the processes that compute beside this one; None where the options ask for one."""
+    # options: of all of them, so exact that each computes alike.
     others = options.places[1:]
     if not others:
         return None
@@ -67,21 +59,8 @@ def workers_for(model: NetworkModel, load: Load, options: ScoringOptions) -> Wor
 def score_in_order(
     engine: Engine, workers: Workers | None, groups: Iterable[tuple[T, Sequence[Job]]], threads: int
 ) -> Iterator[tuple[T, Scores]]:
-    """Yield the scores of groups of jobs, in order.
-
-    Args:
-        engine: of this process.
-        workers: further processes; None for none.
-        groups: whatever the caller wants back with the scores, and the jobs.
-        threads: of all processes together.
-
-    Yields:
-        What came with each group, and of each of its jobs the log-probabilities, float64 [predicted], nats.
-
-    Raises:
-        ModelFileError: the network gives NaN.
-        UsageError: a job does not fit into the memory, or a process was killed.
-    """
+    """Yield the scores of groups of jobs, in order."""
+    # -> what came with each group, and of each of its jobs the log-probabilities, float64 [predicted], nats.
     source = iter(groups)
     ahead = [] if workers is None else [group for _, group in zip(range(2), source, strict=False)]
     if workers is not None and len(ahead) == 2:
@@ -98,56 +77,30 @@ def _computed(engine: Engine, jobs: Sequence[Job], threads: int) -> Scores:
 
 @dataclass
 class _Group(Generic[T]):
-    """A group on its way.
-
-    Attributes:
-        tag: what the caller wants back.
-        jobs: of the group.
-        known: scores that a journal had; None of the others.
-        asked: scores of the others.
-        worker: who computes them; None for this process, which scores all jobs.
-    """
+    """A group on its way."""
 
     tag: T
     jobs: Sequence[Job]
-    known: list[NDArray[np.float64] | None]
+    known: list[NDArray[np.float64] | None]  # scores that a journal had; None of the others
     asked: Future[Scores]
-    worker: _Worker | None = None
+    worker: _Worker | None = None  # who computes them; None for this process, which scores all jobs
 
 
 class Workers:
-    """Processes that have the model of this one, started when they are first needed.
+    """Processes that have the model of this one, started when they are first needed."""
 
-    Args:
-        load: loads the model.
-        options: of each process.
-        label: of the model, which theirs must have.
-    """
+    # label: of the model, which theirs must have.
 
     def __init__(self, load: Load, options: Sequence[ScoringOptions], label: str) -> None:
         self._load, self._options, self._label = load, options, label
         self._workers: OfProcess[list[_Worker]] = OfProcess(list)
 
     def share(self, threads: int) -> int:
-        """Return the threads of each process, so that all together have this many.
-
-        Args:
-            threads: of all; each has one at least.
-        """
+        """Return the threads of each process, so that all together have this many."""
         return max(1, threads // (1 + len(self._options)))
 
     def score(self, engine: Engine, groups: Iterable[tuple[T, Sequence[Job]]], threads: int) -> Iterator[tuple[T, Scores]]:
-        """Yield the scores of groups of jobs, in order; a bounded number of groups is on its way.
-
-        Args:
-            engine: of this process, which computes whenever the others have enough to do.
-            groups: what the caller wants back, and the jobs.
-            threads: of all processes together.
-
-        Raises:
-            LmgaugeError: what computing raises, or loading in a worker.
-            UsageError: a process was killed.
-        """
+        """Yield the scores of groups of jobs, in order; a bounded number of groups is on its way."""
         own = self.share(threads)
         most = 2 * _AHEAD * (1 + len(self._options))
         waiting: deque[_Group[T]] = deque()
@@ -165,7 +118,7 @@ class Workers:
                 self.kill()
 
     def _begun(self, engine: Engine, tag: T, jobs: Sequence[Job], threads: int) -> _Group[T]:
-        """Give a group to the worker with the least to do; compute it here where all have enough."""
+        # Give a group to the worker with the least to do; compute it here where all have enough.
         if not self._workers.value:
             with _started_in_silence():
                 self._workers.value = [_Worker(self._load, options) for options in self._options]
@@ -187,7 +140,6 @@ class Workers:
             return _Group(tag, jobs, known, worker.score(wanted, threads), worker)
 
     def _ended(self, engine: Engine, group: _Group[T]) -> tuple[T, Scores]:
-        """Wait for a group, and keep what a worker has computed in the journal, if there is one."""
         with _explained():
             if group.worker is not None and (label := group.worker.loaded.result()) != self._label:
                 raise UsageError(f"another process has loaded {label}, and this one {self._label}: was the model replaced?")
@@ -213,11 +165,9 @@ class Workers:
 
 
 class _Worker:
-    """One further process. It ends with this one, however this one ends.
+    """One further process."""
 
-    Attributes:
-        loaded: the label of the model, once it is loaded.
-    """
+    # It ends with this one, however this one ends.
 
     def __init__(self, load: Load, options: ScoringOptions) -> None:
         self._executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
@@ -226,18 +176,16 @@ class _Worker:
         self._processes = list(self._executor._processes.values())
 
     def load(self) -> int:
-        """Return how many groups it has to compute."""
         self._under_way = [future for future in self._under_way if not future.done()]
         return len(self._under_way)
 
     def score(self, jobs: Sequence[Job], threads: int) -> Future[Scores]:
-        """Have it score jobs."""
         future = self._executor.submit(_score, jobs, threads)
         self._under_way.append(future)
         return future
 
     def kill(self) -> None:
-        """End the process, whatever it is doing."""
+        # End the process, whatever it is doing.
         for process in self._processes:
             process.terminate()
         self._executor.shutdown(wait=False, cancel_futures=True)
@@ -245,11 +193,6 @@ class _Worker:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Say in words that a process is gone.
-
-    Raises:
-        UsageError: it is.
-    """
     try:
         yield
     except BrokenProcessPool as error:
@@ -261,11 +204,8 @@ def _explained() -> Iterator[None]:
 
 @contextmanager
 def _started_in_silence() -> Iterator[None]:
-    """Let processes that are started in the block ignore Ctrl-C, and leave alone the program that starts them.
-
-    This process hears Ctrl-C and ends them. They need nothing of the main module, so it is hidden: a script needs no
-    `if __name__ == "__main__"`.
-    """
+    # This process hears Ctrl-C and ends them. They need nothing of the main module, so it is hidden: a script needs no `if
+    # __name__ == "__main__"`.
     main = sys.modules["__main__"]
     hears = threading.current_thread() is threading.main_thread()
     before: Any = signal.signal(signal.SIGINT, signal.SIG_IGN) if hears else None
@@ -283,7 +223,6 @@ _engines: list[Engine] = []
 
 
 def _load(load: Load, options: ScoringOptions) -> str:
-    """Load the model in this worker, and return its label."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     model = load(options)
@@ -292,7 +231,6 @@ def _load(load: Load, options: ScoringOptions) -> str:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, for which nobody may be left to ask."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -300,5 +238,5 @@ def _end_with_parent() -> None:
 
 
 def _score(jobs: Sequence[Job], threads: int) -> Scores:
-    """Return the scores of jobs in this worker; nothing where loading failed, of which the other future tells."""
+    # Scores of jobs in this worker; nothing where loading failed, of which the other future tells.
     return _computed(_engines[0], jobs, threads) if _engines else []

@@ -22,34 +22,17 @@ from lmgauge.text.vocabulary import EOS, UNK
 
 @dataclass(frozen=True, slots=True)
 class BlockEvents:
-    """The events of a block.
-
-    Attributes:
-        block: the text.
-        ids: uint32 [n], lmgauge's ids of the events, segment after segment.
-        counts: int64 [segments], events of each segment.
-        ends: int64 [n] or empty, where the span of each ends.
-        lossy: bool [segments].
-        before: the tokens given before each segment; None where no text is given.
-    """
+    """The events of a block."""
 
     block: Segments
-    ids: NDArray[np.uint32]
-    counts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    lossy: NDArray[np.bool_]
-    before: GivenTokens | None = None
+    ids: NDArray[np.uint32]  # uint32 [n], lmgauge's ids of the events, segment after segment
+    counts: NDArray[np.int64]  # int64 [segments], events of each segment
+    ends: NDArray[np.int64]  # int64 [n] or empty, where the span of each ends
+    lossy: NDArray[np.bool_]  # bool [segments]
+    before: GivenTokens | None = None  # the tokens given before each segment; None where no text is given
 
     def given_ids(self, room: int | None, label: str) -> list[NDArray[np.uint32]]:
-        """Return the ids given before each segment, uint32 [tokens] each.
-
-        Args:
-            room: tokens that fit into one window, the one predicted last included; None if there is no limit.
-            label: of the model, for the message.
-
-        Raises:
-            InputError: given text and segment do not fit into one window.
-        """
+        """Return the ids given before each segment, uint32 [tokens] each."""
         if self.before is None:
             return [self.ids[:0]] * len(self.counts)
         sizes = self.before.counts + self.counts
@@ -71,14 +54,8 @@ class BlockEvents:
         *,
         with_bytes: bool = False,
     ) -> ScoreBatch:
-        """Return the score table of the block.
-
-        Args:
-            logprob: float64 [n], nats; ignored where unscored.
-            tokens: the vocabulary.
-            unscored: bool [n], events left out.
-            with_bytes: their bytes are left out with them; else these go to the event after, and the segment is marked.
-        """
+        """Return the score table of the block."""
+        # logprob: float64 [n], nats; ignored where unscored; unscored: bool [n], events left out.
         kind = np.full(len(self.ids), TOKEN, np.uint8)
         kind[self.ids == UNK] = OOV
         kind[self.ids == EOS] = EOS_KIND
@@ -107,17 +84,7 @@ class BlockEvents:
 
 
 def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> BlockEvents:
-    """Return the events of a block under a policy of what ends a segment.
-
-    Args:
-        block: the segments.
-        tokens: how text becomes ids.
-        policy: what ends a segment.
-        spans: whether to fill `ends`, in bytes.
-
-    Raises:
-        InputError: the text has a reserved token that is refused.
-    """
+    """Return the events of a block under a policy of what ends a segment."""
     encoded = encode(block, tokens.tokenizer, tokens.vocabulary, bos=False, reserved=tokens.reserved, spans=spans)
     before: GivenTokens | None = None
     if block.given_starts is not None:
@@ -143,12 +110,6 @@ def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, sp
 def events_in_units(
     blocks: Iterable[Segments], tokens: TokenMap, policy: ContextPolicy, *, spans: bool
 ) -> Iterator[list[BlockEvents]]:
-    """Yield the events of blocks in groups of enough text to fill batches.
-
-    Args:
-        blocks: of a text, in order.
-        tokens: of the network.
-        policy: what ends a segment.
-        spans: whether to find the byte spans of the events.
-    """
+    """Yield the events of blocks in groups of enough text to fill batches."""
+    # blocks: of a text, in order.
     return in_units((block_events(block, tokens, policy, spans=spans) for block in blocks), attrgetter("block"))

@@ -29,11 +29,7 @@ NO_ID = -1
 
 
 class LineEndTokenizer:
-    """A tokenizer that takes the end of a line as the text it is: a newline, with no byte of the segment's own.
-
-    Args:
-        inner: what tokenizes.
-    """
+    """A tokenizer that takes the end of a line as the text it is: a newline, with no byte of the segment's own."""
 
     kernel: int | None = None
 
@@ -42,14 +38,7 @@ class LineEndTokenizer:
         self.name, self.unit, self.fingerprint = inner.name, inner.unit, inner.fingerprint
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of segments, each line with its newline.
-
-        Args:
-            segments: n segments; a newline stands behind each where they are lines.
-
-        Raises:
-            InputError: the tokenizer inside cannot read the text.
-        """
+        """Return the tokens of segments, each line with its newline."""
         if not segments.terminator:
             return self._inner.tokenize(segments)
         tokens = self._inner.tokenize(replace(segments, ends=segments.ends + 1, terminator=0))
@@ -57,24 +46,11 @@ class LineEndTokenizer:
         return replace(tokens, span_ends=np.minimum(tokens.span_ends, lengths))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that tokens stand for, its line end included.
-
-        Args:
-            tokens: n token strings.
-
-        Example:
-            >>> from lmgauge.text.tokenizers import make_tokenizer
-            >>> LineEndTokenizer(make_tokenizer("character")).detokenize(["a", "b"])
-            'ab'
-        """
+        """Return the text that tokens stand for, its line end included."""
         return self._inner.detokenize(tokens)
 
     def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
-        """Return the bytes that each token stands for.
-
-        Args:
-            tokens: n strings of the vocabulary.
-        """
+        """Return the bytes that each token stands for."""
         return token_bytes(self._inner, tokens)
 
     def settings(self) -> dict[str, object]:
@@ -88,45 +64,38 @@ class LineEndTokenizer:
 
 @dataclass(frozen=True)
 class TokenMap:
-    """How text becomes the ids that a network knows.
-
-    Attributes:
-        tokenizer: text to token strings.
-        vocabulary: token strings and lmgauge's ids; closed where the network has no unknown token.
-        network_ids: int64 [vocabulary], the network's own id of each; -1 for `<unk>`, `<s>` or `</s>` where it has none.
-        trained_here: whether lmgauge trained the network, and so `</s>` is what ends its segments.
-        running: whether its context ran on over the ends of segments in training.
-        reserved: what a `<unk>`, `<s>` or `</s>` in the text means.
-        around: the network's ids that its tokenizer sets before a text and behind it; some protocols show them.
-    """
+    """How text becomes the ids that a network knows."""
 
     tokenizer: Tokenizer
-    vocabulary: Vocabulary
+    vocabulary: Vocabulary  # token strings and lmgauge's ids; closed where the network has no unknown token
+    # int64 [vocabulary], the network's own id of each; -1 for `<unk>`, `<s>` or `</s>` where it has none
     network_ids: NDArray[np.int64]
-    trained_here: bool = False
-    running: bool = False
-    reserved: ReservedPolicy = "refuse"
+    trained_here: bool = False  # whether lmgauge trained the network, and so `</s>` is what ends its segments
+    running: bool = False  # whether its context ran on over the ends of segments in training
+    reserved: ReservedPolicy = "refuse"  # what a `<unk>`, `<s>` or `</s>` in the text means
+    # the network's ids that its tokenizer sets before a text and behind it; some protocols show them
     around: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     @property
     def puts_first(self) -> FirstToken | Literal["other"]:
-        """What its tokenizer puts before a text: `bos`, `eos`, nothing (`unscored`), or `other`."""
+        """Return what its tokenizer puts before a text: `bos`, `eos`, nothing (`unscored`), or `other`."""
         known: dict[object, FirstToken] = {((self.eos,), ()): "eos", ((self.bos,), ()): "bos", ((), ()): "unscored"}
         return known.get(self.around, "other")
 
     @property
     def bos(self) -> int:
-        """The network's id of the token that begins a text; -1 if it has none."""
+        """Return the network's id of the token that begins a text; -1 if it has none."""
         return int(self.network_ids[BOS])
 
     @property
     def eos(self) -> int:
-        """The network's id of the token that ends a text; -1 if it has none."""
+        """Return the network's id of the token that ends a text; -1 if it has none."""
         return int(self.network_ids[EOS])
 
     @property
     def predicted_ids(self) -> NDArray[np.int64]:
-        """int64 [vocabulary], `network_ids` with none twice: what begins texts and ends them is predicted as their end."""
+        """Return int64 [vocabulary], `network_ids` with none twice."""
+        # What begins texts and ends them is predicted as their end.
         ids = self.network_ids.copy()
         if ids[BOS] == ids[EOS]:
             ids[BOS] = NO_ID
@@ -137,23 +106,12 @@ class TokenMap:
         return replace(self, tokenizer=LineEndTokenizer(self.tokenizer))
 
     def with_reserved(self, reserved: ReservedPolicy) -> TokenMap:
-        """Return the same with another meaning of reserved tokens in the text.
-
-        Args:
-            reserved: refuse, escape or unk: the meaning of a special token spelled out in the text.
-        """
+        """Return the same with another meaning of reserved tokens in the text."""
         return replace(self, reserved=reserved)
 
     def check_head(self, size: int, name: str) -> TokenMap:
-        """Return the map for an output layer of `size` rows: those without a token get names, as they too have probability.
-
-        Args:
-            size: rows of the output layer, in tokens.
-            name: of the model, for messages.
-
-        Raises:
-            ModelFileError: a token has no row: tokenizer and network do not belong together.
-        """
+        """Return the map for an output layer of `size` rows."""
+        # Those without a token get names, as they too have probability.
         largest = int(self.network_ids.max(initial=NO_ID))
         if largest >= size:
             raise ModelFileError(
@@ -174,15 +132,7 @@ class TokenMap:
 
 
 def trained_tokens(path: Path, settings: Mapping[str, Any]) -> TokenMap:
-    """Return the tokens of a network that lmgauge trained: its ids are the vocabulary's.
-
-    Args:
-        path: the model's folder.
-        settings: what its config.json says under "lmgauge".
-
-    Raises:
-        ModelFileError: the tokenizer is missing, or is not the one of training.
-    """
+    """Return the tokens of a network that lmgauge trained: its ids are the vocabulary's."""
     if not (path / TOKENIZER_FILE).is_file():
         raise ModelFileError(f"{path}: has no {TOKENIZER_FILE}; copy the whole folder")
     try:
@@ -207,19 +157,7 @@ def trained_tokens(path: Path, settings: Mapping[str, Any]) -> TokenMap:
 
 
 def strings_by_id(content: Mapping[str, Any]) -> list[str]:
-    """Return all token strings of a tokenizer.json, by id.
-
-    Args:
-        content: the parsed file.
-
-    Raises:
-        ValueError: the ids are not 0, 1, 2, ..., each once.
-        KeyError: there is no vocabulary.
-
-    Example:
-        >>> strings_by_id({"model": {"vocab": {"b": 1, "a": 0}}, "added_tokens": [{"id": 2, "content": "<s>"}]})
-        ['a', 'b', '<s>']
-    """
+    """Return all token strings of a tokenizer.json, by id."""
     model = content["model"]["vocab"]
     numbered = list(model.items()) if isinstance(model, dict) else [(token, i) for i, (token, _) in enumerate(model)]
     numbered += [(token["content"], token["id"]) for token in content.get("added_tokens", ())]
@@ -230,15 +168,7 @@ def strings_by_id(content: Mapping[str, Any]) -> list[str]:
 
 
 def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
-    """Return the tokens of any tokenizer of the `transformers` library that has a fast form.
-
-    Args:
-        tokenizer: of the transformers library.
-        name: of the model, for messages.
-
-    Raises:
-        ModelFileError: it has none, or its strings cannot be told apart.
-    """
+    """Return the tokens of any tokenizer of the `transformers` library that has a fast form."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise ModelFileError(
@@ -264,24 +194,15 @@ def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
 
 
 def _set_around(tokenizer: PreTrainedTokenizerBase) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the ids that a tokenizer sets before a text and behind it, as it is called without further options."""
+    # Ids that a tokenizer sets before a text and behind it, as it is called without further options.
     whole, own = (tuple(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (True, False))
     before = next((i for i in range(len(whole) - len(own) + 1) if whole[i : i + len(own)] == own), 0)
     return whole[:before], whole[before + len(own) :]
 
 
 def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
-    """Return the tokens of a network in memory: those of its folder if lmgauge trained it, else those of the tokenizer.
-
-    Args:
-        network: of the transformers library.
-        tokenizer: its own.
-        name: for messages.
-
-    Raises:
-        ModelFileError: the tokenizer cannot be used.
-        UsageError: lmgauge trained the network, and its folder is not there.
-    """
+    """Return the tokens of a network in memory: those of its folder if lmgauge trained it, else those of the tokenizer."""
+    # tokenizer: its own.
     settings = getattr(network.config, CONFIG_KEY, None)
     if not isinstance(settings, dict):
         return foreign_tokens(tokenizer, name)
@@ -294,18 +215,10 @@ def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name
 
 
 def _distinct(token: str) -> str:
-    """Return a token string that is not one of ours for `<unk>`, `<s>` and `</s>`."""
     return f"{token} (text)" if token in SPECIAL_TOKENS else token
 
 
 def read_settings(path: Path) -> dict[str, Any] | None:
-    """Return what config.json says under "lmgauge" of tokens and training; None for a model from elsewhere.
-
-    Args:
-        path: the model's folder.
-
-    Raises:
-        ModelFileError: config.json is missing or damaged.
-    """
+    """Return what config.json says under "lmgauge" of tokens and training; None for a model from elsewhere."""
     settings = read_config(path).get(CONFIG_KEY)
     return settings if isinstance(settings, dict) else None

@@ -21,40 +21,20 @@ from lmgauge.protocols import PROTOCOLS
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of a sequence and the predictions taken from it.
-
-    Attributes:
-        begin: first position shown.
-        first: first position predicted.
-        last: one past the last position predicted; the model is shown `begin` to `last - 1` (not included).
-    """
+    """A stretch of a sequence and the predictions taken from it."""
 
     begin: int
     first: int
-    last: int
+    last: int  # one past the last position predicted; the model is shown `begin` to `last - 1` (not included)
 
     @property
     def shown(self) -> int:
-        """How many tokens the model is shown."""
+        """Return how many tokens the model is shown."""
         return self.last - 1 - self.begin
 
 
 def windows(first: int, last: int, context: int | None, stride: int | None) -> Iterator[Window]:
-    """Yield the windows of the predictions of positions `first` to `last` (not included).
-
-    Args:
-        first: first position to predict, in tokens, from 1.
-        last: one past the last.
-        context: most tokens to show at a time; None for all.
-        stride: tokens from one window to the next, at most `context`.
-
-    Example:
-        >>> for window in windows(1, 8, context=4, stride=2):
-        ...     print(f"show {window.begin} to {window.last - 2}, predict {window.first} to {window.last - 1}")
-        show 0 to 3, predict 1 to 4
-        show 2 to 5, predict 5 to 6
-        show 4 to 6, predict 7 to 7
-    """
+    """Yield the windows of the predictions of positions `first` to `last` (not included)."""
     if context is None or stride is None:
         if first < last:
             yield Window(0, first, last)
@@ -67,17 +47,8 @@ def windows(first: int, last: int, context: int | None, stride: int | None) -> I
 
 
 def window_of(position: int, context: int, stride: int) -> int:
-    """Return the number of the first window that reaches a prediction.
-
-    Args:
-        position: of the predicted token, from 1.
-        context: most tokens a window shows.
-        stride: tokens from one window to the next.
-
-    Example:
-        >>> [window_of(position, context=4, stride=2) for position in (1, 4, 5, 7)]
-        [0, 0, 1, 2]
-    """
+    """Return the number of the first window that reaches a prediction."""
+    # [window_of(position, context=4, stride=2) for position in (1, 4, 5, 7)] -> [0, 0, 1, 2]
     return max(0, -(-(position - context) // stride))
 
 
@@ -85,58 +56,28 @@ class Layout(Protocol):
     """Which windows a sequence has."""
 
     def windows(self, first: int, last: int) -> Iterator[Window]:
-        """Yield the windows of a whole sequence, in order; what no window predicts is left out.
-
-        Args:
-            first: first position to predict, in tokens: 0 or 1, as the sequence begins with a token that is shown or not.
-            last: its length, in tokens.
-        """
+        """Yield the windows of a whole sequence, in order; what no window predicts is left out."""
         ...
 
     def begin(self, position: int) -> int:
-        """Return where the window begins that predicts a position, as if the sequence ended there.
-
-        Args:
-            position: of the token, from 0.
-        """
+        """Return where the window begins that predicts a position, as if the sequence ended there."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """Windows a stride apart; each position is predicted from the first that reaches it, see `windows`.
+    """Windows a stride apart; each position is predicted from the first that reaches it, see `windows`."""
 
-    Attributes:
-        context: most tokens to show at a time; None for all.
-        stride: tokens from one window to the next.
-    """
-
-    context: int | None
-    stride: int | None
+    context: int | None  # most tokens to show at a time; None for all
+    stride: int | None  # tokens from one window to the next
 
     def windows(self, first: int, last: int) -> Iterator[Window]:
-        """Yield the windows of a sequence of `last` tokens.
-
-        Args:
-            first: first position to predict, in tokens.
-            last: one past the last.
-
-        Example:
-            >>> [window.begin for window in Sliding(4, 2).windows(1, 8)]
-            [0, 2, 4]
-        """
+        """Yield the windows of a sequence of `last` tokens."""
+        # [window.begin for window in Sliding(4, 2).windows(1, 8)] -> [0, 2, 4]
         return windows(max(1, first), last, self.context, self.stride)
 
     def begin(self, position: int) -> int:
-        """Return where the window of a position begins, in tokens.
-
-        Args:
-            position: of the predicted token.
-
-        Example:
-            >>> Sliding(4, 2).begin(5)
-            2
-        """
+        """Return where the window of a position begins, in tokens."""
         if self.context is None or self.stride is None:
             return 0
         return window_of(position, self.context, self.stride) * self.stride
@@ -144,29 +85,14 @@ class Sliding:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Windows side by side, the last of which is moved left until it is full: its predictions see more.
+    """Windows side by side, the last of which is moved left until it is full: its predictions see more."""
 
-    What a window shows thus depends on where the text ends. lm-evaluation-harness does so (`get_rolling_token_windows`).
-
-    Attributes:
-        context: tokens that a window shows.
-    """
+    # What a window shows thus depends on where the text ends. lm-evaluation-harness does so (`get_rolling_token_windows`).
 
     context: int
 
     def windows(self, first: int, last: int) -> Iterator[Window]:
-        """Yield the windows of a sequence of `last` tokens.
-
-        Args:
-            first: first position to predict, in tokens.
-            last: one past the last.
-
-        Example:
-            >>> for window in Filled(4).windows(1, 8):
-            ...     print(f"show {window.begin} to {window.last - 2}, predict {window.first} to {window.last - 1}")
-            show 0 to 3, predict 1 to 4
-            show 3 to 6, predict 5 to 7
-        """
+        """Yield the windows of a sequence of `last` tokens."""
         first = max(1, first)
         while first < last:
             reached = min(last, first + self.context)
@@ -174,69 +100,29 @@ class Filled:
             first = reached
 
     def begin(self, position: int) -> int:
-        """Return where the window of the last position of a text begins, in tokens.
-
-        Args:
-            position: of the predicted token.
-
-        Example:
-            >>> Filled(4).begin(7)
-            3
-        """
+        """Return where the window of the last position of a text begins, in tokens."""
         return max(0, position - self.context)
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """A sequence cut into chunks; the first positions of each are shown and not scored, what fills no chunk is dropped.
-
-    Attributes:
-        size: of a chunk, in tokens.
-        first_scored: first position within a chunk that is scored, from 1.
-    """
+    """A sequence cut into chunks; the first positions of each are shown and not scored, what fills no chunk is dropped."""
 
     size: int
-    first_scored: int
+    first_scored: int  # first position within a chunk that is scored, from 1
 
     def windows(self, first: int, last: int) -> Iterator[Window]:
-        """Yield the windows of a sequence of `last` tokens.
-
-        Args:
-            first: first position to predict, in tokens.
-            last: one past the last.
-
-        Example:
-            >>> for window in Chunks(4, 1).windows(0, 11):
-            ...     print(f"show {window.begin} to {window.last - 2}, predict {window.first} to {window.last - 1}")
-            show 0 to 2, predict 1 to 3
-            show 4 to 6, predict 5 to 7
-        """
+        """Yield the windows of a sequence of `last` tokens."""
         for begin in range(0, last - self.size + 1, self.size):
             yield Window(begin, max(first, begin + self.first_scored), begin + self.size)
 
     def begin(self, position: int) -> int:
-        """Return where the chunk of a position begins, in tokens.
-
-        Args:
-            position: of the token.
-
-        Example:
-            >>> Chunks(4, 1).begin(7)
-            4
-        """
+        """Return where the chunk of a position begins, in tokens."""
         return position // self.size * self.size
 
 
 def layout_of(policy: ContextPolicy) -> Layout:
-    """Return how a policy lays windows over a sequence.
-
-    Args:
-        policy: what each prediction sees.
-
-    Example:
-        >>> layout_of(ContextPolicy.parse("sentence,511/512,end=none,protocol=llama.cpp"))
-        Chunks(size=512, first_scored=257)
-    """
+    """Return how a policy lays windows over a sequence."""
     length, stride = policy.length, policy.stride
     if policy.protocol is None or length is None or stride is None:
         return Sliding(length, stride)
@@ -247,18 +133,7 @@ def layout_of(policy: ContextPolicy) -> Layout:
 
 
 def windows_note(policy: ContextPolicy, without_bos: bool, count: int, total: int) -> CountedNote:
-    """Return the sentence on segments that do not fit into a window.
-
-    Args:
-        policy: what each prediction sees.
-        without_bos: the tokenizer puts BOS before a text, and further windows do not begin with it.
-        count: of such segments.
-        total: all segments.
-
-    Example:
-        >>> str(windows_note(ContextPolicy(length=8, stride=4), False, 2, 10))[:60]
-        '2 of 10 segments longer than 8 tokens, read in windows of th'
-    """
+    """Return the sentence on segments that do not fit into a window."""
     sentence = (
         f"segments longer than {policy.length:,} tokens, read in windows of that size, each {policy.stride:,} tokens after "
         "the one before"

@@ -35,49 +35,34 @@ HISTOGRAM = 10
 
 @dataclass
 class AdjustedCounts:
-    """Counts as the smoothing uses them; the tables become those of the model, in place.
+    """Counts as the smoothing uses them; the tables become those of the model, in place."""
 
-    Attributes:
-        unigrams: int64 [vocabulary], adjusted counts.
-        tables: one per order from 2, uint64 [slots, 2]: key, and adjusted count with the slot of the suffix.
-        types: distinct n-grams of each order from 1.
-        dropped: per table uint8 [slots], 1 where a cut-off drops the entry; empty where the order has no cut-off.
-        counts_of_counts: per order from 1, int64 [`HISTOGRAM` + 1]: n_c, the n-grams with adjusted count c; the last
-            element is for all higher counts.
-    """
+    # `<s> a b a b` as bigrams: occurrences a 2, b 2 -> a is preceded by `<s>` and b, b by a alone -> adjusted [2, 1].
 
-    unigrams: NDArray[np.int64]
-    tables: list[Table]
-    types: list[int]
+    unigrams: NDArray[np.int64]  # int64 [vocabulary], adjusted counts
+    tables: list[Table]  # one per order from 2, uint64 [slots, 2]: key, and adjusted count with the slot of the suffix
+    types: list[int]  # distinct n-grams of each order from 1
+    # per table uint8 [slots], 1 where a cut-off drops the entry; empty where the order has no cut-off
     dropped: list[NDArray[np.uint8]]
+    # per order from 1, int64 [`HISTOGRAM` + 1]: n_c, the n-grams with adjusted count c; the last element is for all higher
+    # counts
     counts_of_counts: list[NDArray[np.int64]]
 
     @property
     def order(self) -> int:
-        """The length of the longest n-grams."""
+        """Return the length of the longest n-grams."""
         return len(self.tables) + 1
 
 
 def adjust_counts(
     counts: NgramCounts, *, continuation: bool = False, cutoffs: tuple[int, ...] = (), threads: int = 1
 ) -> AdjustedCounts:
-    """Return counts as a smoothing uses them, and mark what cut-offs drop. The tables of `counts` are taken over.
-
-    A cut-off looks at the occurrences in the text, whatever the smoothing then works with.
-
-    Args:
-        counts: empty afterwards.
-        continuation: lower orders count the tokens that precede an n-gram, in place of its occurrences (Kneser-Ney).
-        cutoffs: n-grams of order i that occur at most cutoffs[i - 1] times are marked; the last value is for higher orders.
-        threads: how many threads share the work; the result is the same for any number.
-
-    Example:
-        >>> from lmgauge.models.ngram.counting import count_ngrams
-        >>> counts = count_ngrams(np.array([1, 3, 4, 3, 4], np.uint32), 2, 5, threads=1)  # <s> a b a b
-        >>> adjusted = adjust_counts(counts, continuation=True)
-        >>> adjusted.unigrams.tolist(), counts.tables
-        ([0, 0, 0, 2, 1], [])
-    """
+    """Return counts as a smoothing uses them, and mark what cut-offs drop."""
+    # The tables of `counts` are taken over.
+    # A cut-off looks at the occurrences in the text, whatever the smoothing then works with.
+    # continuation: lower orders count the tokens that precede an n-gram, in place of its occurrences (Kneser-Ney); cutoffs:
+    # n-grams of order i that occur at most cutoffs[i - 1] times are marked; the last value is for higher orders; threads:
+    # how many threads share the work; the result is the same for any number.
     tables, counts.tables = counts.tables, []
     unigrams = counts.unigrams
     if continuation and tables:
@@ -99,23 +84,14 @@ def adjust_counts(
 
 
 def cutoff_of(cutoffs: tuple[int, ...], order: int) -> int:
-    """Return how often an n-gram of an order occurs at most if it is dropped.
-
-    Args:
-        cutoffs: of order 1, 2, ...; the last is for all higher orders; none drops nothing.
-        order: of the n-gram.
-
-    Example:
-        >>> cutoff_of((0, 0, 1), 5), cutoff_of((), 5)
-        (1, 0)
-    """
+    """Return how often an n-gram of an order occurs at most if it is dropped."""
     return cutoffs[min(order, len(cutoffs)) - 1] if cutoffs else 0
 
 
 def _adjust_table(
     table: Table, preceding: NDArray[np.uint32], cutoff: int, marks: NDArray[np.uint8], threads: int
 ) -> NDArray[np.int64]:
-    """Adjust the counts of one order in place, fill `marks`, and return the counts of counts."""
+    # Adjust the counts of one order in place, fill `marks`, and return the counts of counts.
 
     def _adjust(begin: int, end: int) -> NDArray[np.uint64]:
         histogram: NDArray[np.uint64] = _native.adjust_counts(table, begin, end, preceding, cutoff, marks, HISTOGRAM)
@@ -126,7 +102,7 @@ def _adjust_table(
 
 
 def _preceding_tokens(table: Table, size: int, threads: int) -> NDArray[np.uint32]:
-    """Return N1+(. w) of each n-gram of the order below: one for every entry whose suffix it is, uint32 [size]."""
+    # N1+(. w) of each n-gram of the order below: one for every entry whose suffix it is, uint32 [size].
     counts = np.zeros(size, np.uint32)
     over_slots(table, threads, _native.add_continuations, counts)
     return counts

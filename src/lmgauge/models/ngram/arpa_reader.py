@@ -94,10 +94,8 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace", lo
 def _read_unigrams(
     reader: ArpaReader, count: int, spellings: dict[str, str]
 ) -> tuple[Vocabulary, NDArray[np.float32], NDArray[np.float32]]:
-    """Read the first section, its values linear and as they stand.
-
-    `spellings` (what a word of the file is called here) learns a `<UNK>` that means `<unk>`.
-    """
+    # Read the first section, its values linear and as they stand.
+    # `spellings` (what a word of the file is called here) learns a `<UNK>` that means `<unk>`.
     tokens: list[str] = []
     values: list[NDArray[np.float32]] = []
     for p, b, data, starts, ends in read_pieces(reader, 1, count):
@@ -141,12 +139,6 @@ class _Listed:
     path: Path
 
     def fail(self, what: str, line: int | None = None) -> ModelFileError:
-        """Return the error that names the file.
-
-        Args:
-            what: what is wrong, in words.
-            line: not known.
-        """
         return ModelFileError(f"{self.path}: {what}; the file is damaged")
 
 
@@ -158,24 +150,14 @@ def model_of_rows(
 ) -> NgramModel:
     """Return the model of n-grams that a file of another format lists, as if an ARPA file had them.
 
-    Args:
-        source: the file, for messages.
-        vocabulary: of its words.
-        sections: for each order: ids [n, order], and log10 of probabilities and of back-off weights, [n] each; all words are
-            in the first.
-        tokenizer: how text was cut into its words.
-        notes: of the model.
-
-    Raises:
-        ModelFileError: an n-gram is listed twice, or has a probability above one.
-
-    Example:
-        >>> from lmgauge.text.tokenizers import make_tokenizer
-        >>> half = np.full(4, np.log10(0.5), np.float32)
-        >>> words = np.arange(4, dtype=np.uint32)[:, None]
-        >>> model_of_rows("listed", Vocabulary.from_tokens(["a"]), [(words, half, half)], make_tokenizer("whitespace")).types
-        [3]
+    >>> from lmgauge.text.tokenizers import make_tokenizer
+    >>> half = np.full(4, np.log10(0.5), np.float32)
+    >>> words = np.arange(4, dtype=np.uint32)[:, None]
+    >>> model_of_rows("listed", Vocabulary.from_tokens(["a"]), [(words, half, half)], make_tokenizer("whitespace")).types
+    [3]
     """
+    # sections: for each order: ids [n, order], and log10 of probabilities and of back-off weights, [n] each; all words are
+    # in the first.
     listed = _Listed(Path(source))
     for _, probability, backoff in sections:
         if not (bool((probability <= 0).all()) and bool((backoff <= _LARGEST_WEIGHT).all())):
@@ -195,7 +177,7 @@ def model_of_rows(
 
 
 def _power(log10: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return 10 to a power, float32 [n]; 0 for what SRILM's -99 says, and below."""
+    # 10 to a power, float32 [n]; 0 for what SRILM's -99 says, and below.
     return np.where(log10 <= _ZERO, 0.0, np.power(10.0, np.maximum(log10.astype(np.float64), _ZERO))).astype(np.float32)
 
 
@@ -210,7 +192,7 @@ class _Ngrams:
         self.logs: list[NDArray[np.float32]] = []
 
     def finish(self) -> NgramTables:
-        """Return the tables: first add what the longest orders need, downwards; then fill them, upwards."""
+        # Tables: first add what the longest orders need, downwards; then fill them, upwards.
         order = len(self.words) + 1
         entries = 0
         for k in range(order, 2, -1):
@@ -270,16 +252,6 @@ class _Sections(_Ngrams):
         self.reader, self.vocabulary, self.spellings = reader, vocabulary, spellings
 
     def add_order(self, order: int, count: int, *, last: bool) -> None:
-        """Read the lines of a section.
-
-        Args:
-            order: words of each n-gram, from 2.
-            count: lines, by the header.
-            last: True for the highest order, which has no back-off weights.
-
-        Raises:
-            ModelFileError: a line is damaged, or has a word that is not a unigram of the file.
-        """
         words = [np.zeros((0, order), np.uint32)]
         values = [np.zeros((0, 2), np.float32)]
         logs = [np.zeros((0, 2), np.float32)]
@@ -322,6 +294,6 @@ class _Sections(_Ngrams):
 
 
 def _row_keys(rows: NDArray[np.uint32]) -> NDArray[np.void]:
-    """Return rows [n, k] as single values [n] that can be compared and sorted."""
+    # Rows [n, k] as single values [n] that can be compared and sorted.
     rows = np.ascontiguousarray(rows)
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)

@@ -31,11 +31,7 @@ _REASONS = {
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Yield the bytes of a file, unpacked if it is gzipped.
-
-    Raises:
-        ModelFileError: the file cannot be read or unpacked.
-    """
+    """Yield the bytes of a file, unpacked if it is gzipped."""
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
@@ -52,23 +48,14 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 class ArpaReader:
-    """The file in large pieces, with the position for messages.
-
-    Attributes:
-        buffer: what was read and not yet used, from `at` on.
-        line: lines used so far.
-    """
+    """The file in large pieces, with the position for messages."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
         self.file, self.path = file, path
         self.buffer, self.at, self.line = file.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8), 0, 0
 
     def fill(self) -> bool:
-        """Read another piece, as no whole line is left; return False at the end of the file.
-
-        Raises:
-            ModelFileError: the line is longer than any of an ARPA file.
-        """
+        """Read another piece, as no whole line is left; return False at the end of the file."""
         rest = self.buffer[self.at :]
         if len(rest) > MAX_LINE_BYTES:
             raise self.fail(f"the line has more than {MAX_LINE_BYTES:,} bytes", self.line + 1)
@@ -95,26 +82,17 @@ class ArpaReader:
         return line
 
     def fail(self, what: str, line: int | None = None) -> ModelFileError:
-        """Return the error that names the file and the line.
-
-        Args:
-            what: what is wrong, in words.
-            line: number of the line; None: the last one read.
-        """
+        """Return the error that names the file and the line."""
         return ModelFileError(f"{self.path}, line {line or self.line}: {what}; the ARPA file is damaged")
 
 
 def read_header(reader: ArpaReader) -> list[int]:
     """Read up to `\\1-grams:` and return how many n-grams of each order the header promises.
 
-    Raises:
-        ModelFileError: there is no header, or it is damaged.
-
-    Example:
-        >>> import io
-        >>> file = io.BytesIO(b"\\\\data\\\\\\nngram 1=4\\nngram 2=7\\n\\\\1-grams:\\n")
-        >>> read_header(ArpaReader(file, Path("model.arpa")))
-        [4, 7]
+    >>> import io
+    >>> file = io.BytesIO(b"\\\\data\\\\\\nngram 1=4\\nngram 2=7\\n\\\\1-grams:\\n")
+    >>> read_header(ArpaReader(file, Path("model.arpa")))
+    [4, 7]
     """
     while (line := reader.next_line()) is not None and line != b"\\data\\":
         if reader.line > 1000:
@@ -139,20 +117,7 @@ def read_header(reader: ArpaReader) -> list[int]:
 
 
 def expect(reader: ArpaReader, expected: str, hint: str = "") -> None:
-    """Read the line that begins a section or ends the file.
-
-    Args:
-        reader: after the section before.
-        expected: the line.
-        hint: what is probably wrong where another line is there, in words.
-
-    Raises:
-        ModelFileError: another line is there.
-
-    Example:
-        >>> import io
-        >>> expect(ArpaReader(io.BytesIO(b"\\n\\\\2-grams:\\n"), Path("model.arpa")), "\\\\2-grams:")
-    """
+    """Read the line that begins a section or ends the file."""
     line = reader.next_text() or b"the end of the file"
     if line != expected.encode():
         raise reader.fail(f"expected {expected}{hint}, got {line[:60].decode('utf-8', 'replace')!r}")
@@ -162,20 +127,9 @@ _Section = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint8], ND
 
 
 def read_pieces(reader: ArpaReader, order: int, count: int) -> Iterator[_Section]:
-    """Yield the rows of one section, piece by piece.
-
-    Args:
-        reader: at the first line of the section.
-        order: words of each n-gram.
-        count: lines the section has, by the header.
-
-    Yields:
-        log10 probabilities and back-off weights, float64 [rows] each; a piece of the file, uint8; where the words are in it,
-        starts and ends, int64 [rows * order] each.
-
-    Raises:
-        ModelFileError: a line is damaged, or the section is too short.
-    """
+    """Yield the rows of one section, piece by piece."""
+    # -> log10 probabilities and back-off weights, float64 [rows] each; a piece of the file, uint8; where the words are in
+    # it, starts and ends, int64 [rows * order] each.
     left = count
     while left:
         if reader.buffer.find(b"\n", reader.at) < 0 and not reader.fill() and not reader.buffer:
@@ -200,20 +154,7 @@ def read_pieces(reader: ArpaReader, order: int, count: int) -> Iterator[_Section
 
 
 def linear(log10: NDArray[np.float64], reader: ArpaReader) -> NDArray[np.float32]:
-    """Return probabilities or weights, float32 [n], from log10, float64 [n]; -98 and less, such as SRILM's -99, is zero.
-
-    Args:
-        log10: of the lines after the last one that `reader` has used.
-        reader: names the line in messages.
-
-    Raises:
-        ModelFileError: a value is too small for single precision.
-
-    Example:
-        >>> import io
-        >>> linear(np.array([-1.0, -99.0]), ArpaReader(io.BytesIO(), Path("model.arpa"))).round(4).tolist()
-        [0.10000000149011612, 0.0]
-    """
+    """Return probabilities or weights, float32 [n], from log10, float64 [n]; -98 and less, such as SRILM's -99, is zero."""
     low = np.flatnonzero((log10 > _ZERO) & (log10 < _SMALLEST))
     if len(low):
         line = reader.line + 1 + int(low[0])

@@ -1,7 +1,6 @@
-"""Writing ARPA files, which SRILM, KenLM and many others read; log10 on disk only.
+"""Writing ARPA files, which SRILM, KenLM and many others read; log10 on disk only."""
 
-Characters that cannot stand in the file's columns, being white space, are written as `<0x20>` and the like.
-"""
+# Characters that cannot stand in the file's columns, being white space, are written as `<0x20>` and the like.
 
 from __future__ import annotations
 
@@ -58,15 +57,8 @@ def write_arpa(model: NgramModel, path: str | Path) -> None:
 def check_arpa_form(model: NgramModel) -> None:
     """Refuse a model that neither an ARPA file nor a binary of KenLM can hold.
 
-    Args:
-        model: to be written.
-
-    Raises:
-        UsageError: additive smoothing above order 1, a running context, or no `</s>`.
-
-    Example:
-        >>> import lmgauge
-        >>> check_arpa_form(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a b"]), order=1))
+    >>> import lmgauge
+    >>> check_arpa_form(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a b"]), order=1))
     """
     if model.tables.full_context and model.order > 1:
         raise UsageError(f"{model.settings.kind} does not back off, as ARPA files do; only models of order 1 can be written")
@@ -118,14 +110,8 @@ def _write_rows(
 
 
 def printable(model: NgramModel) -> _Strings:
-    """Return the vocabulary's strings as they can stand between blanks: where each starts, int64 [n + 1], and their bytes.
-
-    Args:
-        model: whose.
-
-    Raises:
-        UsageError: a word contains white space.
-    """
+    """Return the vocabulary's strings as they can stand between blanks."""
+    # Where each starts, int64 [n + 1], and their bytes.
     vocabulary = model.vocabulary
     if model.tokenizer.unit not in ("character", "byte"):
         spaces = np.flatnonzero(_IS_SPACE[vocabulary.bytes[: vocabulary.offsets[-1]]])

@@ -76,17 +76,9 @@ _OPTIONAL: dict[str, tuple[_Check, str]] = {
 def check_config(path: Path, config: Mapping[str, Any]) -> None:
     """Refuse a config.json that lacks a setting, or in which one has a type or value that no model has.
 
-    Args:
-        path: the model's folder, for messages.
-        config: the content of the file.
-
-    Raises:
-        ModelFileError: a setting is missing or wrong; the message names it, and what it must be.
-
-    Example:
-        >>> check_config(Path("m"), {"order": 3})
-        Traceback (most recent call last):
-        lmgauge.errors.ModelFileError: m: config.json has no 'kind'; the model is damaged
+    >>> check_config(Path("m"), {"order": 3})
+    Traceback (most recent call last):
+    lmgauge.errors.ModelFileError: m: config.json has no 'kind'; the model is damaged
     """
     for name, (check, what) in (_NEEDED | _OPTIONAL).items():
         if name not in config:

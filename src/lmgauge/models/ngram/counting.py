@@ -35,38 +35,28 @@ _TOKENS_AT_A_TIME = 1 << 22
 
 @dataclass
 class NgramCounts:
-    """Counts of all n-grams up to an order.
+    """Counts of all n-grams up to an order."""
 
-    Attributes:
-        unigrams: int64 [vocabulary], occurrences; `<s>` has none, as it is not an event.
-        tables: one per order from 2, uint64 [slots, 2]: key, and count with the slot of the suffix.
-        types: distinct n-grams of each order from 1 (order 1: tokens that occur).
-    """
-
-    unigrams: NDArray[np.int64]
-    tables: list[Table]
-    types: list[int]
+    unigrams: NDArray[np.int64]  # int64 [vocabulary], occurrences; `<s>` has none, as it is not an event
+    tables: list[Table]  # one per order from 2, uint64 [slots, 2]: key, and count with the slot of the suffix
+    types: list[int]  # distinct n-grams of each order from 1 (order 1: tokens that occur)
 
     @property
     def order(self) -> int:
-        """The length of the longest n-grams counted."""
+        """Return the length of the longest n-grams counted."""
         return len(self.tables) + 1
 
 
 class TypesSketch:
     """Estimate how many different n-grams a text has while it goes by, within about 1 %.
 
-    Source: HyperLogLog, Flajolet et al. 2007.
-
-    Args:
-        order: the longest n-grams.
-
-    Example:
-        >>> sketch = TypesSketch(2)
-        >>> sketch.add(np.array([1, 3, 4, 3, 4], np.uint32))  # <s> a b a b: three bigrams
-        >>> sketch.estimates()[0] < 70
-        True
+    >>> sketch = TypesSketch(2)
+    >>> sketch.add(np.array([1, 3, 4, 3, 4], np.uint32))  # <s> a b a b: three bigrams
+    >>> sketch.estimates()[0] < 70
+    True
     """
+
+    # Source: HyperLogLog, Flajolet et al. 2007.
 
     def __init__(self, order: int) -> None:
         self.order, self.tokens = order, 0
@@ -91,30 +81,20 @@ class TypesSketch:
         size = self._registers.shape[1]
         estimates = []
         for row in self._registers:
+            # Flajolet et al. (2007), figure 3: alpha m^2 / sum of 2^-register, with alpha = 0.7213 / (1 + 1.079 / m).
             estimate = (0.7213 / (1 + 1.079 / size)) * size * size / float(np.sum(np.exp2(-row.astype(np.float64))))
             empty = int(np.count_nonzero(row == 0))
             if estimate <= 2.5 * size and empty:
+                # Few n-grams leave registers empty, whose share then tells more ("linear counting", same figure).
                 estimate = size * float(np.log(size / empty))
             estimates.append(min(int(estimate * 1.03) + 64, self.tokens))
         return estimates
 
 
 def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[int]:
-    """Return estimates of the distinct n-grams of order 2 .. `order`, within about 1 %.
-
-    Args:
-        ids: uint32 [n], the tokens of the text.
-        order: the longest n-grams.
-        threads: how many threads share the work; the result is the same for any number.
-
-    Example:
-        A text of 1,000 words, three times: 999 bigrams, and one from its end to its beginning.
-
-        >>> ids = np.tile(np.arange(3, 1003, dtype=np.uint32), 3)
-        >>> (bigrams,) = estimate_types(ids, order=2, threads=1)
-        >>> 1000 <= bigrams <= 1150  # 3 % and 64 more than estimated, as too few cost more time than too many
-        True
-    """
+    """Return estimates of the distinct n-grams of each order from 2, within about 1 %."""
+    # ids: uint32 [n], the tokens of the text; threads: how many threads share the work; the result is the same for any
+    # number.
     sketch = TypesSketch(order)
     sketch.add(ids, threads)
     return sketch.estimates()
@@ -123,24 +103,9 @@ def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[in
 def count_ngrams(
     ids: NDArray[np.uint32], order: int, vocabulary_size: int, *, threads: int, sizes: Iterable[int] | None = None
 ) -> NgramCounts:
-    """Count every n-gram of order 1 .. `order` that lies within a context.
-
-    Args:
-        ids: uint32 [n], tokens with `<s>` where a context begins.
-        order: the longest n-grams.
-        vocabulary_size: ids are below it.
-        threads: how many threads share the work; the result is the same for any number.
-        sizes: estimated distinct n-grams of order 2, 3, ...; measured if None. Too small costs time, nothing else.
-
-    Raises:
-        UsageError: the text has 2^32 tokens or more, or too many distinct n-grams for one table.
-
-    Example:
-        >>> ids = np.array([1, 3, 4, 3, 4], np.uint32)  # <s> a b a b
-        >>> counts = count_ngrams(ids, 3, 5, threads=1)
-        >>> counts.unigrams.tolist(), counts.types
-        ([0, 0, 0, 2, 2], [2, 3, 3])
-    """
+    """Count every n-gram up to an order that lies within a context."""
+    # ids: uint32 [n], tokens with `<s>` where a context begins; threads: how many threads share the work; the result is the
+    # same for any number.
     if len(ids) >= 2**32 - 1:
         raise UsageError(f"{len(ids):,} tokens are more than can be counted at once (2^32); split the text")
     unigrams = np.zeros(vocabulary_size, np.int64)
@@ -152,6 +117,8 @@ def count_ngrams(
     spare: list[NDArray[np.uint32]] = []
     previous = ids
     for k in range(2, order + 1):
+        # `previous` has for each position the slot of the (k-1)-gram that ends there, `following` gets that of the k-gram.
+        # Two arrays take turns: order 5 needs no more of them than order 3.
         following = spare.pop() if spare else np.empty(len(ids), np.uint32)
         if k == order:
             following = np.zeros(0, np.uint32)  # nothing is longer: the memory goes to the largest table
@@ -180,11 +147,13 @@ def _count_level(
         results = run_workers(_count, threads)
         types = sum(added for added, _ in results)
         spilled = np.concatenate([pairs for _, pairs in results]).reshape(-1, 2)
+        # Otherwise the estimate was too small: a table twice as large is filled anew, and the counts do not depend on it.
         if len(spilled) <= spill_limit and types + len(spilled) < len(table):
             break
         expected = 2 * expected + 64
     if len(spilled):
         # By region, then position: the order in which they are placed does not depend on the threads.
+        # spilled (region, position) [[7, 40], [2, 90], [7, 10]] -> positions [90, 10, 40]
         positions = np.ascontiguousarray(spilled[np.lexsort((spilled[:, 1], spilled[:, 0])), 1])
         types += _native.count_spilled(ids, previous, following, table, positions)
     return table, types

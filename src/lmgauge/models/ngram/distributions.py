@@ -22,27 +22,19 @@ class Rows(Protocol):
 
     @property
     def words(self) -> int:
-        """The size of the vocabulary."""
+        """Return the size of the vocabulary."""
         ...
 
     def rows(self, contexts: Contexts, *, logarithms: bool) -> NDArray[np.float64]:
-        """Return probabilities, or their logarithms in nats, `LOWEST` for what cannot come, float64 [n, vocabulary].
-
-        Args:
-            contexts: uint32 [n, order - 1].
-            logarithms: which of the two.
-        """
+        """Return probabilities, or their logarithms in nats, `LOWEST` for what cannot come, float64 [n, vocabulary]."""
+        # contexts: uint32 [n, order - 1].
         ...
 
 
 class RowBlock(BlockDistributions):
-    """The distributions at some events of a block of text, each a row over the vocabulary.
+    """The distributions at some events of a block of text, each a row over the vocabulary."""
 
-    Args:
-        whole: what fills the rows.
-        batch: the rows of these events.
-        contexts: uint32 [n, order - 1], their contexts.
-    """
+    # contexts: uint32 [n, order - 1], their contexts.
 
     parallel = True
 
@@ -54,7 +46,6 @@ class RowBlock(BlockDistributions):
         return len(self._batch)
 
     def tiles(self) -> Iterator[Tile]:
-        """Yield the tiles, in order."""
         targets = self._batch.token_ids.astype(np.int64)
         at_a_time = max(1, TILE_ENTRIES // self.vocabulary_size)
         for begin in range(0, len(self), at_a_time):
@@ -62,25 +53,19 @@ class RowBlock(BlockDistributions):
             yield _RowTile(self._rows, self._contexts[begin:end], targets[begin:end])
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        """Return the rows; their log-probabilities, in nats, are those of plain scoring."""
         return self._batch
 
 
 class NgramBlock(RowBlock):
-    """The same, where sums over a distribution follow from the words seen after its context.
+    """The same, where sums over a distribution follow from the words seen after its context."""
 
-    Args:
-        whole: what knows the distributions.
-        batch: the rows of these events.
-        contexts: uint32 [n, order - 1], their contexts.
-    """
+    # contexts: uint32 [n, order - 1], their contexts.
 
     def __init__(self, whole: WholeDistributions, batch: ScoreBatch, contexts: Contexts) -> None:
         super().__init__(whole, batch, contexts)
         self._whole = whole
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
-        """Return the columns of a reduction that follows from the words seen after each context; else None."""
         if isinstance(other, NgramBlock):
             same = isinstance(reduction, KullbackLeibler) and self.vocabulary_size == other.vocabulary_size
             return {"kl_ab": self._whole.divergences(self._contexts, other._whole, other._contexts)} if same else None
@@ -113,10 +98,8 @@ class _RowTile(Tile):
 
     @cached_property
     def logprob(self) -> NDArray[np.float64]:
-        """Natural log-probabilities [n, vocabulary]; `LOWEST` for what cannot come."""
         return self._whole.rows(self._contexts, logarithms=True)
 
     @cached_property
     def p(self) -> NDArray[np.float64]:
-        """Probabilities [n, vocabulary]."""
         return self._whole.rows(self._contexts, logarithms=False)

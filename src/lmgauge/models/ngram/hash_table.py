@@ -29,16 +29,7 @@ Table = NDArray[np.uint64]
 
 
 def new_table(entries: int) -> Table:
-    """Return an empty table, uint64 [slots, 2], with room for this number of entries: whole cache lines, never full.
-
-    Raises:
-        UsageError: more entries than 31-bit slots can number.
-        MemoryError: there is no room for it.
-
-    Example:
-        >>> new_table(3).shape
-        (12, 2)
-    """
+    """Return an empty table, uint64 [slots, 2], with room for this number of entries: whole cache lines, never full."""
     slots = slots_for(entries)
     if slots >= 2**31 - 1:
         raise UsageError(f"{entries:,} n-grams of one order are more than a table can hold; use --cutoffs or a lower order")
@@ -48,35 +39,22 @@ def new_table(entries: int) -> Table:
 
 
 def slots_for(entries: int) -> int:
-    """Return the slots of a table with room for this number of entries, 16 bytes each.
-
-    Example:
-        >>> slots_for(3)
-        12
-    """
+    """Return the slots of a table with room for this number of entries, 16 bytes each."""
+    # 3 entries: 3 / 0.6 + 1 = 6 slots, 2 lines of 4, and one line more, so that a search always meets an empty slot.
     lines = max(1, -(-int(entries / LOAD + 1) // ENTRIES_PER_LINE))
     return ENTRIES_PER_LINE * (lines + 1)
 
 
 def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
-    """Return views of a table with probabilities, each [slots]: keys as stored (0: empty), probabilities, back-off weights.
-
-    Example:
-        >>> keys, probabilities, weights = columns(np.array([[6, 0x3F0000003E800000]], np.uint64))
-        >>> int(keys[0]), float(probabilities[0]), float(weights[0])
-        (6, 0.25, 0.5)
-    """
+    """Return views of a table with probabilities, each [slots]."""
+    # Keys as stored (0: empty), probabilities, back-off weights.
+    # An entry is 16 bytes: key (low, high), probability, weight. [6, 0x3F0000003E800000] -> 6, 0.25, 0.5 (0x3E800000 is
+    # 0.25).
     values = table.view(np.float32).reshape(-1, 4)
     return table[:, 0], values[:, 2], values[:, 3]
 
 
 def over_slots(table: Table, threads: int, kernel: Callable[..., None], *arguments: object) -> None:
-    """Run a kernel over all slots of a table, shared among threads.
-
-    Args:
-        table: uint64 [slots, 2].
-        threads: how many.
-        kernel: called with the table, the first slot of a share, the slot after its last, and the arguments.
-        arguments: handed on.
-    """
+    """Run a kernel over all slots of a table, shared among threads."""
+    # table: uint64 [slots, 2].
     run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)

@@ -50,25 +50,20 @@ def estimate_with_discounts(
 ) -> NgramTables:
     """Turn adjusted counts into probabilities and back-off weights, in the same memory.
 
-    Args:
-        counts: empty afterwards.
-        discounts: of each order from 1.
-        events: bool [vocabulary], the tokens that can be predicted.
-        interpolate: True mixes lower orders in everywhere; False only backs off to them.
-        threads: how many threads share the work; the result is the same for any number.
-
-    Example:
-        >>> from lmgauge.models.ngram.adjusted_counts import adjust_counts
-        >>> from lmgauge.models.ngram.counting import count_ngrams
-        >>> ids = np.array([1, 3, 3, 4, 3], np.uint32)  # <s> a a b a
-        >>> counts = adjust_counts(count_ngrams(ids, 1, 5, threads=1))
-        >>> half, events = Discounts((0.0, 0.5)), np.array([False, False, False, True, True])
-        >>> tables = estimate_with_discounts(counts, [half], events, interpolate=True, threads=1)
-        >>> tables.unigrams[3:, 0].tolist()  # (3 - 0.5) / 4 + 1 / 4 * 1 / 2, and (1 - 0.5) / 4 + the same
-        [0.75, 0.25]
+    >>> from lmgauge.models.ngram.adjusted_counts import adjust_counts
+    >>> from lmgauge.models.ngram.counting import count_ngrams
+    >>> ids = np.array([1, 3, 3, 4, 3], np.uint32)  # <s> a a b a
+    >>> counts = adjust_counts(count_ngrams(ids, 1, 5, threads=1))
+    >>> half, events = Discounts((0.0, 0.5)), np.array([False, False, False, True, True])
+    >>> tables = estimate_with_discounts(counts, [half], events, interpolate=True, threads=1)
+    >>> tables.unigrams[3:, 0].tolist()  # (3 - 0.5) / 4 + 1 / 4 * 1 / 2, and (1 - 0.5) / 4 + the same
+    [0.75, 0.25]
     """
+    # events: bool [vocabulary], the tokens that can be predicted; threads: how many threads share the work; the result is
+    # the same for any number.
     unigrams = np.ones((len(counts.unigrams), 2), np.float32)
     unigrams[:, 0] = unigram_probabilities(counts.unigrams, discounts[0], events, interpolate)
+    # As stored: 1 but for the rounding of each to single precision.
     totals = np.array([np.sum(unigrams[:, 0], dtype=np.float64)])
 
     def _fill(i: int) -> None:
@@ -86,25 +81,11 @@ def estimate_with_discounts(
 
 
 def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], *, threads: int) -> NgramTables:
-    """Turn counts into p(w|h) = (c(h,w) + k) / (c(h) + k V), in the same memory; k = 0 is maximum likelihood.
-
-    There is no back-off. In place of its weight, a context holds the probability of each word that was not seen after it,
-    k / (c(h) + k V).
-
-    Args:
-        counts: empty afterwards.
-        k: the amount added to each count.
-        events: bool [vocabulary], the V tokens that can be predicted.
-        threads: how many threads share the work; the result is the same for any number.
-
-    Example:
-        >>> from lmgauge.models.ngram.counting import count_ngrams
-        >>> ids = np.array([1, 3, 3, 4, 3], np.uint32)  # <s> a a b a
-        >>> events = np.array([False, False, False, True, True])
-        >>> tables = estimate_additive(count_ngrams(ids, 1, 5, threads=1), 1.0, events, threads=1)
-        >>> tables.unigrams[3:, 0].round(4).tolist()  # 4 / 6 and 2 / 6
-        [0.666700005531311, 0.33329999446868896]
-    """
+    """Turn counts into p(w|h) = (c(h,w) + k) / (c(h) + k V), in the same memory; k = 0 is maximum likelihood."""
+    # There is no back-off. In place of its weight, a context holds the probability of each word that was not seen after it,
+    # k / (c(h) + k V).
+    # events: bool [vocabulary], the V tokens that can be predicted; threads: how many threads share the work; the result is
+    # the same for any number.
     size = float(np.count_nonzero(events))
     unigrams, unseen = additive_unigrams(counts.unigrams, k, events)
 
@@ -117,6 +98,7 @@ def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], 
             if lower is None:
                 used = sums[:, 0] > 0
                 total = sums[used, 0] / 2.0**MASS_BITS
+                # k = 1, V = 3 and a context seen twice: each unseen word has 1 / (2 + 3) = 0.2.
                 unigrams[first : first + len(sums)][used, 1] = k / (total + k * size)
             else:
                 _native.store_unseen(lower, first, sums, k, size)
@@ -130,43 +112,32 @@ def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], 
 
 @dataclass(frozen=True)
 class _Order:
-    """One order from 2, and the order below, which is finished and holds the contexts.
+    """One order from 2, and the order below, which is finished and holds the contexts."""
 
-    Attributes:
-        table: the n-grams (h, w), uint64 [slots, 2].
-        dropped: uint8 [slots] or empty, 1 where a cut-off drops the entry.
-        discounts: D(c) of this order.
-        contexts: the table of the contexts h, uint64 [contexts, 2]; None for bigrams, whose contexts are words.
-        unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
-        threads: how many threads share the work.
-    """
-
-    table: Table
-    dropped: NDArray[np.uint8]
-    discounts: KernelDiscounts
-    contexts: Table | None
-    unigrams: NDArray[np.float32]
-    threads: int
+    table: Table  # the n-grams (h, w), uint64 [slots, 2]
+    dropped: NDArray[np.uint8]  # uint8 [slots] or empty, 1 where a cut-off drops the entry
+    discounts: KernelDiscounts  # D(c) of this order
+    contexts: Table | None  # the table of the contexts h, uint64 [contexts, 2]; None for bigrams, whose contexts are words
+    unigrams: NDArray[np.float32]  # float32 [vocabulary, 2], probabilities and back-off weights
+    threads: int  # how many threads share the work
 
     @cached_property
     def lower(self) -> tuple[NDArray[np.float32], list[Table]]:
-        """The order below as the kernels take it, for p(w|h'): the suffix of an entry is an id or a slot of it."""
+        # Order below as the kernels take it, for p(w|h'): the suffix of an entry is an id or a slot of it.
         return np.ascontiguousarray(self.unigrams[:, 0]), [] if self.contexts is None else [self.contexts]
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """A view of the back-off weights of the contexts, float32 [contexts]."""
+        # View of the back-off weights of the contexts, float32 [contexts].
         return self.unigrams[:, 1] if self.contexts is None else columns(self.contexts)[2]
 
     def run(self, kernel: Callable[..., None], *arguments: object) -> None:
-        """Run a kernel over all entries of the order."""
+        # Run a kernel over all entries of the order.
         over_slots(self.table, self.threads, kernel, *arguments)
 
     def windows(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-        """Yield windows of contexts: the first slot, and zeros uint64 [n, 2] for the total and the mass of each context.
-
-        This bounds the memory, and keeps the sums near the processor.
-        """
+        # Windows of contexts: the first slot, and zeros uint64 [n, 2] for the total and the mass of each context.
+        # This bounds the memory, and keeps the sums near the processor.
         size = len(self.weights)
         for first in range(0, size, CONTEXTS_AT_A_TIME):
             yield first, np.zeros((min(CONTEXTS_AT_A_TIME, size - first), 2), np.uint64)
@@ -175,19 +146,12 @@ class _Order:
 def additive_unigrams(counts: NDArray[np.int64], k: float, events: NDArray[np.bool_]) -> tuple[NDArray[np.float32], float]:
     """Return the unigrams of additive smoothing, and the probability of any word after a context without counts, 1 / V.
 
-    Args:
-        counts: int64 [vocabulary], occurrences of each word.
-        k: the amount added to each count.
-        events: bool [vocabulary], the V tokens that can be predicted.
-
-    Returns:
-        float32 [vocabulary, 2], (c + k) / (sum of c + k V) and, in place of back-off weights, k / (k V); and 1 / V.
-
-    Example:
-        >>> unigrams, unseen = additive_unigrams(np.array([3, 1]), 1.0, np.array([True, True]))
-        >>> unigrams[:, 0].round(4).tolist(), unseen  # 4 / 6 and 2 / 6
-        ([0.666700005531311, 0.33329999446868896], 0.5)
+    >>> unigrams, unseen = additive_unigrams(np.array([3, 1]), 1.0, np.array([True, True]))
+    >>> unigrams[:, 0].round(4).tolist(), unseen  # 4 / 6 and 2 / 6
+    ([0.666700005531311, 0.33329999446868896], 0.5)
     """
+    # counts: int64 [vocabulary], occurrences of each word; events: bool [vocabulary], the V tokens that can be predicted.
+    # -> float32 [vocabulary, 2], (c + k) / (sum of c + k V) and, in place of back-off weights, k / (k V); and 1 / V.
     size = float(np.count_nonzero(events))
     occurrences = np.where(events, counts, 0)
     unigrams = np.empty((len(events), 2), np.float32)
@@ -203,10 +167,12 @@ def unigram_probabilities(
     discount, mass, extra = discounts.for_kernels()
     counts = np.where(events, counts, 0)
     seen, size = counts > 0, int(np.count_nonzero(events))
+    # counts [0, 1, 2, 9] with D of 0, 1, 2, 3+ -> buckets [0, 1, 2, 3]
     bucket = np.minimum(counts, len(discount) - 1)
     total = float(counts.sum() + extra * np.count_nonzero(seen))
     discounted = np.where(seen, np.maximum(counts - discount[bucket], 0), 0.0)
     left = float(np.sum(mass[bucket][seen].astype(np.float64))) / 2.0**MASS_BITS
+    # A word of a word list that the text does not have, or `<unk>` where every word is known.
     unseen = events & ~seen
     if interpolate or not unseen.any():
         return np.where(events, (discounted + left / size) / total, 0.0)
@@ -217,7 +183,7 @@ def unigram_probabilities(
 
 
 def _interpolate(order: _Order) -> None:
-    """Fill an order by p(w|h) = max(c - D(c), 0) / c(h) + gamma(h) p(w|h'), and its contexts by gamma(h)."""
+    # Fill an order by p(w|h) = max(c - D(c), 0) / c(h) + gamma(h) p(w|h'), and its contexts by gamma(h).
     for first, sums in order.windows():
         # sums[h] = c(h), and the mass sum_w D(c(h, w)) with all of c where a cut-off drops the n-gram, in units of 2^-28
         order.run(_native.sum_contexts, order.dropped, order.discounts, first, sums)
@@ -231,21 +197,12 @@ def _interpolate(order: _Order) -> None:
 
 
 def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Fill an order by p(w|h) = (c - D(c)) / c(h), and its contexts by
-
-        alpha(h) = (1 - sum of p(w|h) over the words seen after h) / (1 - sum of p(w|h') over the same words)    (Katz 1987)
-
-    Probabilities are stored in single precision, so a distribution sums to one but for some 1e-7. Where hardly anything of
-    the lower order is unseen, that matters: the share of the unseen is taken from what the lower order really sums to.
-
-    Args:
-        order: the order.
-        lower_totals: float64 [contexts of the order below], what its distributions sum to as stored.
-        size: number of tokens that can be predicted.
-
-    Returns:
-        The same for this order, float64 [contexts].
-    """
+    # Fill an order by p(w|h) = (c - D(c)) / c(h), and its contexts by alpha(h), so that all sums to one.
+    # Katz (1987): alpha(h) = (1 - sum of p(w|h) over the words seen after h) / (1 - sum of p(w|h') over the same words)
+    # Probabilities are stored in single precision, so a distribution sums to one but for some 1e-7. Where hardly anything
+    # of the lower order is unseen, that matters: the share of the unseen is taken from what the lower order really sums to.
+    # lower_totals: float64 [contexts of the order below], what its distributions sum to as stored.
+    # -> the same for this order, float64 [contexts].
     weights = order.weights
     totals = np.ones(len(weights))
     for first, sums in order.windows():
@@ -268,16 +225,14 @@ def share_left(
     seen_sums: NDArray[np.uint64],
     lower_totals: NDArray[np.float64],
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
-    """Return which contexts are followed by anything, int [used], and for these alpha(h) and what p(w|h) sums to.
-
-    Args:
-        sums: [contexts, 2], c(h) and the mass to give away, in units of 2^-28.
-        lower_sums: [contexts], sum of p(w|h') over the words seen, in units of 2^-60.
-        seen_sums: [contexts], sum of p(w|h) over these, likewise.
-        lower_totals: [contexts], what the distribution after h' sums to as stored.
-    """
+    """Return which contexts are followed by anything, int [used], and for these alpha(h) and what p(w|h) sums to."""
+    # sums: [contexts, 2], c(h) and the mass to give away, in units of 2^-28; lower_sums: [contexts], sum of p(w|h') over
+    # the words seen, in units of 2^-60; seen_sums: [contexts], sum of p(w|h) over these, likewise; lower_totals:
+    # [contexts], what the distribution after h' sums to as stored.
     used = np.flatnonzero(sums[:, 0])
     left = sums[used, 1] / sums[used, 0].astype(np.float64)
+    # h = `the`, followed by `cat` alone: p(cat|the) = 0.6, p(cat) = 0.1, totals of 1 -> left 0.4, unseen 0.9, alpha =
+    # 0.444...
     unseen = lower_totals[used] - lower_sums[used] * _LOWER_UNIT
     # alpha(h); where every word was seen nothing is left, and rounding alone decides what the rest would be.
     weights = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)

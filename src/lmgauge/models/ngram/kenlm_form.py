@@ -11,24 +11,11 @@ from lmgauge.errors import UsageError
 
 @dataclass(frozen=True)
 class KenlmForm:
-    """How a binary file of KenLM is laid out; see `lmgauge convert`.
+    """How a binary file of KenLM is laid out; see `lmgauge convert`."""
 
-    Attributes:
-        trie: a trie, which is smaller, instead of a probing table, which is faster.
-        quantize: of a trie: bits of a probability and of a back-off weight; None: both exact.
-        array: of a trie: most bits of a pointer that go to a table; None: no such table.
-
-    Raises:
-        UsageError: a number of bits out of range, or bits without a trie.
-
-    Example:
-        >>> KenlmForm(trie=True, quantize=(8, 8)).quantize
-        (8, 8)
-    """
-
-    trie: bool = False
-    quantize: tuple[int, int] | None = None
-    array: int | None = None
+    trie: bool = False  # a trie, which is smaller, instead of a probing table, which is faster
+    quantize: tuple[int, int] | None = None  # of a trie: bits of a probability and of a back-off weight; None: both exact
+    array: int | None = None  # of a trie: most bits of a pointer that go to a table; None: no such table
 
     def __post_init__(self) -> None:
         if self.quantize is not None:
@@ -46,18 +33,7 @@ class KenlmForm:
             raise UsageError("quantize and array are for tries; a probing table has neither: add --trie (trie=True)")
 
     def check_name(self, path: str | os.PathLike[str]) -> bool:
-        """Return whether a model of this name is a binary file of KenLM; refuse a form that another file cannot have.
-
-        Args:
-            path: what is to be written.
-
-        Raises:
-            UsageError: a form was chosen, and the name is not that of a binary file.
-
-        Example:
-            >>> KenlmForm(trie=True).check_name("kn5.binary"), KenlmForm().check_name("kn5/")
-            (True, False)
-        """
+        """Return whether a model of this name is a binary file of KenLM; refuse a form that another file cannot have."""
         binary = os.fspath(path).endswith(KENLM_ENDINGS)
         if not binary and self != KenlmForm():
             endings = ", ".join(KENLM_ENDINGS)

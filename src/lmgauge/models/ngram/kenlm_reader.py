@@ -27,11 +27,7 @@ from lmgauge.text.vocabulary import UNK, Vocabulary
 
 
 class KenlmModel(NgramModel):
-    """The model of a KenLM binary file: it scores as KenLM does, to the last bit of its single-precision log10.
-
-    Attributes:
-        file: its tables, which are those of the file.
-    """
+    """The model of a KenLM binary file: it scores as KenLM does, to the last bit of its single-precision log10."""
 
     def __init__(
         self,
@@ -47,7 +43,6 @@ class KenlmModel(NgramModel):
 
     @cached_property
     def checksums(self) -> list[int]:
-        """A 64-bit checksum of the file."""
         self.file.check_file()
         return [_native.checksum_bytes(self.file.data)]
 
@@ -56,18 +51,11 @@ class KenlmModel(NgramModel):
 
     @property
     def unk_probability(self) -> float:
-        """Probability of `<unk>` as a unigram."""
         return float(self.file.whole(eos=True).after(np.zeros(0, np.uint32))[UNK])
 
     def listed(self) -> NgramModel:
-        """Return the model with its n-grams in tables of our own, as if it had been read from its ARPA file.
-
-        N-grams that KenLM added because longer ones need them are n-grams like all others: a file does not tell them apart.
-
-        Raises:
-            ModelFileError: its n-grams contradict each other.
-            UsageError: a probing file, which holds hashes of n-grams, not their words.
-        """
+        # N-grams that KenLM added because longer ones need them are n-grams like all others: a file does not tell them
+        # apart.
         from lmgauge.models.ngram.arpa_reader import model_of_rows
 
         if self.file.kind == "probing":
@@ -82,18 +70,9 @@ class KenlmModel(NgramModel):
     def save(
         self, path: str | Path, *, trie: bool = False, quantize: tuple[int, int] | None = None, array: int | None = None
     ) -> None:
-        """Copy the file; as another kind of file, or under the name of an ARPA file, write its n-grams anew.
-
-        Args:
-            path: the file.
-            trie: write a trie.
-            quantize: of a trie: bits of a probability and of a back-off weight.
-            array: of a trie: most bits of a pointer that go to a table.
-
-        Raises:
-            OutputError: it cannot be written; nothing is left behind.
-            UsageError: a probing file, which can only be copied.
-        """
+        # quantize: of a trie: bits of a probability and of a back-off weight; array: of a trie: most bits of a pointer that
+        # go to a table.
+        # Raises OutputError: it cannot be written; nothing is left behind.
         if KenlmForm(trie, quantize, array) != KenlmForm() or str(path).endswith(ARPA_ENDINGS):
             self.listed().save(path, trie=trie, quantize=quantize, array=array)
             return
@@ -108,11 +87,7 @@ class KenlmModel(NgramModel):
 
 
 def is_kenlm(path: Path) -> bool:
-    """Return True if a file begins with the bytes that KenLM's binaries begin with.
-
-    Raises:
-        ModelFileError: it cannot be read.
-    """
+    """Return True if a file begins with the bytes that KenLM's binaries begin with."""
     try:
         with path.open("rb") as file:
             return file.read(len(KENLM_MAGIC)) == KENLM_MAGIC
@@ -121,23 +96,8 @@ def is_kenlm(path: Path) -> bool:
 
 
 def read_kenlm(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") -> KenlmModel:
-    """Open a KenLM binary file; it is mapped into memory, and looked at as it is used.
-
-    Args:
-        path: the file, uint8 [bytes] in memory.
-        tokenizer: how text was cut into the words of the model.
-
-    Raises:
-        ModelFileError: another version or machine, truncated, damaged, or without words.
-
-    Example:
-        >>> import tempfile, lmgauge
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/wb2.binary")
-        ...     read_kenlm(f"{folder}/wb2.binary").label
-        'kenlm2'
-    """
+    """Open a KenLM binary file; it is mapped into memory, and looked at as it is used."""
+    # path: the file, uint8 [bytes] in memory.
     path = Path(path)
     try:
         with path.open("rb") as opened:
@@ -176,7 +136,7 @@ def _vocabulary(data: NDArray[np.uint8]) -> Vocabulary:
 def _list_order(
     tables: KenlmTables, order: int, count: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
-    """Return the n-grams of one order: ids [n, order], log10 of probabilities and back-off weights, float32 [n]."""
+    # N-grams of one order: ids [n, order], log10 of probabilities and back-off weights, float32 [n].
     if order == 1:
         count = _native.kenlm_layout(tables.data)[7]
     words, probability, backoff = (

@@ -28,29 +28,20 @@ _NONE = np.uint32(0xFFFFFFFF)
 
 @dataclass(frozen=True)
 class KenlmTables(LoadedTables):
-    """A KenLM binary file, mapped into memory.
-
-    Attributes:
-        data: uint8, the whole file.
-        kind: a value of `KINDS`.
-        counts: n-grams of order 1, 2, ... by its header.
-        words: size of the vocabulary here.
-        source: the file, for messages.
-        mapped: the file behind `data`; None if it was not mapped.
-    """
+    """A KenLM binary file, mapped into memory."""
 
     closed_forms: ClassVar[bool] = False
 
-    data: NDArray[np.uint8]
+    data: NDArray[np.uint8]  # uint8, the whole file
     kind: str
-    counts: tuple[int, ...]
+    counts: tuple[int, ...]  # n-grams of order 1, 2, ... by its header.
     words: int
     source: str = ""
-    mapped: mmap.mmap | None = None
+    mapped: mmap.mmap | None = None  # the file behind `data`; None if it was not mapped
 
     @property
     def order(self) -> int:
-        """The length of the longest n-grams."""
+        """Return the length of the longest n-grams."""
         return len(self.counts)
 
     def types(self) -> list[int]:
@@ -58,16 +49,8 @@ class KenlmTables(LoadedTables):
         return [self.words, *self.counts[1:]]
 
     def score(self, ids: NDArray[np.uint32], *, skip: int = 0, contexts: bool = False) -> Events:
-        """Score all ids except `<s>`, each given the ids before it, back to the last `<s>`.
-
-        Args:
-            ids: uint32 [n].
-            skip: this many leading ids are context only.
-            contexts: whether to return the ids before each event, the last first, as `whole` takes them.
-
-        Raises:
-            ModelFileError: a probability is above one, or none at all.
-        """
+        """Score all ids except `<s>`, each given the ids before it, back to the last `<s>`."""
+        # ids: uint32 [n].
         size = len(ids)
         logprob, matched = np.empty(size, np.float64), np.empty(size, np.uint8)
         events, kind = np.empty(size, np.uint32), np.empty(size, np.uint8)
@@ -87,11 +70,7 @@ class KenlmTables(LoadedTables):
         return _native.read_kenlm(self.data, vocabulary.arrays, cut)
 
     def whole(self, *, eos: bool) -> KenlmDistributions:
-        """Return what answers questions about whole distributions.
-
-        Args:
-            eos: always True: KenLM's models predict `</s>`.
-        """
+        """Return what answers questions about whole distributions."""
         return KenlmDistributions(self)
 
 
@@ -103,18 +82,12 @@ class KenlmDistributions:
 
     @property
     def words(self) -> int:
-        """The size of the vocabulary."""
+        """Return the size of the vocabulary."""
         return self._tables.words
 
     def after(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0.
-
-        Args:
-            context: uint32 [n], ids before the event.
-
-        Raises:
-            ModelFileError: a probability is above one.
-        """
+        """Return probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0."""
+        # context: uint32 [n], ids before the event.
         starts = np.flatnonzero(context == BOS)
         seen = context[starts[-1] if len(starts) else 0 :][::-1][: self._tables.order - 1]
         row = np.full((1, self._tables.order - 1), _NONE)
@@ -123,18 +96,9 @@ class KenlmDistributions:
         return probability
 
     def rows(self, contexts: NDArray[np.uint32], *, logarithms: bool) -> NDArray[np.float64]:
-        """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come.
-
-        Args:
-            contexts: uint32 [n, order - 1], ids of the words before, the last first.
-            logarithms: which of the two.
-
-        Returns:
-            float64 [n, vocabulary].
-
-        Raises:
-            ModelFileError: a probability is above one.
-        """
+        """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come."""
+        # contexts: uint32 [n, order - 1], ids of the words before, the last first.
+        # -> float64 [n, vocabulary].
         from lmgauge.distributions.tile import LOWEST
 
         tables = self._tables

@@ -1,9 +1,8 @@
-"""Writing KenLM's binary files: what its build_binary makes of the model's ARPA file, without either.
+"""Writing KenLM's binary files: what its build_binary makes of the model's ARPA file, without either."""
 
-Tables of ours go from the first word of an n-gram to the last, KenLM's from the last to the first. So each n-gram is found
-below its *suffix*, itself without its first word, and `_Order` says which that is. Order after order is sorted (trie) or
-hashed (probing) by it, and written when the next order has told which n-grams begin or end longer ones.
-"""
+# Tables of ours go from the first word of an n-gram to the last, KenLM's from the last to the first. So each n-gram is found
+# below its *suffix*, itself without its first word, and `_Order` says which that is. Order after order is sorted (trie) or
+# hashed (probing) by it, and written when the next order has told which n-grams begin or end longer ones.
 
 from __future__ import annotations
 
@@ -37,26 +36,7 @@ _Shape = tuple[int, list[int], int, int, int]
 
 
 def write_kenlm(model: NgramModel, path: str | Path, form: KenlmForm | None = None) -> None:
-    """Write a binary file that KenLM, and whatever decodes with it, loads.
-
-    Args:
-        model: what to write; order 2 or more.
-        path: the file.
-        form: probing or trie, quantized or not.
-
-    Raises:
-        UsageError: the model has no ARPA form, or only single words.
-        OutputError: the file cannot be written.
-
-    Example:
-        >>> import tempfile, lmgauge
-        >>> from pathlib import Path
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_kenlm(model, f"{folder}/wb2.binary")
-        ...     Path(folder, "wb2.binary").read_bytes()[:51].decode()
-        'mmap lm http://kheafield.com/code format version 5\\n'
-    """
+    """Write a binary file that KenLM, and whatever decodes with it, loads."""
     model = model.listed()
     check_arpa_form(model)
     if model.order < 2:
@@ -79,17 +59,17 @@ class _Words:
         return len(self.offsets) - 1
 
     def hashes(self) -> NDArray[np.uint64]:
-        """The hash of each word, uint64 [words]."""
+        # Hash of each word, uint64 [words].
         hashes = np.empty(len(self), np.uint64)
         _native.hash_kenlm_words(self.offsets, self.strings, hashes)
         return hashes
 
     def listed(self, order: NDArray[np.uint32]) -> bytes:
-        """Return the words in an order, uint32 [words], each followed by a zero byte."""
+        # Words in an order, uint32 [words], each followed by a zero byte.
         return _native.join_words(self.offsets, self.strings, order)
 
     def unigrams(self, tables: NgramTables) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return log10 of probabilities and of back-off weights, float32 [words]."""
+        # Log10 of probabilities and of back-off weights, float32 [words].
         probability, backoff = (_log10(tables, 1, slice(None), tables.unigrams[:, i], i) for i in (0, 1))
         if self.closed:
             probability[UNK], backoff[UNK] = _NO_UNK, 0
@@ -98,35 +78,26 @@ class _Words:
 
 @dataclass(frozen=True)
 class _Order:
-    """The n-grams of one order, in the order of their slots; all [n] but what is by slot.
+    """The n-grams of one order, in the order of their slots; all [n] but what is by slot."""
 
-    Attributes:
-        slots: which entries of the table they are.
-        parents: slots, in the order below, of each without its last word.
-        suffixes: slots, in the order below, of each without its first word.
-        first: ids of first words.
-        probability: log10, with the sign bit cleared where a longer n-gram may end with it is for others to do.
-        backoff: log10.
-        size: slots of the table.
-    """
-
-    slots: NDArray[np.uint32]
-    parents: NDArray[np.uint32]
-    suffixes: NDArray[np.uint32]
-    first: NDArray[np.uint32]
+    slots: NDArray[np.uint32]  # which entries of the table they are
+    parents: NDArray[np.uint32]  # slots, in the order below, of each without its last word
+    suffixes: NDArray[np.uint32]  # slots, in the order below, of each without its first word
+    first: NDArray[np.uint32]  # ids of first words
+    # log10, with the sign bit cleared where a longer n-gram may end with it is for others to do
     probability: NDArray[np.float32]
-    backoff: NDArray[np.float32]
+    backoff: NDArray[np.float32]  # log10
     size: int
 
     def by_slot(self, values: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Return values, uint32 [n], by slot, [size]."""
+        # Values, uint32 [n], by slot, [size].
         spread = np.zeros(self.size, np.uint32)
         spread[self.slots] = values
         return spread
 
 
 def _orders(tables: NgramTables) -> Iterator[_Order]:
-    """Yield the n-grams of order 2, 3, ..., each with its suffix."""
+    # N-grams of order 2, 3, ..., each with its suffix.
     words = np.arange(len(tables.unigrams), dtype=np.uint32)
     first_by_slot, suffix_by_slot = words, words
     for k, table in enumerate(tables.tables, 2):
@@ -145,7 +116,7 @@ def _orders(tables: NgramTables) -> Iterator[_Order]:
 def _find(
     table: PackedTable, suffixes: NDArray[np.uint32], parents: NDArray[np.uint32], last: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """Return slots of n-grams, uint32 [n], from their parents' suffixes, by slot, and last words."""
+    # Slots of n-grams, uint32 [n], from their parents' suffixes, by slot, and last words.
     shares = run_ranges(lambda a, b: table.find(suffixes[parents[a:b]], last[a:b]), len(last), thread_count())
     return np.concatenate(shares)
 
@@ -153,7 +124,7 @@ def _find(
 def _log10(
     tables: NgramTables, k: int, slots: NDArray[np.uint32] | slice, linear: NDArray[np.float32], column: int
 ) -> NDArray[np.float32]:
-    """Return log10 of values of order k, float32 [n], as an ARPA file said them or else as they are here."""
+    # Log10 of values of order k, float32 [n], as an ARPA file said them or else as they are here.
     linear, log10 = np.ascontiguousarray(linear), np.empty(len(linear), np.float32)
     run_ranges(lambda a, b: _native.log10_of(linear[a:b], log10[a:b]), len(linear), thread_count())
     if not tables.logs:
@@ -169,7 +140,7 @@ def _flags(size: int, slots: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 
 def _backoff_bits(backoff: NDArray[np.float32], begins: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """Return back-off weights as bits, uint32 [n]; zero with a sign where no longer n-gram begins with it."""
+    # Back-off weights as bits, uint32 [n]; zero with a sign where no longer n-gram begins with it.
     bits = backoff.view(np.uint32).copy()
     bits[(backoff == 0) & ~begins] = _SIGN
     bits[(backoff == 0) & begins] = 0
@@ -177,7 +148,7 @@ def _backoff_bits(backoff: NDArray[np.float32], begins: NDArray[np.bool_]) -> ND
 
 
 def _probability_bits(probability: NDArray[np.float32], ends: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """Return log10 of probabilities as bits, uint32 [n]; with a sign where no longer n-gram ends with it."""
+    # Log10 of probabilities as bits, uint32 [n]; with a sign where no longer n-gram ends with it.
     return np.where(ends, probability.view(np.uint32) & ~_SIGN, probability.view(np.uint32) | _SIGN)
 
 
@@ -217,7 +188,7 @@ def _write_probing(tables: NgramTables, words: _Words, form: KenlmForm, file: IO
 
 
 def _combined(key_by_slot: NDArray[np.uint64], order: _Order) -> NDArray[np.uint64]:
-    """Return the keys of n-grams, uint64 [n], from those of their suffixes by slot."""
+    # Keys of n-grams, uint64 [n], from those of their suffixes by slot.
     keys = np.empty(len(order.slots), np.uint64)
 
     def share(begin: int, end: int) -> None:
@@ -228,7 +199,7 @@ def _combined(key_by_slot: NDArray[np.uint64], order: _Order) -> NDArray[np.uint
 
 
 def _write_table(file: IO[bytes], keys: NDArray[np.uint64] | None, values: NDArray[np.uint32], buckets: int) -> None:
-    """Write a table; unigrams, which have no keys, follow each other, and one more could."""
+    # Write a table; unigrams, which have no keys, follow each other, and one more could.
     if keys is None:
         file.write(np.ascontiguousarray(values).data)
         file.write(bytes(8))
@@ -239,7 +210,7 @@ def _write_table(file: IO[bytes], keys: NDArray[np.uint64] | None, values: NDArr
 
 
 def _fill(table: NDArray[np.uint8], keys: NDArray[np.uint64], values: NDArray[np.uint32], buckets: int) -> None:
-    """Fill a table in parts of its own, whatever the number of threads, so that its bytes are always the same."""
+    # Fill a table in parts of its own, whatever the number of threads, so that its bytes are always the same.
     width = values.shape[1]
 
     def part(begin: int, end: int) -> list[NDArray[np.uint32]]:
@@ -282,7 +253,7 @@ class _Quantizer:
 
     @classmethod
     def of(cls, tables: NgramTables, k: int, bits: tuple[int, int]) -> _Quantizer:
-        """Return bins of equally many values; the first two of back-off weights are for those that are zero."""
+        # Bins of equally many values; the first two of back-off weights are for those that are zero.
         entries = tables.tables[k - 2].entries()
         probabilities = np.empty(1 << bits[0], np.float32)
         _native.center_bins(np.sort(_log10(tables, k, entries.slots, entries.probabilities, 0)), probabilities)
@@ -295,7 +266,7 @@ class _Quantizer:
         return cls(probabilities, backoffs)
 
     def codes(self, probability: NDArray[np.float32], backoff: NDArray[np.float32], bits: int) -> NDArray[np.uint64]:
-        """Return the codes of values, uint64 [n]: that of the back-off weight in the lowest `bits`."""
+        # Codes of values, uint64 [n]: that of the back-off weight in the lowest `bits`.
         codes = np.empty(len(probability), np.uint32)
         _native.encode_bins(probability, self.probabilities, 0, codes)
         if not len(self.backoffs):
@@ -315,11 +286,10 @@ class _Trie:
 
     @property
     def order(self) -> int:
-        """The length of the longest n-grams."""
         return len(self.shape[1])
 
     def values(self, k: int, probability: NDArray[np.float32], bits: NDArray[np.uint32]) -> NDArray[np.uint64]:
-        """Return what entries of order k hold of probability and back-off weight, uint64 [n]; `bits` are of the latter."""
+        # What entries of order k hold of probability and back-off weight, uint64 [n]; `bits` are of the latter.
         quantizer = self.quantizers[k - 2]
         if quantizer is not None:
             return quantizer.codes(probability, bits.view(np.float32), self.shape[3])

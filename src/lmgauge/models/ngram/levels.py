@@ -1,9 +1,9 @@
-"""The n-grams of a model as plain arrays, order by order: what pruning and static mixtures compute with.
+"""The n-grams of a model as plain arrays, order by order: what pruning and static mixtures compute with."""
 
-A level holds the n-grams of one order from 2, sorted by the row of their beginning and then by their last word. The row is
-the n-gram's number: `the cat` has the row that `the cat sat` names as its parent, and `cat sat` the row that it names as its
-suffix. Rows of order 1 are the ids of the words. `levels_of` takes them from tables, `tables_of` makes tables of them.
-"""
+# A level holds the n-grams of one order from 2, sorted by the row of their beginning and then by their last word. The row
+# is the n-gram's number: `the cat` has the row that `the cat sat` names as its parent, and `cat sat` the row that it names
+# as its suffix. Rows of order 1 are the ids of the words. `levels_of` takes them from tables, `tables_of` makes tables of
+# them.
 
 from __future__ import annotations
 
@@ -26,56 +26,33 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Level:
-    """The n-grams of one order, from 2.
+    """The n-grams of one order, from 2."""
 
-    Attributes:
-        parents: uint32 [n], the row, in the order below, of the n-gram without its last word; for bigrams the first word.
-        words: uint32 [n], the last word.
-        suffixes: uint32 [n], the row of the n-gram without its first word; for bigrams the last word.
-        probabilities: float64 [n]; of a blank what backing off gives it.
-        weights: float64 [n], back-off weights.
-        listed: bool [n]; False for a blank, held only because longer n-grams begin or end with it.
-    """
-
+    # uint32 [n], the row, in the order below, of the n-gram without its last word; for bigrams the first word
     parents: NDArray[np.uint32]
-    words: NDArray[np.uint32]
-    suffixes: NDArray[np.uint32]
-    probabilities: Floats
-    weights: Floats
-    listed: NDArray[np.bool_]
+    words: NDArray[np.uint32]  # uint32 [n], the last word
+    suffixes: NDArray[np.uint32]  # uint32 [n], the row of the n-gram without its first word; for bigrams the last word
+    probabilities: Floats  # float64 [n]; of a blank what backing off gives it
+    weights: Floats  # float64 [n], back-off weights
+    listed: NDArray[np.bool_]  # bool [n]; False for a blank, held only because longer n-grams begin or end with it
 
     def __len__(self) -> int:
         return len(self.parents)
 
     @property
     def keys(self) -> NDArray[np.uint64]:
-        """Parent and word in one number, uint64 [n], rising."""
+        """Return parent and word in one number, uint64 [n], rising."""
         return make_keys(self.parents, self.words)
 
 
 def make_keys(parents: NDArray[np.integer[Any]], words: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-    """Return parent and word in one number each, uint64 [n], which sort as pairs do.
-
-    Example:
-        >>> [hex(key) for key in make_keys(np.array([5]), np.array([7]))]
-        ['0x500000007']
-    """
+    """Return parent and word in one number each, uint64 [n], which sort as pairs do."""
+    # [hex(key) for key in make_keys([5], [7])] -> ['0x500000007']
     return (parents.astype(np.uint64) << np.uint64(32)) | words.astype(np.uint64)
 
 
 def levels_of(tables: NgramTables) -> list[Level]:
-    """Return the n-grams of tables, a level for each order from 2.
-
-    Args:
-        tables: of a model.
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
-        >>> (level,) = levels_of(model.tables)
-        >>> [(model.vocabulary.token(p), model.vocabulary.token(w)) for p, w in zip(level.parents, level.words)]
-        [('<s>', 'a'), ('a', '</s>'), ('a', 'b'), ('b', '</s>')]
-    """
+    """Return the n-grams of tables, a level for each order from 2."""
     levels: list[Level] = []
     rows = np.arange(len(tables.unigrams), dtype=np.uint32)  # of each slot of the order below
     slots = [rows]  # of each row, order by order
@@ -86,29 +63,22 @@ def levels_of(tables: NgramTables) -> list[Level]:
         used, parents, words = entries.slots[order], parents[order], entries.words[order]
         suffixes = words
         if i:
+            # `a b c` has the suffix `b c`: `b`, the suffix of its parent `a b`, and the same last word. So one look-up
+            # suffices.
             shorter = slots[i - 1][levels[-1].suffixes[parents]]  # of the parent's own suffix
             suffixes = rows[tables.tables[i - 1].find(shorter, words)]
         signed, weights = entries.probabilities[order].astype(np.float64), entries.weights[order].astype(np.float64)
         levels.append(Level(parents, words, suffixes, np.abs(signed), weights, ~np.signbit(signed)))
         slots.append(used)
         rows = np.zeros(table.slots, np.uint32)
+        # slots [5, 2, 9] in the order of the rows -> rows[5] = 0, rows[2] = 1, rows[9] = 2
         rows[used] = np.arange(len(used), dtype=np.uint32)
     return levels
 
 
 def tables_of(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> NgramTables:
-    """Return the tables of n-grams; all that an n-gram begins or ends with must be in the order below.
-
-    Args:
-        unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
-        levels: of order 2, 3, ...
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
-        >>> tables_of(model.tables.unigrams, levels_of(model.tables)).types() == model.tables.types()
-        True
-    """
+    """Return the tables of n-grams; all that an n-gram begins or ends with must be in the order below."""
+    # unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
     builder = TableBuilder(len(unigrams), len(levels) + 1)
     slots = np.arange(len(unigrams), dtype=np.uint32)
     for level in levels:
@@ -118,22 +88,17 @@ def tables_of(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> NgramTa
 
 
 def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[NDArray[np.float32], list[Level]]:
-    """Return the same n-grams with the back-off weights that make every distribution sum to one:
-
-        weight(h) = (1 - sum of p(w|h) over the words listed after h) / (1 - sum of p(w|h') over the same words)
-
-    and with the probability of each blank that follows from them. Where hardly anything can follow but what is listed, or
-    hardly anything is left for it, rounding alone would decide: there the weight stays.
-
-    Args:
-        unigrams: float32 [vocabulary, 2]; their probabilities stay.
-        levels: of order 2, 3, ...; the probabilities of what is listed stay, rounded as tables hold them.
-    """
+    """Return the same n-grams with the back-off weights that make every distribution sum to one."""
+    #     weight(h) = (1 - sum of p(w|h) over the words listed after h) / (1 - sum of p(w|h') over the same words)
+    # and with the probability of each blank that follows from them. Where hardly anything can follow but what is listed, or
+    # hardly anything is left for it, rounding alone would decide: there the weight stays.
+    # unigrams: float32 [vocabulary, 2]; their probabilities stay.
     probabilities, weights = unigrams[:, 0].astype(np.float64), unigrams[:, 1].astype(np.float64)
     total = float(np.sum(probabilities))
     renewed: list[Level] = []
     first_weights = weights
     for level in levels:
+        # Weights must fit what tables hold, which is single precision.
         own = level.probabilities.astype(np.float32).astype(np.float64)
         lower = probabilities[level.suffixes]
         sums, lower_sums = (sums_of_contexts(level, values, len(weights)) for values in (own, lower))
@@ -149,64 +114,37 @@ def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[
 
 
 def sums_of_contexts(level: Level, values: Floats, contexts: int) -> Floats:
-    """Return what the probabilities of the n-grams that are listed after each context sum to, float64 [contexts].
-
-    Args:
-        level: the n-grams.
-        values: float64 [n], probabilities.
-        contexts: how many n-grams the order below has.
-    """
+    """Return what the probabilities of the n-grams that are listed after each context sum to, float64 [contexts]."""
+    # values: float64 [n], probabilities.
     sums = np.zeros(contexts)
     add_to_contexts(sums, level.parents[level.listed], values[level.listed])
     return sums
 
 
 def add_to_contexts(sums: Floats, contexts: NDArray[np.uint32], probabilities: Floats) -> None:
-    """Add each probability to the sum of its context, as a multiple of 2^-52: sums up to 2 are the same in any order.
-
-    Args:
-        sums: float64 [contexts].
-        contexts: uint32 [n].
-        probabilities: float64 [n].
-
-    Example:
-        >>> sums = np.zeros(2)
-        >>> add_to_contexts(sums, np.array([1, 1, 1], np.uint32), np.array([0.5, 0.25, 2.0**-60]))
-        >>> sums.tolist()
-        [0.0, 0.75]
-    """
+    """Add each probability to the sum of its context, as a multiple of 2^-52: sums up to 2 are the same in any order."""
+    # sums: float64 [contexts]; contexts: uint32 [n]; probabilities: float64 [n].
+    # Numbers of 53 bits whose last bit is 2^-52 or more add without rounding up to 2: contexts [1, 1, 1] with 0.5, 0.25,
+    # 2^-60 -> sums [0, 0.75].
     np.add.at(sums, contexts, np.rint(probabilities / _UNIT) * _UNIT)
 
 
 def weights_for(left: Floats, lower_left: Floats, weights: Floats) -> Floats:
-    """Return back-off weights of contexts, float64 [contexts].
-
-    Args:
-        left: float64 [contexts], what is left of the distribution after h beside the words listed there.
-        lower_left: the same for these words and the distribution after h'.
-        weights: the weights that stay where rounding alone would decide.
-    """
+    """Return back-off weights of contexts, float64 [contexts]."""
+    # left: float64 [contexts], what is left of the distribution after h beside the words listed there.
     open_ended = (left > SMALLEST_SHARE) & (lower_left > SMALLEST_SHARE)
     return np.where(open_ended, left / np.where(open_ended, lower_left, 1.0), weights)
 
 
 def backed_off(weights: Floats, lower: Floats) -> NDArray[np.float32]:
-    """Return weight(h) p(w|h'), rounded as tables hold it: the probabilities of blanks.
-
-    Args:
-        weights: float64 [n].
-        lower: float64 [n].
-    """
+    """Return weight(h) p(w|h'), rounded as tables hold it: the probabilities of blanks."""
+    # weights: float64 [n]; lower: float64 [n].
     return (weights * lower).astype(np.float32)
 
 
 def chosen(levels: Sequence[Level], listed: Sequence[NDArray[np.bool_]]) -> list[Level]:
-    """Return levels of some of the n-grams, and of the blanks they need: what they begin and end with.
-
-    Args:
-        levels: of order 2, 3, ...
-        listed: for each level bool [n], True for what stays an n-gram.
-    """
+    """Return levels of some of the n-grams, and of the blanks they need: what they begin and end with."""
+    # listed: for each level bool [n], True for what stays an n-gram.
     held = [keep.copy() for keep in listed]
     for i in range(len(levels) - 1, 0, -1):
         for links in (levels[i].parents, levels[i].suffixes):
@@ -219,5 +157,6 @@ def chosen(levels: Sequence[Level], listed: Sequence[NDArray[np.bool_]]) -> list
             parents, suffixes = rows[parents], rows[suffixes]
         values = (level.probabilities[stays], level.weights[stays], keep[stays])
         fresh.append(Level(parents, level.words[stays], suffixes, *values))
+        # stays [1, 0, 1] -> rows [0, 0, 1]; that of what goes is asked for by nobody.
         rows = (np.cumsum(stays) - 1).astype(np.uint32)
     return fresh

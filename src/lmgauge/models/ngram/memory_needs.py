@@ -33,49 +33,24 @@ _LISTED, _LISTED_AT_A_TIME = 24, 72  # of each n-gram, and of those of one order
 
 @dataclass(frozen=True)
 class TextSize:
-    """What memory depends on, besides the settings.
+    """What memory depends on, besides the settings."""
 
-    Attributes:
-        tokens: ids of the text, `<s>` included.
-        words: of the vocabulary.
-        vocabulary_bytes: of the arrays of the vocabulary.
-        types: estimated distinct n-grams of order 2, 3, ...
-        listed: True if all n-grams are then listed, to write the file of another program.
-    """
-
-    tokens: int
+    tokens: int  # ids of the text, `<s>` included
     words: int
-    vocabulary_bytes: int
-    types: Sequence[int] = ()
-    listed: bool = False
+    vocabulary_bytes: int  # of the arrays of the vocabulary
+    types: Sequence[int] = ()  # estimated distinct n-grams of order 2, 3,
+    listed: bool = False  # True if all n-grams are then listed, to write the file of another program
 
 
 def reading_bytes(tokens: int) -> int:
-    """Return the bytes that it takes to hold the ids of a text: in blocks, then in one piece beside them.
-
-    Args:
-        tokens: of the text.
-
-    Example:
-        >>> reading_bytes(1_000_000)
-        8000000
-    """
+    """Return the bytes that it takes to hold the ids of a text: in blocks, then in one piece beside them."""
     return 2 * _ID * tokens
 
 
 def training_bytes(settings: NgramTrainingSettings, text: TextSize) -> dict[str, int]:
-    """Return the most bytes that each stage of a training holds; the largest of them is what training needs.
-
-    Args:
-        settings: all decisions about the model.
-        text: how large it is.
-
-    Example:
-        >>> text = TextSize(10_000_000, 50_000, 3_000_000, [3_000_000, 8_000_000])
-        >>> needed = training_bytes(NgramTrainingSettings("witten-bell", order=3), text)
-        >>> {stage: round(count / 1e6) for stage, count in needed.items()}
-        {'reading': 118, 'counting': 411, 'adjusting': 331, 'estimating': 411, 'packing': 479}
-    """
+    """Return the most bytes that each stage of a training holds; the largest of them is what training needs."""
+    # 10 million tokens, 3 and 8 million n-grams, order 3 -> reading 118 MB, counting 411, adjusting 331, estimating 411,
+    # packing 479.
     tables = _Tables(settings, text)
     stages = {"reading": reading_bytes(text.tokens), "counting": tables.counting(), "adjusting": tables.adjusting()}
     stages |= {"estimating": tables.estimating(), "packing": tables.packing()}
@@ -107,20 +82,22 @@ class _Tables:
             self._packed.append(size)
 
     def counting(self) -> int:
-        """Tables up to an order, the ids, and the links of two orders: the one below and, but for the last, its own."""
+        # Tables up to an order, the ids, and the links of two orders: the one below and, but for the last, its own.
         most, last = 0, len(self._slots) - 1
         for i in range(len(self._slots)):
+            # `previous` and `following` of `count_ngrams`: bigrams read the ids themselves, the highest order links
+            # nothing.
             links = (i > 0) + (i < last)
             most = max(most, _ID * self._text.tokens * (1 + links) + sum(self._counted[: i + 1]))
         return most
 
     def adjusting(self) -> int:
-        """All tables, and what a cut-off marks; Kneser-Ney: what precedes the n-grams of one order below the last."""
+        # All tables, and what a cut-off marks; Kneser-Ney: what precedes the n-grams of one order below the last.
         continuation = self._settings.kind in CONTINUATION
         return sum(self._counted) + self._marks + (_ID * max(self._slots[:-1], default=0) if continuation else 0)
 
     def estimating(self) -> int:
-        """All tables, and a window of the contexts of one order; backing off: what all distributions sum to."""
+        # All tables, and a window of the contexts of one order; backing off: what all distributions sum to.
         contexts = [self._text.words, *self._slots[:-1]]
         backs_off = not (self._settings.interpolate or self._settings.additive)
         window = _BACK_OFF_WINDOW_BYTES if backs_off else _WINDOW_BYTES
@@ -128,7 +105,6 @@ class _Tables:
         return sum(self._counted) + self._marks + most + (_TOTAL_BYTES * sum(contexts[-2:]) if backs_off else 0)
 
     def packing(self) -> int:
-        """n-grams on their way, beside the table that they come from or the one that they go to, and the others' tables."""
         most, packed, below = 0, 0, 0
         for i, (entries, size) in enumerate(zip(self._entries, self._packed, strict=True)):
             last = i == len(self._slots) - 1
@@ -138,23 +114,15 @@ class _Tables:
         return self._marks + most
 
     def pruning(self) -> int:
-        """The tables, their n-grams as arrays, and the tables of those that stay: at most all."""
+        # Tables, their n-grams as arrays, and the tables of those that stay: at most all.
         return 2 * sum(self._packed) + _PRUNED * sum(self._entries) + _PRUNED_MOVED * max(self._entries, default=0)
 
     def writing(self) -> int:
-        """The tables, and their n-grams as rows of an ARPA file or of one of KenLM."""
         return sum(self._packed) + _LISTED * sum(self._entries) + _LISTED_AT_A_TIME * max(self._entries, default=0)
 
 
 def check_reading(tokens: int) -> None:
-    """Refuse a text whose ids alone do not fit into what is free, beside those that were read so far.
-
-    Args:
-        tokens: read so far.
-
-    Raises:
-        NotEnoughMemoryError: they do not.
-    """
+    """Refuse a text whose ids alone do not fit into what is free, beside those that were read so far."""
     free = free_memory()
     if free is not None and _ID * tokens > _SHARE * free:
         held = _ID * tokens
@@ -162,18 +130,7 @@ def check_reading(tokens: int) -> None:
 
 
 def check_training(settings: NgramTrainingSettings, text: TextSize) -> str:
-    """Refuse a training that does not fit into what is free.
-
-    Args:
-        settings: all decisions about the model.
-        text: how large it is; its ids are in memory by now.
-
-    Returns:
-        What is needed, and what is free, in words.
-
-    Raises:
-        NotEnoughMemoryError: it does not fit.
-    """
+    """Refuse a training that does not fit into what is free."""
     needed, free = max(training_bytes(settings, text).values()), free_memory()
     if free is None:
         return f"needs about {size_in_words(needed)} of memory"

@@ -42,6 +42,8 @@ _CONTEXTS = "contexts"
 class NgramModel(ScoresStrings, StepsWords, SumsSegments):
     """A trained n-gram model.
 
+    Sources: Katz (1987); Chen & Goodman (1998), who compare the smoothings.
+
     Attributes:
         tables: probabilities and back-off weights.
         vocabulary: token strings and ids.
@@ -182,7 +184,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
     def _score_blocks(
         self, segments: Iterable[Segments], *, spans: bool, threads: int | None, contexts: bool = False
     ) -> Iterator[tuple[ScoreBatch, NDArray[np.uint32]]]:
-        """Yield the rows of each block, and if asked for, the slots of their contexts, uint32 [n, order - 1]."""
+        # Rows of each block, and if asked for, the slots of their contexts, uint32 [n, order - 1].
         if self.settings.context == "stream":
             return self._score_stream(segments, spans, contexts)
         nothing = np.zeros(0, np.uint32)
@@ -226,11 +228,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
     def _score_block(
         self, block: Segments, context: NDArray[np.uint32], spans: bool, contexts: bool = False
     ) -> tuple[ScoreBatch, NDArray[np.uint32], NDArray[np.uint32]]:
-        """Score a block after `context`, or where that is empty, each segment after `<s>`.
-
-        Returns:
-            The rows, the slots of their contexts, if asked for, and the ids that were seen.
-        """
+        # Score a block after `context`, or where that is empty, each segment after `<s>`.
         self.tables.check_file()  # before the vocabulary is looked at: it is mapped, too
         bos = not len(context)
         encoded = encode(block, self.tokenizer, self.vocabulary, bos=bos, reserved=self.settings.reserved, spans=spans)
@@ -391,23 +389,14 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
 
 
 def _spans_without_eos(ends: NDArray[np.int64], segment_events: NDArray[np.int64], block: Segments) -> NDArray[np.int64]:
-    """Return span ends, int64 [events], with what follows the last token of a segment, bytes of no other event, in it."""
+    # Span ends, int64 [events], with what follows the last token of a segment, bytes of no other event, in it.
     some = segment_events > 0
     ends[(np.cumsum(segment_events) - 1)[some]] = (block.ends - block.starts)[some]
     return ends
 
 
 def load_ngram_model(path: str | Path, *, just_written: bool = False) -> NgramModel:
-    """Load the folder of a model; its tables are memory-mapped.
-
-    Args:
-        path: the folder.
-        just_written: True if this process has just written it: then the tables are not looked at.
-
-    Raises:
-        ModelFileError: a file is missing, truncated, damaged or inconsistent.
-        MissingExtraError: the library of its tokenizer is not installed.
-    """
+    """Load the folder of a model; its tables are memory-mapped."""
     path = Path(path)
     stored = read_model(path, just_written=just_written)
     tokenizer = load_tokenizer(stored.config["tokenizer"], path)
@@ -437,12 +426,10 @@ def load_ngram_model(path: str | Path, *, just_written: bool = False) -> NgramMo
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as config.json gives it back."""
     return json.loads(json.dumps(value, default=str))
 
 
 def _fields(kind: type[NgramSettings] | type[TrainingRecord], stored: StoredModel) -> dict[str, Any]:
-    """Return the values of config.json for the fields of a dataclass, lists as tuples."""
     return {f.name: _tuples(stored.config[f.name]) for f in fields(kind) if f.name in stored.config}
 
 

@@ -49,47 +49,32 @@ class RepeatedNgramsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The n-grams of one order as columns [n], by rising slot.
+    """The n-grams of one order as columns [n], by rising slot."""
 
-    Attributes:
-        slots: uint32, which are their ids.
-        parents: uint32, slots of their beginnings in the table below; ids of words at order 2.
-        words: uint32, ids of their last words.
-        probabilities: float32, linear; negative for a blank: an n-gram that is held because longer ones contain it.
-        weights: float32, back-off weights, linear; 1 at the highest order.
-    """
-
-    slots: Slots
-    parents: Slots
-    words: Slots
-    probabilities: Floats
-    weights: Floats
+    slots: Slots  # uint32, which are their ids
+    parents: Slots  # uint32, slots of their beginnings in the table below; ids of words at order 2
+    words: Slots  # uint32, ids of their last words
+    probabilities: Floats  # float32, linear; negative for a blank: an n-gram that is held because longer ones contain it
+    weights: Floats  # float32, back-off weights, linear; 1 at the highest order
 
 
 @dataclass(frozen=True)
 class PackedTable:
-    """All n-grams of one order of a finished model.
+    """All n-grams of one order of a finished model."""
 
-    Attributes:
-        lines: uint32 [lines, 16].
-        parents: slots of parents are below it: the slots of the table below; the size of the vocabulary at order 2.
-        words: ids of words are below it: the size of the vocabulary.
-        last: True for the highest order.
-    """
-
-    lines: Lines
-    parents: int
-    words: int
-    last: bool
+    lines: Lines  # uint32 [lines, 16]
+    parents: int  # slots of parents are below it: the slots of the table below; the size of the vocabulary at order 2
+    words: int  # ids of words are below it: the size of the vocabulary
+    last: bool  # True for the highest order
 
     @property
     def slots(self) -> int:
-        """The number of slots; all are below it."""
+        """Return the number of slots; all are below it."""
         return len(self.lines) * line_width(last=self.last)
 
     @property
     def kernel(self) -> KernelTable:
-        """The table as the kernels take it."""
+        """Return the table as the kernels take it."""
         return self.lines, self.parents, self.words, self.last
 
     def count(self) -> tuple[int, int]:
@@ -98,15 +83,7 @@ class PackedTable:
         return sum(entries for entries, _ in counts), sum(blanks for _, blanks in counts)
 
     def entries(self) -> Entries:
-        """Return all n-grams as columns.
-
-        Example:
-            >>> builder = TableBuilder(vocabulary=7, order=2)
-            >>> _ = builder.add(np.array([3, 4]), np.array([4, 5]), np.array([0.5, 0.25]), np.ones(2))
-            >>> entries = builder.tables[0].entries()
-            >>> sorted(zip(entries.parents.tolist(), entries.words.tolist(), entries.probabilities.tolist()))
-            [(3, 4, 0.5), (4, 5, 0.25)]
-        """
+        """Return all n-grams as columns."""
         n, _ = self.count()
         whole = np.empty((3, n), np.uint32), np.empty((2, n), np.float32)
         columns = (*whole[0], *whole[1])
@@ -114,10 +91,8 @@ class PackedTable:
         return Entries(*columns)
 
     def find(self, parents: Slots, words: Slots) -> Slots:
-        """Return slots, uint32 [n], of n-grams from parents [n] and last words [n]; `NO_SLOT` for those not there.
-
-        Where a parent is `NO_SLOT`, so is the n-gram.
-        """
+        """Return slots, uint32 [n], of n-grams from parents [n] and last words [n]; `NO_SLOT` for those not there."""
+        # Where a parent is `NO_SLOT`, so is the n-gram.
         slots = np.empty(len(parents), np.uint32)
         _native.find_ngrams(self.kernel, _columns(np.uint32, parents), _columns(np.uint32, words), slots)
         return slots
@@ -129,11 +104,8 @@ class PackedTable:
         return probabilities, weights
 
     def check(self) -> tuple[int, int | None]:
-        """Check every entry, which a file may have damaged.
-
-        Returns:
-            A 64-bit checksum, and the first line that no sound table has or None.
-        """
+        """Check every entry, which a file may have damaged."""
+        # -> a 64-bit checksum, and the first line that no sound table has or None.
         results = self._over_lines(lambda begin, end: _native.check_lines(self.kernel, begin, end))
         bad = [line for _, line in results if line >= 0]
         return int(sum(checksum for checksum, _ in results) % 2**64), bad[0] if bad else None
@@ -149,12 +121,7 @@ def enough_lines(lines: int, parents: int, words: int) -> bool:
 
 
 def most_entries(*, last: bool) -> int:
-    """Return how many n-grams of one order a model can have: slots are numbers of 31 bits.
-
-    Example:
-        >>> f"{most_entries(last=True):,}"
-        '1,717,986,916'
-    """
+    """Return how many n-grams of one order a model can have: slots are numbers of 31 bits."""
     return int(_FILLED * line_width(last=last) * ((2**31 - 2) // _LAST_WIDTH))
 
 
@@ -169,15 +136,7 @@ def more_homes(homes: int) -> int:
 
 
 def line_width(*, last: bool) -> int:
-    """Return how many n-grams fit into a line of 64 bytes.
-
-    Args:
-        last: whether they are of the highest order, which has no back-off weights.
-
-    Example:
-        >>> line_width(last=False), line_width(last=True)
-        (5, 7)
-    """
+    """Return how many n-grams fit into a line of 64 bytes."""
     return _LAST_WIDTH if last else _WIDTH
 
 
@@ -187,54 +146,25 @@ def _least_homes(parents: int, words: int) -> int:
 
 
 def slots_for(entries: int, parents: int, words: int, *, last: bool) -> tuple[int, int]:
-    """Return the slots and the bytes that a table of this number of n-grams has, unless very many lie side by side.
-
-    Args:
-        entries: how many n-grams there are.
-        parents: slots of their beginnings are below it.
-        words: ids of words are below it.
-        last: True for the highest order.
-
-    Example:
-        >>> slots_for(1_000_000, 2_000_000, 50_000, last=True)
-        (1250109, 11429568)
-    """
+    """Return the slots and the bytes that a table of this number of n-grams has, unless very many lie side by side."""
     lines = homes_for(entries, (parents, words), last=last) + int(_native.SPARE_LINES)
     return lines * line_width(last=last), lines * LINE_BYTES
 
 
 class TableBuilder:
-    """Pack the n-grams of a model, order after order from 2.
+    """Pack the n-grams of a model, order after order from 2."""
 
-    Args:
-        vocabulary: ids of words are below it.
-        order: the highest that will come.
-        threads: how many threads share the work; the tables do not depend on it.
-
-    Attributes:
-        tables: those that are made.
-    """
+    # threads: how many threads share the work; the tables do not depend on it.
 
     def __init__(self, vocabulary: int, order: int, threads: int | None = None) -> None:
         self.vocabulary, self.order, self.threads = vocabulary, order, thread_count(threads)
         self.tables: list[PackedTable] = []
 
     def add(self, parents: Slots, words: Slots, probabilities: NDArray[np.floating], weights: NDArray[np.floating]) -> Slots:
-        """Make the table of the next order.
-
-        Args:
-            parents: [n], slots of the beginnings; ids of words at order 2.
-            words: [n], ids of the last words.
-            probabilities: [n], linear; negative for blanks.
-            weights: [n], back-off weights, linear; not used at the highest order.
-
-        Returns:
-            uint32 [n], the slots.
-
-        Raises:
-            RepeatedNgramsError: an n-gram came twice.
-            UsageError: more n-grams than a table can hold.
-        """
+        """Make the table of the next order."""
+        # parents: [n], slots of the beginnings; ids of words at order 2; words: [n], ids of the last words; probabilities:
+        # [n], linear; negative for blanks; weights: [n], back-off weights, linear; not used at the highest order.
+        # -> uint32 [n], the slots.
         columns = (
             _columns(np.uint32, parents), _columns(np.uint32, words),
             _columns(np.float32, probabilities), _columns(np.float32, weights),
@@ -248,18 +178,11 @@ class TableBuilder:
         return slots
 
     def take(self, tables: list[Table], dropped: NDArray[np.uint8], parent_slots: Slots, entries: int) -> Slots:
-        """Make the table of the next order from one of counting, whose values are probabilities and weights by now.
-
-        Args:
-            tables: uint64 [slots, 2] each; the first is taken from the list, and its memory is free before the end.
-            dropped: uint8 [slots], 1 where an n-gram is left out; empty if none is.
-            parent_slots: what this method returned for the table below; empty at order 2.
-            entries: how many n-grams the table has, without those left out.
-
-        Returns:
-            uint32 [slots], for each slot of the old table the new one, its highest bit set if the weight is exactly one;
-            empty at the highest order.
-        """
+        """Make the table of the next order from one of counting, whose values are probabilities and weights by now."""
+        # tables: uint64 [slots, 2] each; the first is taken from the list, and its memory is free before the end; dropped:
+        # uint8 [slots], 1 where an n-gram is left out; empty if none is.
+        # -> uint32 [slots], for each slot of the old table the new one, its highest bit set if the weight is exactly one;
+        # empty at the highest order.
         slots = np.empty(0 if self._last else len(tables[0]), np.uint32)
         table = [tables.pop(0)]
 
@@ -280,7 +203,7 @@ class TableBuilder:
         return self.tables[-1].slots if self.tables else self.vocabulary, self.vocabulary
 
     def _staged(self, entries: int, rows: int, stage: Callable[[int, int, Bounds, list[Lines], Parts], None]) -> Parts:
-        """Return the n-grams of `rows` rows in parts; a second time with more room in the rare case it was too small."""
+        # N-grams of `rows` rows in parts; a second time with more room in the rare case it was too small.
         bounds, below = self._bounds, [table.lines for table in self.tables[-1:]]
         count = min(_MOST_PARTS, max(1, entries // _LEAST_PART))
 
@@ -290,7 +213,6 @@ class TableBuilder:
         return stage_in_parts(entries, count, 5, _fill)
 
     def _write(self, parts: Parts, slots: Slots, *, marked: bool) -> None:
-        """Sort staged n-grams and write them to their places in a new table."""
         entries, bounds = int(parts[1].sum()), self._bounds
         homes = homes_for(entries, bounds, last=self._last)
         while True:
@@ -323,15 +245,10 @@ class TableBuilder:
 def pack_tables(
     tables: list[Table], dropped: list[NDArray[np.uint8]], types: list[int], vocabulary: int, threads: int
 ) -> list[PackedTable]:
-    """Return packed tables of the same n-grams; the list is emptied from the front, so that memory is free again.
-
-    Args:
-        tables: of order 2, 3, ..., uint64 [slots, 2], with probabilities and weights.
-        dropped: for each, uint8 [slots], 1 where an n-gram is left out, or empty.
-        types: n-grams of each order from 2, with those left out.
-        vocabulary: ids of words are below it.
-        threads: how many threads share the work; the result is the same for any number.
-    """
+    """Return packed tables of the same n-grams; the list is emptied from the front, so that memory is free again."""
+    # tables: of order 2, 3, ..., uint64 [slots, 2], with probabilities and weights; dropped: for each, uint8 [slots], 1
+    # where an n-gram is left out, or empty; threads: how many threads share the work; the result is the same for any
+    # number.
     builder = TableBuilder(vocabulary, len(tables) + 1, threads)
     slots = np.zeros(0, np.uint32)
     for marks, entries in zip(dropped, types, strict=True):
@@ -340,14 +257,7 @@ def pack_tables(
 
 
 def stage_in_parts(entries: int, count: int, columns: int, fill: Callable[[Parts], None]) -> Parts:
-    """Return n-grams in `count` parts, uint32 [count * room, columns], and the sizes of the parts, uint64 [count].
-
-    Args:
-        entries: how many n-grams there are.
-        count: of parts, over which n-grams spread evenly.
-        columns: of an n-gram.
-        fill: puts n-grams into empty parts; called a second time, with more room, in the rare case it was too small.
-    """
+    """Return n-grams in `count` parts, uint32 [count * room, columns], and the sizes of the parts, uint64 [count]."""
     mean = entries / count
     room = int(mean + 8 * mean**0.5) + 64 if count > 1 else entries
     while True:
@@ -360,11 +270,7 @@ def stage_in_parts(entries: int, count: int, columns: int, fill: Callable[[Parts
 
 
 def check_lines_of_table(lines: int) -> None:
-    """Refuse more lines than a table can have.
-
-    Raises:
-        UsageError: there are more.
-    """
+    """Refuse more lines than a table can have."""
     if not enough_lines(lines, 2, 2):
         raise UsageError(f"{lines:,} lines are more than a table can have; use --cutoffs or a lower order")
 
@@ -372,13 +278,9 @@ def check_lines_of_table(lines: int) -> None:
 def new_lines(count: int) -> Lines:
     """Return lines of 64 bytes, uint32 [count, 16], zero, that begin where a line of the processor's cache does.
 
-    Raises:
-        UsageError: they are more than a table can have.
-
-    Example:
-        >>> lines = new_lines(20)
-        >>> lines.shape, lines.ctypes.data % 64
-        ((20, 16), 0)
+    >>> lines = new_lines(20)
+    >>> lines.shape, lines.ctypes.data % 64
+    ((20, 16), 0)
     """
     check_lines_of_table(count)
     memory = np.zeros(16 * count + 16, np.uint32)

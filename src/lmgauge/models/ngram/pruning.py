@@ -36,26 +36,11 @@ from lmgauge.text.vocabulary import BOS
 
 
 def prune_model(model: NgramModel, threshold: float | None = None, *, size: int | None = None) -> NgramModel:
-    """Return the model without the n-grams whose loss raises its perplexity least (relative).
-
-    Unigrams stay. A dropped n-gram that begins or ends a longer one that stays becomes a blank: it is held, but it is not an
-    n-gram of the model any more, and has the probability that backing off gives it.
-
-    Args:
-        model: a model that backs off or interpolates.
-        threshold: ratio of perplexities less one, such as 1e-8; n-grams with a smaller loss go.
-        size: how many n-grams stay, unigrams included, instead: exactly this many, or all if there are no more. Of those
-            with the same loss, shorter ones stay, then those whose words come first in the vocabulary.
-
-    Raises:
-        UsageError: the model does not back off, or cannot be as small as `size`.
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b c", "a b", "b a c"]), order=2)
-        >>> model.types, prune_model(model, 0.05).types, prune_model(model, size=10).types
-        ([5, 8], [5, 4], [5, 5])
-    """
+    """Return the model without the n-grams whose loss raises its perplexity least (relative)."""
+    # A dropped n-gram that begins or ends a longer one that stays becomes a blank: it is held, but it is not an n-gram of
+    # the model any more, and has the probability that backing off gives it.
+    # size: how many n-grams stay, unigrams included, instead: exactly this many, or all if there are no more. Of those with
+    # the same loss, shorter ones stay, then those whose words come first in the vocabulary.
     model = model.listed()
     if model.tables.full_context:
         raise UsageError(f"{model.label} does not back off to shorter n-grams, so that none can be dropped")
@@ -79,7 +64,7 @@ def prune_model(model: NgramModel, threshold: float | None = None, *, size: int 
 def _largest(
     levels: Sequence[Level], losses: Sequence[Floats], room: int, model: NgramModel
 ) -> tuple[list[NDArray[np.bool_]], float]:
-    """Return which n-grams are the `room` with the largest losses, bool [n] a level, and the smallest loss of them."""
+    # Which n-grams are the `room` with the largest losses, bool [n] a level, and the smallest loss of them.
     every = np.concatenate([np.zeros(0), *(loss[level.listed] for level, loss in zip(levels, losses, strict=True))])
     fixed = int(np.count_nonzero(every == np.inf))
     if room < fixed:
@@ -91,6 +76,7 @@ def _largest(
         return [level.listed for level in levels], 0.0
     if not room:
         return [np.zeros(len(level), bool) for level in levels], float(every.max(initial=0.0))
+    # losses [3, 1, 2, 2], room 2 -> the second largest, 2: above it is 3, and one of the two ties stays, the first.
     smallest = float(np.partition(every, len(every) - room)[len(every) - room])
     ties = np.flatnonzero(every == smallest)
     stays = every > smallest
@@ -99,6 +85,7 @@ def _largest(
     for level in levels:
         mask = level.listed.copy()
         count = int(np.count_nonzero(mask))
+        # `stays` is over listed n-grams only; blanks keep False.
         mask[mask] = stays[start : start + count]
         masks.append(mask)
         start += count
@@ -106,7 +93,7 @@ def _largest(
 
 
 def _losses(unigrams: Floats, levels: Sequence[Level]) -> list[Floats]:
-    """Return for each n-gram the largest loss of those that begin with it, itself included; inf for what must stay."""
+    # For each n-gram the largest loss of those that begin with it, itself included; inf for what must stay.
     losses: list[Floats] = []
     history, lower = first_histories(unigrams[:, 0]), unigrams[:, 0]
     for level in levels:
@@ -116,6 +103,7 @@ def _losses(unigrams: Floats, levels: Sequence[Level]) -> list[Floats]:
         # N-grams with one beginning stand one after another.
         parents = levels[i].parents
         if len(parents):
+            # parents [4, 4, 7] -> differences [-1, 0, 3] -> firsts [0, 2]; losses [1, 5, 2] -> largest [5, 2]
             firsts = np.flatnonzero(np.diff(parents, prepend=parents[0] + 1))
             largest = np.maximum.reduceat(losses[i], firsts)
             losses[i - 1][parents[firsts]] = np.maximum(losses[i - 1][parents[firsts]], largest)
@@ -123,7 +111,7 @@ def _losses(unigrams: Floats, levels: Sequence[Level]) -> list[Floats]:
 
 
 def _own_losses(level: Level, lower: Floats, history: Floats) -> Floats:
-    """Return the loss of each n-gram, float64 [n], -inf for blanks; `lower` is p(w|h') of each."""
+    # Loss of each n-gram, float64 [n], -inf for blanks; `lower` is p(w|h') of each.
     left, lower_left = (1.0 - sums_of_contexts(level, p, len(history)) for p in (level.probabilities, lower))
     at = level.parents
     losses = losses_of(level.probabilities, lower, history[at], left[at], lower_left[at])
@@ -131,41 +119,27 @@ def _own_losses(level: Level, lower: Floats, history: Floats) -> Floats:
 
 
 def pruning_note(threshold: float, dropped: int) -> str:
-    """Return what the record of a model says of pruning.
-
-    Args:
-        threshold: as `prune_model` takes it.
-        dropped: how many n-grams went.
-    """
+    """Return what the record of a model says of pruning."""
     return f"entropy pruning at {threshold:g} dropped {dropped:,} n-grams"
 
 
 def first_histories(probabilities: Floats) -> Floats:
-    """Return p(h) of contexts of one word, float64 [vocabulary]; that of longer ones is p(h, w) = p(h) p(w|h).
-
-    Args:
-        probabilities: float64 [vocabulary], of the words.
-    """
+    """Return p(h) of contexts of one word, float64 [vocabulary]; that of longer ones is p(h, w) = p(h) p(w|h)."""
+    # probabilities: float64 [vocabulary], of the words.
     history = probabilities.copy()
     history[BOS] = 1.0  # `<s>` is certain
     return history
 
 
 def losses_of(p: Floats, q: Floats, history: Floats, left: Floats, lower_left: Floats) -> Floats:
-    """Return exp(D) - 1 for n-grams of a model, float64 [n]; inf for those that must stay.
-
-    Args:
-        p: float64 [n], p(w|h).
-        q: p(w|h').
-        history: p(h).
-        left: 1 - the sum of p(w|h) over the words listed after h.
-        lower_left: 1 - the sum of p(w|h') over the same words.
-    """
+    """Return exp(D) - 1 for n-grams of a model, float64 [n]; inf for those that must stay."""
+    # p: float64 [n], p(w|h).
     # Where every word is listed there is no mass to share, and rounding decides: such contexts stay as they are.
     a, b = left, lower_left
     open_ended = (a > SMALLEST_SHARE) & (b > SMALLEST_SHARE) & (q > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         old_log_weight = np.log(a) - np.log(b)
+        # Without the n-gram, its p joins what is left of h, and its q what is left of h'.
         new_log_weight = np.log(a + p) - np.log(b + q)
         change = history * (p * (np.log(q) + new_log_weight - np.log(p)) + a * (new_log_weight - old_log_weight))
         loss = np.where(p > 0, np.expm1(-change), 0.0)

@@ -1,8 +1,7 @@
-"""Stage 0, reading: text to token ids, and the vocabulary they are from.
+"""Stage 0, reading: text to token ids, and the vocabulary they are from."""
 
-Input: a corpus. Output: blocks of ids, uint32 [n], with `<s>` where contexts begin; then the vocabulary, how often each word
-occurred, and the new ids of words where rare ones are left out.
-"""
+# Input: a corpus. Output: blocks of ids, uint32 [n], with `<s>` where contexts begin; then the vocabulary, how often each
+# word occurred, and the new ids of words where rare ones are left out.
 
 from __future__ import annotations
 
@@ -29,55 +28,27 @@ _PIECE = 1 << 24
 
 @dataclass(frozen=True)
 class FittedVocabulary:
-    """The vocabulary of a text that was read.
+    """The vocabulary of a text that was read."""
 
-    Attributes:
-        vocabulary: without the words that are left out.
-        counts: int64 [vocabulary], occurrences; those of `<s>` count contexts.
-        new_ids: uint32, the id of each word of the text, `<unk>` for those left out; None where ids stay as they are.
-    """
-
-    vocabulary: Vocabulary
-    counts: NDArray[np.int64]
+    vocabulary: Vocabulary  # without the words that are left out
+    counts: NDArray[np.int64]  # int64 [vocabulary], occurrences; those of `<s>` count contexts
+    # uint32, the id of each word of the text, `<unk>` for those left out; None where ids stay as they are
     new_ids: Ids | None
 
     @property
     def number_of_events(self) -> int:
-        """How many tokens are predicted: all but `<s>`."""
+        """Return how many tokens are predicted: all but `<s>`."""
         return int(self.counts.sum() - self.counts[BOS])
 
     def events(self, settings: NgramTrainingSettings) -> NDArray[np.bool_]:
-        """Return which tokens can be predicted, bool [vocabulary].
-
-        Args:
-            settings: of the training: they say whether line ends are predicted.
-
-        Example:
-            `<s>` never is, and `<unk>` only in an open vocabulary:
-
-            >>> words = Vocabulary.from_tokens(["a", "b"], closed=True)
-            >>> read = FittedVocabulary(words, np.array([0, 1, 1, 2, 3]), None)
-            >>> [word for word, can_be in zip(words, read.events(NgramTrainingSettings("laplace", order=2))) if can_be]
-            ['</s>', 'a', 'b']
-        """
+        """Return which tokens can be predicted, bool [vocabulary]."""
         events = np.ones(len(self.vocabulary), bool)
         events[[UNK, BOS, EOS]] = not self.vocabulary.closed, False, settings.eos
         return events
 
 
 class TextReader:
-    """Read a text once, block after block.
-
-    Args:
-        settings: of the training.
-
-    Example:
-        >>> reader = TextReader(NgramTrainingSettings("laplace", order=2))
-        >>> [ids.tolist() for ids in reader.blocks(Corpus.from_strings(["a b", "a"]), threads=1)]
-        [[1, 3, 4, 2, 1, 3, 2]]
-        >>> reader.fit().counts.tolist()
-        [0, 2, 2, 2, 1]
-    """
+    """Read a text once, block after block."""
 
     def __init__(self, settings: NgramTrainingSettings) -> None:
         self.settings, self.tokenizer = settings, make_tokenizer(settings.tokenizer)
@@ -87,23 +58,7 @@ class TextReader:
         self._counts = np.zeros(0, np.int64)
 
     def blocks(self, corpus: Corpus, *, threads: int, progress: Progress = lambda stage: None) -> Iterator[Ids]:
-        """Yield the ids of the text, with `<s>` where contexts begin.
-
-        Args:
-            corpus: the text.
-            threads: how many share the work.
-            progress: called with a few words after each block.
-
-        Raises:
-            InputError: the text is empty or contains a reserved token.
-
-        Example:
-            One stream of tokens has one beginning:
-
-            >>> reader = TextReader(NgramTrainingSettings("laplace", order=2, context="stream"))
-            >>> [ids.tolist() for ids in reader.blocks(Corpus.from_strings(["a b", "a"]), threads=1)]
-            [[1], [3, 4, 2, 3, 2]]
-        """
+        """Yield the ids of the text, with `<s>` where contexts begin."""
         settings, vocabulary, stream = self.settings, self._vocabulary, self.settings.context == "stream"
 
         def _ids(segments: Segments) -> Ids:
@@ -128,12 +83,7 @@ class TextReader:
         return ids
 
     def fit(self) -> FittedVocabulary:
-        """Return the vocabulary with rare words left out.
-
-        Raises:
-            InputError: the text has no words, and line ends are left out.
-            UsageError: a closed vocabulary does not hold all words.
-        """
+        """Return the vocabulary with rare words left out."""
         settings, vocabulary = self.settings, self._vocabulary
         if isinstance(vocabulary, VocabularyBuilder):
             vocabulary = vocabulary.finish(closed=settings.vocabulary == "closed")
@@ -143,6 +93,7 @@ class TextReader:
         if settings.min_count != 1 or settings.vocab_size is not None:
             vocabulary, new_ids = restrict(vocabulary, counts, min_count=settings.min_count, size=settings.vocab_size)
             before, counts = counts, np.zeros(len(vocabulary), np.int64)
+            # counts [0, 1, 3, 2, 1], new_ids [0, 1, 2, 3, 0] -> [1, 1, 3, 2]: the word left out counts as `<unk>`.
             np.add.at(counts, new_ids, before)
         if vocabulary.closed and counts[UNK]:
             raise UsageError(
@@ -159,19 +110,15 @@ class TextReader:
 class TextIds:
     """The ids of a text, which grow block by block.
 
-    They lie in pieces so large that the system takes each back as soon as it is free; the room of many small arrays would
-    stay with this process while it counts.
-
-    Attributes:
-        size: how many tokens they are.
-
-    Example:
-        >>> ids = TextIds()
-        >>> ids.add(np.array([1, 3, 4, 2], np.uint32))
-        >>> ids.add(np.array([1, 3, 2], np.uint32))
-        >>> ids.size, ids.whole().tolist()
-        (7, [1, 3, 4, 2, 1, 3, 2])
+    >>> ids = TextIds()
+    >>> ids.add(np.array([1, 3, 4, 2], np.uint32))
+    >>> ids.add(np.array([1, 3, 2], np.uint32))
+    >>> ids.size, ids.whole().tolist()
+    (7, [1, 3, 4, 2, 1, 3, 2])
     """
+
+    # They lie in pieces so large that the system takes each back as soon as it is free; the room of many small arrays would
+    # stay with this process while it counts.
 
     def __init__(self) -> None:
         self.size = 0

@@ -59,33 +59,21 @@ class NgramSettings:
 
     @property
     def additive(self) -> bool:
-        """True if the smoothing adds to each count (mle adds nothing) and uses no shorter context."""
+        """Return True if the smoothing adds to each count (mle adds nothing) and uses no shorter context."""
         return self.kind in ADDITIVE
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what config.json holds: options that were not used (None, or `eos` as usual) are left out.
-
-        Example:
-            >>> NgramSettings("laplace", prune=None).to_dict()["kind"]
-            'laplace'
-        """
+        """Return what config.json holds: options that were not used (None, or `eos` as usual) are left out."""
+        # NgramSettings("laplace", prune=None).to_dict()["kind"] -> 'laplace'
         values = {f.name: getattr(self, f.name) for f in fields(NgramSettings)}
         return {name: value for name, value in values.items() if value is not None and (name != "eos" or not value)}
 
 
 @dataclass(frozen=True)
 class NgramTrainingSettings(NgramSettings):
-    """All that is decided before an n-gram model is trained; see `lmgauge.train` for the meaning of each.
+    """All that is decided before an n-gram model is trained; see `lmgauge.train` for the meaning of each."""
 
-    What is not in `NgramSettings` is visible in the model itself: its tables, vocabulary and tokenizer.
-
-    Raises:
-        UsageError: an option is out of range, does not belong to the smoothing, or contradicts another.
-
-    Example:
-        >>> NgramTrainingSettings("lidstone", k=0.5, order=2).added
-        0.5
-    """
+    # What is not in `NgramSettings` is visible in the model itself: its tables, vocabulary and tokenizer.
 
     order: int = 3
     tokenizer: str | Tokenizer = "whitespace"
@@ -156,7 +144,7 @@ class NgramTrainingSettings(NgramSettings):
 
     @property
     def added(self) -> float:
-        """The amount that additive smoothing adds to each count: 0 for mle, 1 for laplace, k for lidstone."""
+        """Return the amount that additive smoothing adds to each count: 0 for mle, 1 for laplace, k for lidstone."""
         return {"mle": 0.0, "laplace": 1.0}.get(self.kind, self.k or 0.0)
 
     def recorded(self) -> NgramSettings:
@@ -167,14 +155,9 @@ class NgramTrainingSettings(NgramSettings):
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """What training found out, recorded in config.json beside the settings.
+    """What training found out, recorded in config.json beside the settings."""
 
-    Attributes:
-        discounts: D(0), D(1), ... of each order from 1; the last is for all higher counts.
-        training: the text: its sha256, and the numbers of segments, events and bytes.
-        notes: sentences that a user should read, such as fallbacks taken.
-    """
-
-    discounts: tuple[tuple[float, ...], ...] = ()
+    discounts: tuple[tuple[float, ...], ...] = ()  # D(0), D(1), ... of each order from 1; the last is for all higher counts.
+    # the text: its sha256, and the numbers of segments, events and bytes
     training: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences that a user should read, such as fallbacks taken

@@ -84,6 +84,8 @@ class NgramStates(Sequence[NgramState]):
         """
         rows = self.cells.view(np.dtype((np.void, self.cells.itemsize * self.cells.shape[1]))).reshape(-1)
         _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+        # `np.unique` sorts by value, and hypotheses are wanted as they came: states [b, a, b] -> sorted a, b with first [1,
+        # 0] -> first [0, 1], inverse [0, 1, 0].
         by_place = np.argsort(first)
         rank = np.empty(len(by_place), np.intp)
         rank[by_place] = np.arange(len(by_place))
@@ -94,17 +96,11 @@ class NgramStates(Sequence[NgramState]):
 
 
 class ScoredMany(NamedTuple):
-    """The events of n sentences.
+    """The events of n sentences."""
 
-    Attributes:
-        logprobs: float64 [events], natural.
-        ends: int64 [n], one past the last event of each sentence.
-        totals: float64 [n], the sum of each.
-    """
-
-    logprobs: NDArray[np.float64]
-    ends: NDArray[np.int64]
-    totals: NDArray[np.float64]
+    logprobs: NDArray[np.float64]  # float64 [events], natural
+    ends: NDArray[np.int64]  # int64 [n], one past the last event of each sentence
+    totals: NDArray[np.float64]  # float64 [n], the sum of each
 
 
 class StepsWords:
@@ -230,7 +226,7 @@ class StepsWords:
         return self.reader.word_ids(list(words))
 
     def _cells(self, states: NgramState | NgramStates | Sequence[NgramState], n: int) -> NDArray[np.uint64]:
-        """Return the cells of n states, uint64 [n, order]."""
+        # Cells of n states, uint64 [n, order].
         order = self.reader.order
         if isinstance(states, NgramStates):
             if states.reader is not self.reader:
@@ -256,7 +252,6 @@ class _NotAWordError(UsageError, TypeError):
 
 
 def _refuse(reason: str, about: object) -> NoReturn:
-    """Raise the error of a call that the kernel refuses."""
     match reason:
         case "model":
             raise UsageError(

@@ -1,10 +1,9 @@
-"""N-gram models on disk: config.json, and the arrays in model.safetensors, loaded by memory map.
+"""N-gram models on disk: config.json, and the arrays in model.safetensors, loaded by memory map."""
 
-The file is an ordinary safetensors file, which any reader opens; its data begin at a multiple of 64 bytes, so that mapped
-tables lie on cache lines. It is written here, array after array, because the library's writer does not fix the alignment.
-Nothing is executed on load. Sizes, ids, probabilities and checksums are checked once, so that lookups need not check them,
-and `verified_files` remembers which files were.
-"""
+# The file is an ordinary safetensors file, which any reader opens; its data begin at a multiple of 64 bytes, so that mapped
+# tables lie on cache lines. It is written here, array after array, because the library's writer does not fix the alignment.
+# Nothing is executed on load. Sizes, ids, probabilities and checksums are checked once, so that lookups need not check them,
+# and `verified_files` remembers which files were.
 
 from __future__ import annotations
 
@@ -47,61 +46,35 @@ _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model as it is on disk.
-
-    Attributes:
-        config: the content of config.json.
-        vocabulary: of the model.
-        tables: of the model.
-        checksums: of each table of order 2, 3, ...
-        trusted: True if this very file was checked by an earlier load or was just written, and what config.json says of it
-            is so.
-        remember: call it once all was checked, for later loads.
-    """
+    """A model as it is on disk."""
 
     config: dict[str, Any]
     vocabulary: Vocabulary
     tables: NgramTables
-    checksums: list[int]
+    checksums: list[int]  # of each table of order 2, 3,
     trusted: bool = False
-    remember: Callable[[], None] = lambda: None
+    remember: Callable[[], None] = lambda: None  # call it once all was checked, for later loads
 
 
 @dataclass(frozen=True)
 class ArrayInPieces:
-    """An array that memory never holds as a whole.
-
-    Attributes:
-        dtype: of its values.
-        shape: of the whole.
-        pieces: gives it piece after piece, from the first row on.
-    """
+    """An array that memory never holds as a whole."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    pieces: Callable[[], Iterator[NDArray[Any]]]
+    pieces: Callable[[], Iterator[NDArray[Any]]]  # gives it piece after piece, from the first row on
 
     @property
     def nbytes(self) -> int:
-        """The size of the whole in bytes."""
+        """Return the size of the whole in bytes."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
 
 def write_model(
     path: str | Path, stored: StoredModel, files: dict[str, bytes], lines: Sequence[ArrayInPieces] | None = None
 ) -> None:
-    """Write the folder of a model.
-
-    Args:
-        path: the folder.
-        stored: the model; its arrays are written as bytes, unchanged.
-        files: the tokenizer's files, by name.
-        lines: of the tables of order 2, 3, ..., where they are not in memory; the tables of `stored` are then not looked at.
-
-    Raises:
-        InputError: the path exists and is not a model folder.
-        OutputError: it cannot be written; nothing is left behind.
-    """
+    """Write the folder of a model."""
+    # Raises OutputError: it cannot be written; nothing is left behind.
     tables, vocabulary = stored.tables, stored.vocabulary
     every: Sequence[NDArray[Any] | ArrayInPieces] = [table.lines for table in tables.tables] if lines is None else lines
     arrays: dict[str, NDArray[Any] | ArrayInPieces] = {f"ngrams.{k}": array for k, array in enumerate(every, 2)}
@@ -147,7 +120,7 @@ def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any] | ArrayInPiece
 
 
 def _write_array(file: IO[bytes], array: NDArray[Any]) -> int:
-    """Write an array, and return its bytes."""
+    # Write an array, and return its bytes.
     if not array.size:
         return 0
     data = np.ascontiguousarray(array).data.cast("B")
@@ -159,15 +132,8 @@ def _write_array(file: IO[bytes], array: NDArray[Any]) -> int:
 
 
 def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
-    """Read the folder of a model, memory-mapped, and check all of it unless this very file was checked before.
-
-    Args:
-        path: the folder; tables of order k are uint32 [lines, 16].
-        just_written: True if this process has just written it: then the tables are not looked at.
-
-    Raises:
-        ModelFileError: a file is missing, truncated, damaged or inconsistent.
-    """
+    """Read the folder of a model, memory-mapped, and check all of it unless this very file was checked before."""
+    # path: the folder; tables of order k are uint32 [lines, 16].
     config = read_config(path)
     if config.get("model_type") != NGRAM_MODEL_TYPE:
         raise ModelFileError(f"{path}: model_type is {config.get('model_type')!r}, not {NGRAM_MODEL_TYPE!r}")
@@ -294,7 +260,7 @@ def _check_tables(path: Path, stored: StoredModel) -> None:
 
 
 def _tables(path: Path, arrays: dict[str, NDArray[Any]], order: int, words: int) -> list[PackedTable]:
-    """Return the tables, whose shapes are such that lookups stay inside them, whatever they hold."""
+    # Tables, whose shapes are such that lookups stay inside them, whatever they hold.
     tables: list[PackedTable] = []
     parents = words
     for k in range(2, order + 1):

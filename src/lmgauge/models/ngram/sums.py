@@ -25,7 +25,7 @@ class SumsSegments:
         tokenizer: Tokenizer
         settings: NgramSettings
 
-        def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch: ...  # noqa: D102
+        def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch: ...
 
     def sum_block(self, block: Segments) -> SegmentTotals:
         """Return the totals of each segment of a block, those that `totals_of` has for the rows of `score_block`.

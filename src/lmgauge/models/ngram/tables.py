@@ -1,8 +1,7 @@
-"""Stage 5, the tables of a trained model, and the questions they answer.
+"""Stage 5, the tables of a trained model, and the questions they answer."""
 
-The probability of the sentence `the cat sat` after `<s>` under a trigram model is found level by level: `the cat sat` if the
-table of order 3 has it; otherwise the back-off weight of `the cat` times the probability of `cat sat`; and so on.
-"""
+# The probability of the sentence `the cat sat` after `<s>` under a trigram model is found level by level: `the cat sat` if
+# the table of order 3 has it; otherwise the back-off weight of `the cat` times the probability of `cat sat`; and so on.
 
 from __future__ import annotations
 
@@ -36,47 +35,28 @@ _ROUNDING = 1e-6  # of products of single-precision numbers: a probability above
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Scored events in the order of the text.
+    """Scored events in the order of the text."""
 
-    Attributes:
-        logprob: float64 [n], natural log-probabilities.
-        matched: uint8 [n], length of the longest n-gram of the model that ends at the event.
-        ids: uint32 [n].
-        kind: uint8 [n]: 0 token, 1 oov, 2 eos.
-        contexts: uint32 [n, order - 1], the slots of the contexts that the model has, shortest first, if asked for; else
-            [0, order - 1]. See `_kernels/distributions.hpp`.
-    """
-
-    logprob: NDArray[np.float64]
-    matched: NDArray[np.uint8]
-    ids: NDArray[np.uint32]
-    kind: NDArray[np.uint8]
+    logprob: NDArray[np.float64]  # float64 [n], natural log-probabilities
+    matched: NDArray[np.uint8]  # uint8 [n], length of the longest n-gram of the model that ends at the event
+    ids: NDArray[np.uint32]  # uint32 [n]
+    kind: NDArray[np.uint8]  # uint8 [n]: 0 token, 1 oov, 2 eos
+    # uint32 [n, order - 1], the slots of the contexts that the model has, shortest first, if asked for; else [0, order -
+    # 1]. See `_kernels/distributions.hpp`.
     contexts: NDArray[np.uint32]
 
 
 class LoadedTables:
-    """What the tables of all n-gram models share, wherever they lie.
+    """What the tables of all n-gram models share, wherever they lie."""
 
-    Attributes:
-        source: the file or folder they were read from, for messages; empty if none.
-        mapped: the file behind the arrays, where they are mapped into memory.
-        closed_forms: whether sums over whole distributions follow from the words seen after a context.
-        full_context: no back-off: after a context, an unseen word has the probability that the context holds for it.
-    """
-
-    source: str
-    mapped: mmap.mmap | None
-    closed_forms: ClassVar[bool] = True
+    source: str  # the file or folder they were read from, for messages; empty if none
+    mapped: mmap.mmap | None  # the file behind the arrays, where they are mapped into memory
+    closed_forms: ClassVar[bool] = True  # whether sums over whole distributions follow from the words seen after a context
     full_context: bool = False
 
     def check_file(self) -> None:
-        """Refuse a mapped file that became shorter: reading behind its end would end the process.
-
-        Cheap enough for every block of text; a change between the check and the use is not noticed.
-
-        Raises:
-            ModelFileError: the file became shorter.
-        """
+        """Refuse a mapped file that became shorter: reading behind its end would end the process."""
+        # Cheap enough for every block of text; a change between the check and the use is not noticed.
         if self.mapped is not None and self.mapped.size() < len(self.mapped):
             inner = "" if os.path.isfile(self.source) else "model.safetensors "
             raise ModelFileError(
@@ -85,39 +65,22 @@ class LoadedTables:
             )
 
     def check_logprob(self, logprob: NDArray[np.float64]) -> None:
-        """Refuse probabilities above one by more than rounding, and what is not a number; make those just above it one.
-
-        Args:
-            logprob: float64 [events], nats, corrected in place.
-
-        Raises:
-            ModelFileError: there is one.
-        """
+        """Refuse probabilities above one by more than rounding, and what is not a number; make those just above it one."""
+        # logprob: float64 [events], nats, corrected in place.
         most = float(logprob.max(initial=-np.inf))
         if not most <= 0:
             self.check_most(math.exp(min(most, _LARGEST)))
             np.minimum(logprob, 0, out=logprob)
 
     def check_sums(self, most: float) -> None:
-        """Refuse what `check_logprob` does.
-
-        Args:
-            most: the largest log-probability of those above 0, nats, or NaN; 0 if there was none.
-
-        Raises:
-            ModelFileError: it is above that of one by more than rounding, or NaN.
-        """
+        """Refuse what `check_logprob` does."""
+        # most: the largest log-probability of those above 0, nats, or NaN; 0 if there was none.
         if most != 0:
             self.check_most(math.exp(min(most, _LARGEST)))
 
     def check_most(self, most: float) -> None:
-        """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it.
-
-        Back-off weights above one are common and correct, so only the products can be checked.
-
-        Raises:
-            ModelFileError: it is above one by more than rounding, or NaN.
-        """
+        """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it."""
+        # Back-off weights above one are common and correct, so only the products can be checked.
         if not most <= 1 + _ROUNDING:
             raise ProbabilityError(
                 f"{self.source or 'the model'}: gives an event the probability {most:.4g}: its back-off weights do not "
@@ -127,31 +90,22 @@ class LoadedTables:
 
 @dataclass(frozen=True)
 class NgramTables(LoadedTables):
-    """Probabilities and back-off weights, ready for lookup.
+    """Probabilities and back-off weights, ready for lookup."""
 
-    Attributes:
-        unigrams: float32 [vocabulary, 2], probability and back-off weight, linear.
-        tables: one per order from 2.
-        full_context: no back-off: after a context, an unseen word has the probability that the context holds for it.
-        unseen: with `full_context`, the probability of any word after an unseen context.
-        source: the file or folder they were read from, for messages; empty if none.
-        mapped: the file behind the arrays, where they are mapped into memory.
-        logs: for each order log10 of probabilities and back-off weights as an ARPA file says them, float32 [slots, 2], NaN
-            where it does not; empty where they were not asked for. Single precision keeps more of a logarithm near 0 than
-            of what it is the logarithm of.
-    """
-
-    unigrams: NDArray[np.float32]
-    tables: list[PackedTable]
+    unigrams: NDArray[np.float32]  # float32 [vocabulary, 2], probability and back-off weight, linear
+    tables: list[PackedTable]  # one per order from 2
     full_context: bool = False
-    unseen: float = 0.0
-    source: str = ""
-    mapped: mmap.mmap | None = None
+    unseen: float = 0.0  # with `full_context`, the probability of any word after an unseen context
+    source: str = ""  # the file or folder they were read from, for messages; empty if none
+    mapped: mmap.mmap | None = None  # the file behind the arrays, where they are mapped into memory
+    # for each order log10 of probabilities and back-off weights as an ARPA file says them, float32 [slots, 2], NaN where it
+    # does not; empty where they were not asked for. Single precision keeps more of a logarithm near 0 than of what it is
+    # the logarithm of.
     logs: Sequence[NDArray[np.float32]] = ()
 
     @property
     def order(self) -> int:
-        """The length of the longest n-grams."""
+        """Return the length of the longest n-grams."""
         return len(self.tables) + 1
 
     def arguments(self) -> KernelModel:
@@ -159,19 +113,9 @@ class NgramTables(LoadedTables):
         return self.unigrams.reshape(-1), [table.kernel for table in self.tables], (self.full_context, self.unseen)
 
     def score(self, ids: NDArray[np.uint32], *, skip: int = 0, contexts: bool = False) -> Events:
-        """Score all ids except `<s>`, each given the ids before it, back to the last `<s>`.
-
-        Args:
-            ids: uint32 [n].
-            skip: this many leading ids are context only.
-            contexts: whether to say which contexts the model has for each event.
-
-        Returns:
-            The events, in nats; `<s>` has none.
-
-        Raises:
-            ModelFileError: a probability is above one.
-        """
+        """Score all ids except `<s>`, each given the ids before it, back to the last `<s>`."""
+        # ids: uint32 [n].
+        # -> the events, in nats; `<s>` has none.
         size = len(ids)
         logprob, matched = np.empty(size, np.float64), np.empty(size, np.uint8)
         events, kind = np.empty(size, np.uint32), np.empty(size, np.uint8)
@@ -183,33 +127,16 @@ class NgramTables(LoadedTables):
         return Events(logprob, matched[:written], events[:written], kind[:written], slots[:written])
 
     def sum(self, ids: NDArray[np.uint32], out: SumArrays) -> None:
-        """Sum the rows that `score` has by segment.
-
-        Args:
-            ids: uint32 [n], each segment after `<s>`.
-            out: see `_native.sum_ids`, [segments] each.
-
-        Raises:
-            ModelFileError: a probability is above one.
-        """
+        """Sum the rows that `score` has by segment."""
+        # ids: uint32 [n], each segment after `<s>`; out: see `_native.sum_ids`, [segments] each.
         self.check_sums(_native.sum_ids(self.arguments(), ids, out))
 
     def reader(self, vocabulary: Vocabulary, cut: tuple[int, int, bool, Refusal]) -> _native.Reader:
-        """Return what steps through these tables word by word.
-
-        Args:
-            vocabulary: of the model.
-            cut: the kernel's mode of the tokenizer (-1: none), the number of the policy for reserved words, whether `</s>`
-                is an event, and what raises the error of a call that is refused.
-        """
+        """Return what steps through these tables word by word."""
         return _native.read_tables(self.arguments(), vocabulary.arrays, cut)
 
     def whole(self, *, eos: bool) -> WholeDistributions:
-        """Return what answers questions about whole distributions; what it finds out is held for the next one.
-
-        Args:
-            eos: whether `</s>` is an event.
-        """
+        """Return what answers questions about whole distributions; what it finds out is held for the next one."""
         return self._whole.setdefault(eos, WholeDistributions(self, eos=eos))
 
     @cached_property
@@ -218,8 +145,8 @@ class NgramTables(LoadedTables):
 
     @cached_property
     def children(self) -> list[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
-        """For contexts of 1, 2, ... words, where the words seen after each begin, uint32 [slots + 1]; and word and
-        probability of each, packed, uint64 [n-grams]: 11 to 14 bytes an n-gram in all."""
+        """For contexts of 1, 2, ... words, where the words seen after each begin, uint32 [slots + 1]."""
+        # And word and probability of each, packed, uint64 [n-grams]: 11 to 14 bytes an n-gram in all.
         return [index_children(table) for table in self.tables]
 
     def types(self) -> list[int]:

@@ -40,25 +40,10 @@ def train_ngram(
     listed: bool = False,
     progress: Progress = lambda stage: None,
 ) -> NgramModel:
-    """Train a model on a text.
-
-    Args:
-        settings: all decisions about the model.
-        corpus: the text, read once; each segment is a sentence. Its ids, uint32 [n], are held in memory.
-        threads: how many threads share the work; the model does not depend on it.
-        listed: True if its n-grams are then listed to write the file of another program: memory must be enough for it.
-        progress: called with a few words when a stage begins.
-
-    Raises:
-        InputError: the text is empty or contains a reserved token.
-        NotEnoughMemoryError: more memory is needed than is free.
-        UsageError: a closed vocabulary does not hold all words, or the text is too long to count.
-
-    Example:
-        >>> corpus = Corpus.from_strings(["the cat sat", "the dog sat"])
-        >>> train_ngram(NgramTrainingSettings("witten-bell", order=2), corpus)
-        NgramModel(witten-bell, order 2, 6 + 6 n-grams)
-    """
+    """Train a model on a text."""
+    # corpus: the text, read once; each segment is a sentence. Its ids, uint32 [n], are held in memory; threads: how many
+    # threads share the work; the model does not depend on it; listed: True if its n-grams are then listed to write the file
+    # of another program: memory must be enough for it.
     threads = thread_count(threads)
     reader = TextReader(settings)
     text = TextIds()
@@ -88,13 +73,7 @@ def train_ngram(
 
 
 def training_record(report: TextReport, fitted: FittedVocabulary, discounts: Sequence[Discounts]) -> TrainingRecord:
-    """Return what a model remembers of its training.
-
-    Args:
-        report: of the text, read to its end.
-        fitted: the vocabulary.
-        discounts: of each order; none for additive smoothing.
-    """
+    """Return what a model remembers of its training."""
     training = {
         "sha256": report.sha256,
         "segments": report.segments,
@@ -108,7 +87,7 @@ def training_record(report: TextReport, fitted: FittedVocabulary, discounts: Seq
 def _estimate(
     settings: NgramTrainingSettings, counts: NgramCounts, events: NDArray[np.bool_], threads: int
 ) -> tuple[NgramTables, list[Discounts]]:
-    """Return the tables of the model, in the memory of the counts, and the discounts of each order."""
+    # Tables of the model, in the memory of the counts, and the discounts of each order.
     if settings.additive:
         return estimate_additive(counts, settings.added, events, threads=threads), []
     adjusted = adjust_counts(counts, continuation=settings.kind in CONTINUATION, cutoffs=settings.cutoffs, threads=threads)
@@ -118,11 +97,8 @@ def _estimate(
 
 
 def read_word_list(path: str | Path) -> list[str]:
-    """Return the words of a file, one per line, as `words` of `lmgauge.train`; blank lines and special tokens are left out.
-
-    Raises:
-        InputError: the file cannot be read or is not valid UTF-8.
-    """
+    """Return the words of a file, one per line, as `words` of `lmgauge.train`."""
+    # Blank lines and special tokens are left out.
     try:
         lines = Path(path).read_bytes().decode("utf-8-sig").split("\n")
     except OSError as error:

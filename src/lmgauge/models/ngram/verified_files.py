@@ -1,16 +1,15 @@
-"""Which model files were looked at entry by entry before: a second load of the same file need not do it again.
+"""Which model files were looked at entry by entry before: a second load of the same file need not do it again."""
 
-A record in the user's cache folder says of a file that it was sound: where it is (device, inode), its size, when it was last
-written and last changed (`mtime`, `ctime`, in nanoseconds), the digest of the model's config.json, which has the checksums
-of the file's parts, and the version of lmgauge. All of it must agree. Every ordinary write sets `ctime`, and no program can
-set it back, so a byte changed by one is noticed even where `mtime` is restored. Not noticed is what changes a file without
-writing to it through the file system: a failing disk, or a program that writes to the device itself. `touch` the file, and
-the next load looks at all of it.
-
-A file that was changed within the last two seconds is not remembered: a clock could be too coarse to tell a later write
-apart. On Windows nothing is, as files have no `ctime` there. A record that cannot be read or written, is damaged, or belongs
-to another user counts as none.
-"""
+# A record in the user's cache folder says of a file that it was sound: where it is (device, inode), its size, when it was
+# last written and last changed (`mtime`, `ctime`, in nanoseconds), the digest of the model's config.json, which has the
+# checksums of the file's parts, and the version of lmgauge. All of it must agree. Every ordinary write sets `ctime`, and no
+# program can set it back, so a byte changed by one is noticed even where `mtime` is restored. Not noticed is what changes a
+# file without writing to it through the file system: a failing disk, or a program that writes to the device itself. `touch`
+# the file, and the next load looks at all of it.
+#
+# A file that was changed within the last two seconds is not remembered: a clock could be too coarse to tell a later write
+# apart. On Windows nothing is, as files have no `ctime` there. A record that cannot be read or written, is damaged, or
+# belongs to another user counts as none.
 
 from __future__ import annotations
 
@@ -33,25 +32,15 @@ _MOST_RECORDS = 1000
 
 @dataclass(frozen=True)
 class FileState:
-    """A file at one moment, and what its parts must be.
-
-    Attributes:
-        device: of the file system.
-        inode: of the file on it.
-        size: in bytes.
-        mtime_ns: when the content was last written, as far as the file says.
-        ctime_ns: when the file was last changed, by the clock of the system.
-        digest: SHA-256 of the config.json that belongs to it.
-        version: of lmgauge, as another one may check more.
-    """
+    """A file at one moment, and what its parts must be."""
 
     device: int
     inode: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    digest: str
-    version: str = __version__
+    size: int  # in bytes
+    mtime_ns: int  # when the content was last written, as far as the file says
+    ctime_ns: int  # when the file was last changed, by the clock of the system
+    digest: str  # SHA-256 of the config.json that belongs to it
+    version: str = __version__  # of lmgauge, as another one may check more
 
     @classmethod
     def of(cls, file: Path | int, digest: str) -> FileState:
@@ -67,12 +56,7 @@ class FileState:
         return record is not None and record == asdict(self)
 
     def remember(self, file: Path, since_ns: int) -> None:
-        """Record that a file was found sound, unless it changed meanwhile; if that cannot be recorded, nothing happens.
-
-        Args:
-            file: its path.
-            since_ns: the time before this state was taken.
-        """
+        """Record that a file was found sound, unless it changed meanwhile; if that cannot be recorded, nothing happens."""
         if not _REMEMBERS or since_ns - self.ctime_ns < _QUIET_NS:
             return
         with suppress(OSError):

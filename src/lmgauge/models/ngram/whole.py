@@ -64,12 +64,7 @@ _Source = tuple["KernelModel", list[_Children], tuple[Floats, NDArray[np.uint32]
 
 
 class WholeDistributions:
-    """Answers questions about all tokens after a context.
-
-    Args:
-        tables: the model's.
-        eos: whether `</s>` is an event.
-    """
+    """Answers questions about all tokens after a context."""
 
     def __init__(self, tables: NgramTables, *, eos: bool) -> None:
         self._tables, self._eos = tables, eos
@@ -80,36 +75,21 @@ class WholeDistributions:
 
     @property
     def words(self) -> int:
-        """The size of the vocabulary."""
+        """Return the size of the vocabulary."""
         return len(self._tables.unigrams)
 
     def after(self, context: NDArray[np.uint32]) -> Floats:
-        """Return probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0.
-
-        Args:
-            context: uint32 [n], ids before the event.
-
-        Raises:
-            ModelFileError: a probability is above one.
-        """
+        """Return probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0."""
+        # context: uint32 [n], ids before the event.
         slots = np.empty(self._tables.order - 1, np.uint32)
         _native.find_context(self._tables.arguments(), np.ascontiguousarray(context, np.uint32), slots)
         probability: Floats = self.rows(slots[None], logarithms=False)[0]
         return probability
 
     def rows(self, contexts: Contexts, *, logarithms: bool) -> Floats:
-        """Return the distributions after contexts: probabilities, or logarithms in nats, `LOWEST` for what cannot come.
-
-        Args:
-            contexts: uint32 [n, order - 1], slots.
-            logarithms: which of the two.
-
-        Returns:
-            float64 [n, vocabulary].
-
-        Raises:
-            ModelFileError: a probability is above one.
-        """
+        """Return the distributions after contexts: probabilities, or logarithms in nats, `LOWEST` for what cannot come."""
+        # contexts: uint32 [n, order - 1], slots.
+        # -> float64 [n, vocabulary].
         tables = self._tables
         tables.check_file()
         rows = np.empty((len(contexts), self.words), np.float64)
@@ -118,17 +98,10 @@ class WholeDistributions:
         return rows
 
     def sums(self, contexts: Contexts) -> Floats:
-        """Return sums over the distributions after contexts: of p, p ln p in nats, p (ln p - the sum before)^2; and a bound.
-
-        Args:
-            contexts: uint32 [n, order - 1], slots.
-
-        Returns:
-            float64 [n, 4]; the bound says how many roundings are in the sums, at most.
-
-        Raises:
-            ModelFileError: a probability is above one.
-        """
+        """Return sums over the distributions after contexts: of p, p ln p in nats, p (ln p - the sum before)^2."""
+        # And a bound.
+        # contexts: uint32 [n, order - 1], slots.
+        # -> float64 [n, 4]; the bound says how many roundings are in the sums, at most.
         self._tables.check_file()
         sums = np.empty((len(contexts), 4), np.float64)
         done, source = 0, self._source(len(contexts))
@@ -139,34 +112,21 @@ class WholeDistributions:
                 self._tables.check_most(largest)
                 done += more
                 if done < len(contexts):
+                    # The kernel stopped where the room ended: twice the room, and on from the next context.
                     self._known = np.concatenate((self._known, np.empty_like(self._known)))
         return sums
 
     def ranks(self, contexts: Contexts, targets: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """Return how many words are more probable after each context than the one that came, and one, int64 [n].
-
-        Args:
-            contexts: uint32 [n, order - 1], slots.
-            targets: uint32 [n], ids of what came.
-
-        Raises:
-            ModelFileError: a probability is above one.
-        """
+        """Return how many words are more probable after each context than the one that came, and one, int64 [n]."""
+        # contexts: uint32 [n, order - 1], slots; targets: uint32 [n], ids of what came.
         self._tables.check_file()
         ranks = np.empty(len(contexts), np.int64)
         self._tables.check_most(_native.rank_words(self._source(len(contexts)), self._order, contexts, targets, ranks))
         return ranks
 
     def top(self, contexts: Contexts, k: int) -> tuple[NDArray[np.uint32], Floats]:
-        """Return the most probable words after contexts, equal ones by id: ids and natural logarithms, each [n, k].
-
-        Args:
-            contexts: uint32 [n, order - 1], slots.
-            k: how many; at most all come.
-
-        Raises:
-            ModelFileError: a probability is above one.
-        """
+        """Return the most probable words after contexts, equal ones by id: ids and natural logarithms, each [n, k]."""
+        # contexts: uint32 [n, order - 1], slots.
         self._tables.check_file()
         k = min(k, self.words)
         words, logarithms = np.empty((len(contexts), k), np.uint32), np.empty((len(contexts), k), np.float64)
@@ -175,15 +135,9 @@ class WholeDistributions:
         return words, logarithms
 
     def divergences(self, contexts: Contexts, other: WholeDistributions, other_contexts: Contexts) -> Floats:
-        """Return the Kullback-Leibler divergence of distributions from those of another model, nats, float64 [n].
-
-        inf where the other model rules out what this one holds possible, NaN where either holds nothing possible.
-
-        Args:
-            contexts: uint32 [n, order - 1], slots.
-            other: a model with the same vocabulary.
-            other_contexts: uint32 [n, its order - 1], its slots after the same text.
-        """
+        """Return the Kullback-Leibler divergence of distributions from those of another model, nats, float64 [n]."""
+        # inf where the other model rules out what this one holds possible, NaN where either holds nothing possible.
+        # contexts: uint32 [n, order - 1], slots; other_contexts: uint32 [n, its order - 1], its slots after the same text.
         self._tables.check_file()
         other._tables.check_file()
         divergence = np.empty(len(contexts), np.float64)
@@ -192,7 +146,6 @@ class WholeDistributions:
         return divergence
 
     def _source(self, distributions: int) -> _Source:
-        """Return the model as the kernels take it, to look at this many distributions."""
         tables = self._tables
         if "children" not in tables.__dict__:
             # Without the index, each takes a look-up for every word; to make it takes about one for every n-gram.
@@ -204,7 +157,7 @@ class WholeDistributions:
 
     @cached_property
     def _unigrams(self) -> tuple[Floats, NDArray[np.uint32]]:
-        """The different probabilities of single words, float64 [values], and which of them each word has, uint32."""
+        # Different probabilities of single words, float64 [values], and which of them each word has, uint32.
         probability = self._tables.unigrams[:, 0].astype(np.float64)
         probability[BOS] = 0
         if not self._eos:
@@ -214,36 +167,23 @@ class WholeDistributions:
 
     @cached_property
     def _order(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """The words by falling probability as unigrams, and how many have each different probability or more."""
+        # Words by falling probability as unigrams, and how many have each different probability or more.
         values, value_of = self._unigrams
+        # values [0, 0.2, 0.5], value_of [2, 0, 1, 2] -> words [0, 3, 2, 1], above [4, 3, 2, 0]: 3 words have 0.2 or more.
         words = np.argsort(-value_of.astype(np.int64), kind="stable").astype(np.uint32)
         above = np.concatenate((np.cumsum(np.bincount(value_of, minlength=len(values))[::-1])[::-1], [0]))
         return words, above.astype(np.int64)
 
     @cached_property
     def _numbers(self) -> list[NDArray[np.uint32]]:
-        """For contexts of 0, 1, 2, ... words, by slot, which of the known sums are theirs, from 1; 0 for none."""
+        # For contexts of 0, 1, 2, ... words, by slot, which of the known sums are theirs, from 1; 0 for none.
         sizes = [2, self.words, *(table.slots for table in self._tables.tables[:-1])]
         return [np.zeros(size, np.uint32) for size in sizes[: self._tables.order]]
 
 
 def index_children(table: PackedTable) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-    """Return where the words seen after each context begin, and words and probabilities, packed.
-
-    Args:
-        table: the n-grams of the contexts and a word more.
-
-    Returns:
-        uint32 [contexts + 1] and uint64 [n-grams].
-
-    Example:
-        >>> from lmgauge.models.ngram.packed_tables import TableBuilder
-        >>> builder = TableBuilder(vocabulary=5, order=2)
-        >>> _ = builder.add(np.array([3, 3]), np.array([3, 4]), np.array([0.5, 0.25]), np.ones(2))
-        >>> offsets, children = index_children(builder.tables[0])
-        >>> offsets.tolist(), len(children)
-        ([0, 0, 0, 0, 2, 2], 2)
-    """
+    """Return where the words seen after each context begin, and words and probabilities, packed."""
+    # -> uint32 [contexts + 1] and uint64 [n-grams].
     offsets = np.empty(table.parents + 1, np.uint32)
     children = np.empty(table.count()[0], np.uint64)
     _native.index_children(table.kernel, offsets, children)

@@ -1,8 +1,7 @@
-"""Models of words, characters and bytes seen as models of bytes, so that they can be mixed with each other.
+"""Models of words, characters and bytes seen as models of bytes, so that they can be mixed with each other."""
 
-A model that gives every text a probability gives one to every beginning of a text, and so to the next byte. The view has a
-row for each byte and for the end of each segment; the rows of a segment sum to what the rows of the model sum to.
-"""
+# A model that gives every text a probability gives one to every beginning of a text, and so to the next byte. The view has a
+# row for each byte and for the end of each segment; the rows of a segment sum to what the rows of the model sum to.
 
 from __future__ import annotations
 
@@ -44,38 +43,19 @@ class _Reader(Protocol):
     """What a kind of model says of bytes."""
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats."""
+        # Log-probability of each byte and each end of a segment, float64 [bytes and ends], nats.
         ...
 
     def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
-        """Return the probabilities of what follows a text, float64 [257]; zeros where the text is impossible."""
+        # Probabilities of what follows a text, float64 [257]; zeros where the text is impossible.
         ...
 
 
 class ByteView(ScoresStrings):
-    """A model seen as one of bytes; all 256 are its vocabulary, and NUL, which no text has, is impossible.
+    """A model seen as one of bytes; all 256 are its vocabulary, and NUL, which no text has, is impossible."""
 
-    Its probabilities are those of the model to the last digit: where the model's own sum to one but for rounding (1e-8,
-    where tables hold 32 bits), so do those of the view.
-
-    Args:
-        model: of spelled words between white space, of spelled characters or all characters, or of bytes.
-        name: what to call it in messages; its label if None.
-
-    Attributes:
-        model: the same.
-
-    Raises:
-        UsageError: the model does not say how probable each byte is.
-
-    Example:
-        >>> import lmgauge
-        >>> from lmgauge.models.spelling.byte_view import ByteView
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "ab c"]), order=2, vocabulary="spelled")
-        >>> by_word, by_byte = model.score_text("a  ä"), ByteView(model).score_text("a  ä")
-        >>> len(by_word), len(by_byte), round(by_word.log_probability - by_byte.log_probability, 9)
-        (3, 6, 0.0)
-    """
+    # Its probabilities are those of the model to the last digit: where the model's own sum to one but for rounding (1e-8,
+    # where tables hold 32 bits), so do those of the view.
 
     tokenizer = _TOKENIZER
     vocabulary = _VOCABULARY
@@ -116,36 +96,17 @@ class ByteView(ScoresStrings):
 
     @property
     def blocks_are_independent(self) -> bool:
-        """True if those of the model are."""
+        """Return True if those of the model are."""
         return self.model.blocks_are_independent
 
     @property
     def tolerance(self) -> float:
-        """Nats by which rows may differ when they are scored again: as those of the model."""
+        """Return nats by which rows may differ when they are scored again: as those of the model."""
         return float(getattr(self.model, "tolerance", 0.0))
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield one batch for each block of segments, in order; a row for each byte, and for each end of a segment.
-
-        Args:
-            segments: blocks of text, e.g. a `Corpus`.
-            spans: whether to fill the column `ends`, in bytes.
-            threads: how many; no score depends on it.
-
-        Yields:
-            Rows with `logprob`, float64 [bytes and ends], nats.
-
-        Raises:
-            InputError: the text cannot be scored.
-            UsageError: text is given before a segment.
-
-        Example:
-            >>> import lmgauge
-            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
-            >>> [batch.logprob.shape for batch in ByteView(model).score(text)]
-            [(9,)]
-        """
+        """Yield one batch for each block of segments, in order; a row for each byte, and for each end of a segment."""
+        # -> rows with `logprob`, float64 [bytes and ends], nats.
         if self.blocks_are_independent:
             yield from map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
             return
@@ -156,26 +117,8 @@ class ByteView(ScoresStrings):
             yield self._rows(block, batch, spans, whole)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block whose segments are contexts of their own.
-
-        Args:
-            block: the segments.
-            spans: whether to fill the column `ends`, in bytes.
-
-        Returns:
-            Its rows, with `logprob`, float64 [bytes and ends], nats.
-
-        Raises:
-            InputError: the text cannot be scored.
-            UsageError: text is given before a segment.
-
-        Example:
-            >>> import lmgauge
-            >>> text = lmgauge.Corpus.from_strings(["a b"])
-            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
-            >>> ByteView(model).score_block(next(iter(text))).ends.tolist()
-            [1, 2, 3, 3]
-        """
+        """Return the batch of one block whose segments are contexts of their own."""
+        # -> its rows, with `logprob`, float64 [bytes and ends], nats.
         return self._rows(block, self._inner.score_block(block, spans=True), spans, None)
 
     def _rows(self, block: Segments, batch: ScoreBatch, spans: bool, whole: BlockDistributions | None) -> ScoreBatch:
@@ -194,25 +137,9 @@ class ByteView(ScoresStrings):
         )
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of all bytes after a context.
-
-        Args:
-            context_ids: ids before the event, `<s>` first.
-
-        Returns:
-            float64 [259], nats; after bytes that the model holds impossible, such as those that are not UTF-8, all bytes are
-            alike.
-
-        Raises:
-            UsageError: an id is outside the vocabulary.
-
-        Example:
-            >>> import lmgauge
-            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
-            >>> round(float(np.exp(ByteView(model).log_distribution([BOS])).sum()), 6)
-            1.0
-        """
+        """Return natural log-probabilities of all bytes after a context."""
+        # -> float64 [259], nats; after bytes that the model holds impossible, such as those that are not UTF-8, all bytes
+        # are alike.
         ids = check_context(context_ids, len(self.vocabulary))
         if not self.context_policy.runs_on:
             ids = last_sentence(ids, BOS, EOS)
@@ -229,29 +156,23 @@ class ByteView(ScoresStrings):
         return logprobs
 
     def _before(self, segments: list[bytes]) -> NDArray[np.uint32]:
-        """Return the ids of the model inside before a segment, `<s>` first."""
+        # Ids of the model inside before a segment, `<s>` first.
         ids = encode(segments_of(segments), self._inner.tokenizer, self._inner.vocabulary, bos=False, reserved="escape").ids
         return np.concatenate(([BOS], ids)).astype(np.uint32)
 
 
 def _text_of(ids: NDArray[np.uint32]) -> bytes:
-    """Return the bytes among ids."""
     values = ids[ids >= _FIRST_BYTE] - _FIRST_BYTE
     return values.astype(np.uint8).tobytes()
 
 
 def _is_text(data: bytes) -> bool:
-    """Return True if bytes are UTF-8."""
     split = split_characters(data)
     return split is not None and not split[1]
 
 
 class _Characters:
-    """Reads the bytes of a model of characters.
-
-    Args:
-        model: spelled, or with a closed vocabulary.
-    """
+    """Reads the bytes of a model of characters."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -259,11 +180,11 @@ class _Characters:
         self._inner, self._bytes = inner, CharacterBytes(inner, unseen)
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        """Return the log-probability of each byte and each end, float64 [bytes and ends], nats; see `_Reader`."""
+        # Log-probability of each byte and each end, float64 [bytes and ends], nats; see `_Reader`.
         return self._bytes.logprobs(block, batch, whole)
 
     def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
-        """Return the probabilities of what follows a text, float64 [257] by byte; see `_Reader`."""
+        # Probabilities of what follows a text, float64 [257] by byte; see `_Reader`.
         split = split_characters(text)
         if split is None:
             return np.zeros(END + 1)
@@ -276,11 +197,7 @@ class _Characters:
 
 
 class _Bytes:
-    """Reads the bytes of a model of bytes, whose `<unk>` is shared out evenly among the bytes that it does not know.
-
-    Args:
-        model: of bytes.
-    """
+    """Reads the bytes of a model of bytes, whose `<unk>` is shared out evenly among the bytes that it does not know."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -293,62 +210,29 @@ class _Bytes:
         self._share = 1.0 / max(1, int(np.count_nonzero(self._unknown)))
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        """Return the log-probability of each byte and each end, float64 [bytes and ends], nats; see `_Reader`."""
+        # Log-probability of each byte and each end, float64 [bytes and ends], nats; see `_Reader`.
         return batch.logprob + np.where(batch.kind == OOV, np.log(self._share), 0.0)
 
     def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
-        """Return the probabilities of what follows a text, float64 [257] by byte; see `_Reader`."""
+        # Probabilities of what follows a text, float64 [257] by byte; see `_Reader`.
         own = self._ids[np.frombuffer(text, np.uint8)].astype(np.uint32)
         p = np.exp(self._model.log_distribution(np.concatenate((context, own))))
         return np.append(np.where(self._unknown, p[UNK] * self._share, p[self._ids]), p[EOS])
 
 
 def byte_views(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> list[ByteView]:
-    """Return models as they are read byte by byte.
-
-    Args:
-        models: any.
-        names: what to call them in messages; their labels if None.
-
-    Raises:
-        UsageError: one of them cannot be read so.
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
-        >>> [view.tokenizer.name for view in byte_views([model])]
-        ['byte']
-    """
+    """Return models as they are read byte by byte."""
     shown = [model.label for model in models] if names is None else names
     return [ByteView(model, name) for model, name in zip(models, shown, strict=True)]
 
 
 def is_readable(model: LanguageModel) -> bool:
-    """Return True if a model can be read as bytes.
-
-    Args:
-        model: any.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b"])
-        >>> [is_readable(lmgauge.train("laplace", text, tokenizer=name)) for name in ("byte", "whitespace")]
-        [True, False]
-    """
+    """Return True if a model can be read as bytes."""
     return not why_not_readable(model)
 
 
 def why_not_readable(model: LanguageModel) -> str:
-    """Return why a model does not say how probable each byte of a text is, and what to do; empty if it does.
-
-    Args:
-        model: any.
-
-    Example:
-        >>> import lmgauge
-        >>> why_not_readable(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))).partition(";")[0]
-        'it gives all unseen words one probability together'
-    """
+    """Return why a model does not say how probable each byte of a text is, and what to do; empty if it does."""
     policy, unit, spelled = policy_of(model), model.tokenizer.unit, isinstance(model, SpelledModel)
     if policy.line_ends != "event" or not policy.scores_first_tokens:
         return "it does not predict the ends of lines; train it with </s>"

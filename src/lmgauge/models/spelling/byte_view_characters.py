@@ -25,12 +25,7 @@ _LAST = np.array([0, 0x80, 0x800, 0x10000, 0x110000], np.int64)
 
 
 class CharacterBytes:
-    """What the distributions of a model of characters say of the bytes of each character.
-
-    Args:
-        model: of characters.
-        unseen: what its `<unk>` is shared out among; None where the vocabulary is closed.
-    """
+    """What the distributions of a model of characters say of the bytes of each character."""
 
     def __init__(self, model: LanguageModel, unseen: UnseenCharacters | None) -> None:
         self._unseen = np.zeros(0) if unseen is None else unseen.probabilities
@@ -41,22 +36,7 @@ class CharacterBytes:
         self._ranges = RangeMasses(model, self._ids, listed=False)
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats.
-
-        Args:
-            block: the text.
-            batch: its rows, a character each, with spans; an unseen one costs `<unk>`.
-            whole: the distributions of the model, where they depend on the blocks before.
-
-        Example:
-            >>> import lmgauge
-            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-            >>> model = lmgauge.train("witten-bell", text, tokenizer="character", vocabulary="spelled")
-            >>> block = next(iter(text))
-            >>> reader = CharacterBytes(model.inner, model.unseen_characters)
-            >>> reader.logprobs(block, model.inner.score_block(block)).shape
-            (9,)
-        """
+        """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats."""
         begins = np.repeat(block.starts[batch.segments - block.first], batch.segment_events) + batch.starts()
         is_end = batch.kind == EOS_KIND
         sizes = np.where(is_end, 1, batch.ends - batch.starts())
@@ -88,7 +68,7 @@ class CharacterBytes:
         return shares
 
     def _mass(self, masses: Masses, events: Ints, low: Ints, high: Ints) -> Floats:
-        """Return the probability that the next character lies in a range of code points, float64 [n]."""
+        # Probability that the next character lies in a range of code points, float64 [n].
         places = (np.searchsorted(self._code_points, bound) for bound in (low, high))
         if not len(self._unseen):
             return masses(events, *places)
@@ -102,22 +82,15 @@ class CharacterBytes:
     def next_bytes(self, p: Floats, begun: bytes) -> Floats:
         """Return the probabilities of the bytes that may follow those of a character, float64 [257].
 
-        Args:
-            p: float64 [vocabulary], of the next character.
-            begun: its first bytes, 0 to 3.
-
-        Returns:
-            How probable the character is to begin so and with each byte; at the end, of the end of the segment.
-
-        Example:
-            >>> import lmgauge
-            >>> text = lmgauge.Corpus.from_strings(["ab", "ä"])
-            >>> model = lmgauge.train("witten-bell", text, tokenizer="character", vocabulary="spelled")
-            >>> p = np.exp(model.inner.log_distribution([1]))
-            >>> following = CharacterBytes(model.inner, model.unseen_characters).next_bytes(p, b"")
-            >>> round(float(following.sum()), 6), bool(following[0xC3] > following[0xC2])
-            (1.0, True)
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["ab", "ä"])
+        >>> model = lmgauge.train("witten-bell", text, tokenizer="character", vocabulary="spelled")
+        >>> p = np.exp(model.inner.log_distribution([1]))
+        >>> following = CharacterBytes(model.inner, model.unseen_characters).next_bytes(p, b"")
+        >>> round(float(following.sum()), 6), bool(following[0xC3] > following[0xC2])
+        (1.0, True)
         """
+        # p: float64 [vocabulary], of the next character.
         following = np.zeros(END + 1)
         if not begun:
             following[END] = p[EOS]
@@ -127,7 +100,7 @@ class CharacterBytes:
 
     @cached_property
     def _next(self) -> Callable[[bytes], tuple[Ints, Ints, Ints, Floats]]:
-        """Return what gives the bytes that may follow others in a character, their ranges and shares of `<unk>`."""
+        # What gives the bytes that may follow others in a character, their ranges and shares of `<unk>`.
         return lru_cache(maxsize=_PREFIXES)(self._compute_next)
 
     def _compute_next(self, begun: bytes) -> tuple[Ints, Ints, Ints, Floats]:
@@ -141,15 +114,8 @@ class CharacterBytes:
 
 
 def split_characters(text: bytes) -> tuple[str, bytes] | None:
-    """Return the whole characters of a text and the bytes of one that has only begun; None where it cannot be UTF-8.
-
-    Args:
-        text: any bytes.
-
-    Example:
-        >>> split_characters("5 €".encode()[:-1]), split_characters(b"\\xff")
-        (('5 ', b'\\xe2\\x82'), None)
-    """
+    """Return the whole characters of a text and the bytes of one that has only begun; None where it cannot be UTF-8."""
+    # split_characters("5 €".encode()[:-1]), split_characters(b"\xff") -> (('5 ', b'\xe2\x82'), None)
     size = next((n for n in range(1, min(_LONGEST, len(text) + 1)) if text[-n] >= 0xC0), 0)
     whole, begun = text[: len(text) - size], text[len(text) - size :]
     if size and UTF8_LENGTHS[begun[0]] <= size:
@@ -161,18 +127,7 @@ def split_characters(text: bytes) -> tuple[str, bytes] | None:
 
 
 def may_begin_character(text: bytes) -> bool:
-    """Return True if the UTF-8 of one character begins with these bytes, or is these bytes.
-
-    Args:
-        text: 1 byte or more.
-
-    Raises:
-        IndexError: the text is empty.
-
-    Example:
-        >>> may_begin_character(b"\\xe2\\x82"), may_begin_character(b"\\x82"), may_begin_character(b"ab")
-        (True, False, False)
-    """
+    """Return True if the UTF-8 of one character begins with these bytes, or is these bytes."""
     size = 0 if 0x80 <= text[0] < 0xC2 or text[0] > 0xF4 else int(UTF8_LENGTHS[text[0]])
     if len(text) > size:
         return False
@@ -181,13 +136,8 @@ def may_begin_character(text: bytes) -> bool:
 
 
 def _code_points(data: NDArray[np.uint8], begins: Ints, size: int) -> tuple[Ints, Ints]:
-    """Return the first code point and one past the last whose UTF-8 begins with some bytes, int64 [n] each.
-
-    Args:
-        data: bytes.
-        begins: int64 [n], where the bytes are; each first one begins a character.
-        size: how many bytes.
-    """
+    # First code point and one past the last whose UTF-8 begins with some bytes, int64 [n] each.
+    # begins: int64 [n], where the bytes are; each first one begins a character.
     first = data[begins].astype(np.int64)
     length = UTF8_LENGTHS[first]
     point = np.where(length == 1, first, first & (0x7F >> length))

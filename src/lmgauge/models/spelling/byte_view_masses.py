@@ -38,17 +38,9 @@ _NONE = -1
 
 
 def range_sums(values: Floats, low: Ints, high: Ints) -> Floats:
-    """Return sums of values over ranges, float64 [n]; each is added up on its own, so that small ones keep their digits.
-
-    Args:
-        values: float64.
-        low: int64 [n], first places.
-        high: int64 [n], places behind the last; a range may be empty.
-
-    Example:
-        >>> range_sums(np.array([0.5, 0.25, 0.125]), np.array([0, 1, 2]), np.array([3, 2, 2])).tolist()
-        [0.875, 0.25, 0.0]
-    """
+    """Return sums of values over ranges, float64 [n]; each is added up on its own, so that small ones keep their digits."""
+    # range_sums([0.5, 0.25, 0.125], [0, 1, 2], [3, 2, 2]) -> [0.875, 0.25, 0.0]
+    # values: float64; low: int64 [n], first places; high: int64 [n], places behind the last; a range may be empty.
     sums = np.zeros(len(low))
     some = np.flatnonzero(high > low)
     if not len(some):
@@ -56,6 +48,8 @@ def range_sums(values: Floats, low: Ints, high: Ints) -> Floats:
     first, last = int(low[some].min()), int(high[some].max())
     keys, which = np.unique(make_keys(low[some] - first, high[some] - first), return_inverse=True)
     # From the last range to the first: reduceat adds up what lies between two of them as well, and then nothing does.
+    # ranges (0, 3), (1, 2) -> bounds [1, 2, 0, 3] -> reduceat [v1, v2, v0 + v1 + v2, 0]; every second is a range. A place
+    # that is not below the next gives the value at it, which is not looked at.
     bounds = np.stack((keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)), axis=1)[::-1].astype(np.int64)
     each = np.add.reduceat(np.concatenate((values[first:last], [0.0])), bounds.reshape(-1))[::2]
     sums[some] = each[::-1][which]
@@ -63,17 +57,9 @@ def range_sums(values: Floats, low: Ints, high: Ints) -> Floats:
 
 
 class RangeMasses:
-    """Answers, for the events of blocks, how probable ranges of tokens are.
+    """Answers, for the events of blocks, how probable ranges of tokens are."""
 
-    Args:
-        model: of words or characters.
-        order: int64 [n], ids of the tokens that ranges are made of, in their order.
-        listed: False adds up whole distributions in any case, as is best for small vocabularies and few questions.
-
-    Attributes:
-        order: the same, and then all other ids: a place for each token.
-        places: int64 [vocabulary], the place of each id.
-    """
+    # order: int64 [n], ids of the tokens that ranges are made of, in their order.
 
     def __init__(self, model: LanguageModel, order: Ints, *, listed: bool = True) -> None:
         size = len(model.vocabulary)
@@ -81,6 +67,7 @@ class RangeMasses:
         others[order] = False
         self.order = np.concatenate((order, np.flatnonzero(others)))
         self.places = np.empty(size, np.int64)
+        # order [4, 3, 0, 1, 2] -> places [2, 3, 4, 1, 0]
         self.places[self.order] = np.arange(size)
         self._model = model
         self._backing_off = _BackingOff(model, self.places) if listed and backs_off(model) else None
@@ -88,23 +75,15 @@ class RangeMasses:
     def of_block(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Masses:
         """Return what answers for one block.
 
-        Args:
-            block: the text.
-            batch: its rows, as the model scores them.
-            whole: its distributions, where they depend on the blocks before it.
-
-        Returns:
-            From numbers of events, first places and places behind the last, int64 [n] each, to probabilities, float64 [n].
-
-        Example:
-            >>> import lmgauge
-            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-            >>> model = lmgauge.train("witten-bell", text, order=2)
-            >>> block = next(iter(text))
-            >>> masses = RangeMasses(model, np.array([3, 4])).of_block(block, model.score_block(block))
-            >>> masses(np.array([0, 1]), np.zeros(2, np.int64), np.full(2, len(model.vocabulary))).round(6).tolist()
-            [1.0, 1.0]
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+        >>> model = lmgauge.train("witten-bell", text, order=2)
+        >>> block = next(iter(text))
+        >>> masses = RangeMasses(model, np.array([3, 4])).of_block(block, model.score_block(block))
+        >>> masses(np.array([0, 1]), np.zeros(2, np.int64), np.full(2, len(model.vocabulary))).round(6).tolist()
+        [1.0, 1.0]
         """
+        # -> from numbers of events, first places and places behind the last, int64 [n] each, to probabilities, float64 [n].
         if self._backing_off is not None:
             return self._backing_off.of_rows(batch)
 
@@ -124,23 +103,18 @@ class RangeMasses:
     def of_distribution(self, p: Floats, low: Ints, high: Ints) -> Floats:
         """Return masses of ranges in one distribution, float64 [n].
 
-        Args:
-            p: float64 [vocabulary], probabilities.
-            low: int64 [n], first places.
-            high: int64 [n], places behind the last.
-
-        Example:
-            >>> import lmgauge
-            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))
-            >>> p = np.array([0.125, 0.0, 0.125, 0.25, 0.5])
-            >>> RangeMasses(model, np.array([3, 4])).of_distribution(p, np.array([0, 1]), np.array([2, 2])).tolist()
-            [0.75, 0.5]
+        >>> import lmgauge
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]))
+        >>> p = np.array([0.125, 0.0, 0.125, 0.25, 0.5])
+        >>> RangeMasses(model, np.array([3, 4])).of_distribution(p, np.array([0, 1]), np.array([2, 2])).tolist()
+        [0.75, 0.5]
         """
+        # p: float64 [vocabulary], probabilities; low: int64 [n], first places; high: int64 [n], places behind the last.
         first, last = int(low.min(initial=len(p))), int(high.max(initial=0))
         return range_sums(p[self.order[first:last]], low - first, high - first)
 
     def _summed(self, whole: BlockDistributions, rows: Ints, low: Ints, high: Ints) -> Floats:
-        """Return masses of ranges, each in a row of distributions that come in tiles."""
+        # Masses of ranges, each in a row of distributions that come in tiles.
         sums, done = np.zeros(len(rows)), 0
         by_row = np.argsort(rows, kind="stable")
         sorted_rows = rows[by_row]
@@ -154,16 +128,7 @@ class RangeMasses:
 
 
 def backs_off(model: LanguageModel) -> TypeGuard[NgramModel]:
-    """Return True for an n-gram model whose ranges follow from the words seen after each context.
-
-    Args:
-        model: any.
-
-    Example:
-        >>> import lmgauge
-        >>> backs_off(lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), order=2))
-        True
-    """
+    """Return True for an n-gram model whose ranges follow from the words seen after each context."""
     tables = getattr(model, "tables", None)
     if not isinstance(model, NgramModel) or not isinstance(tables, NgramTables):
         return False
@@ -171,12 +136,9 @@ def backs_off(model: LanguageModel) -> TypeGuard[NgramModel]:
 
 
 class _BackingOff:
-    """The n-grams of a model, the words after each context in the order that ranges are of.
+    """The n-grams of a model, the words after each context in the order that ranges are of."""
 
-    Args:
-        model: which backs off.
-        places: int64 [vocabulary], of each word in that order.
-    """
+    # places: int64 [vocabulary], of each word in that order.
 
     def __init__(self, model: NgramModel, places: Ints) -> None:
         self._places = places
@@ -193,13 +155,9 @@ class _BackingOff:
             p, number_of, shorter = self._add(level, number_of, shorter)
 
     def _add(self, level: Level, number_of: Ints, shorter: Floats) -> tuple[Floats, Ints, Floats]:
-        """Take a level; return probabilities by row as the tables have it, and the number here of each of its rows.
-
-        Args:
-            level: n-grams.
-            number_of: int64 [rows of the order below], their numbers here.
-            shorter: float64 [rows of the order below], their probabilities.
-        """
+        # Take a level; return probabilities by row as the tables have it, and the number here of each of its rows.
+        # number_of: int64 [rows of the order below], their numbers here; shorter: float64 [rows of the order below], their
+        # probabilities.
         weight = self._weights[-1][number_of[level.parents]]
         backed_off = weight * shorter[level.suffixes]
         p = np.where(level.listed, level.probabilities, backed_off)
@@ -213,7 +171,7 @@ class _BackingOff:
         return p, numbers, p
 
     def of_rows(self, batch: ScoreBatch) -> Masses:
-        """Return what answers for the events of a batch whose segments are contexts of their own."""
+        # What answers for the events of a batch whose segments are contexts of their own.
         contexts = self._contexts(batch)
 
         def masses(events: Ints, low: Ints, high: Ints) -> Floats:
@@ -224,17 +182,19 @@ class _BackingOff:
                 context = of_event[events]
                 seen = np.flatnonzero(context != _NONE)
                 bounds = (np.searchsorted(keys, make_keys(context[seen], bound[seen])) for bound in (low, high))
+                # Horner's scheme over M(h) = g M(h') + sum of (p - g q): from single words to the longest context.
                 sums[seen] = weights[context[seen]] * sums[seen] + range_sums(differences, *bounds)
             return np.maximum(sums, 0.0)
 
         return masses
 
     def _contexts(self, batch: ScoreBatch) -> list[Ints]:
-        """Return the number of the context of 1, 2, ... words of each event, int64 [events]; -1 for one without n-grams."""
+        # Number of the context of 1, 2, ... words of each event, int64 [events]; -1 for one without n-grams.
         counts = batch.segment_events[batch.segment_events > 0]
         firsts = np.cumsum(counts) - counts
         before = np.empty(len(batch), np.int64)  # the last word of each context
         before[1:] = batch.token_ids[:-1]
+        # ids [a, b, </s>, c, </s>] of segments of 3 and 2 -> before [<s>, a, b, <s>, c]
         before[firsts] = BOS
         contexts = [before]
         for keys in self._keys[:-1]:
@@ -253,43 +213,27 @@ class _BackingOff:
 def log_of(masses: Floats) -> Floats:
     """Return natural logs, -inf of 0.
 
-    Args:
-        masses: float64 [n], probabilities.
-
-    Example:
-        >>> log_of(np.array([1.0, 0.0])).tolist()
-        [0.0, -inf]
+    >>> log_of(np.array([1.0, 0.0])).tolist()
+    [0.0, -inf]
     """
+    # masses: float64 [n], probabilities.
     with np.errstate(divide="ignore"):
         logs: Floats = np.log(masses)
     return logs
 
 
 def runs(starts: Ints, counts: Ints) -> Ints:
-    """Return the numbers from each start on, one run after another.
-
-    Args:
-        starts: int64 [n].
-        counts: int64 [n], how many of each.
-
-    Example:
-        >>> runs(np.array([5, 0]), np.array([2, 3])).tolist()
-        [5, 6, 0, 1, 2]
-    """
+    """Return the numbers from each start on, one run after another."""
+    # starts: int64 [n]; counts: int64 [n], how many of each.
+    # runs([5, 0], [2, 3]) -> [5, 6, 0, 1, 2]
+    # starts [5, 0], counts [2, 3]: offsets 5 - 2 + 2 = 5 and 0 - 5 + 3 = -2 on [0, 1 | 2, 3, 4]
     numbers: Ints = np.arange(int(counts.sum())) + np.repeat(starts - np.cumsum(counts) + counts, counts)
     return numbers
 
 
 def segments_of(texts: Sequence[bytes]) -> Segments:
-    """Return texts as the segments of a block.
-
-    Args:
-        texts: valid UTF-8.
-
-    Example:
-        >>> segments_of([b"a", b"bc"]).text(1)
-        b'bc'
-    """
+    """Return texts as the segments of a block."""
+    # segments_of([b"a", b"bc"]).text(1) -> b'bc'
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = np.concatenate((np.zeros(1, np.int64), ends))[: len(texts)]
     return Segments(np.frombuffer(b"".join(texts), np.uint8), starts, ends, "texts")

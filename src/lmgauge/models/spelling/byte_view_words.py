@@ -55,27 +55,16 @@ _SMALLEST_SHARE = 1e-9
 
 @dataclass(frozen=True)
 class _Words:
-    """Distinct words, prefix by prefix: each begin with `bounds[i]` rows of what follows.
+    """Distinct words, prefix by prefix: each begin with `bounds[i]` rows of what follows."""
 
-    Attributes:
-        bounds: int64 [words + 1], where the prefixes of each begin; a word of 3 bytes has 3.
-        low: int64 [prefixes], the first known word that begins so, in order.
-        high: int64 [prefixes], one past the last.
-        unseen: float64 [prefixes], u of the prefix.
-    """
-
-    bounds: Ints
-    low: Ints
-    high: Ints
-    unseen: Floats
+    bounds: Ints  # int64 [words + 1], where the prefixes of each begin; a word of 3 bytes has 3
+    low: Ints  # int64 [prefixes], the first known word that begins so, in order
+    high: Ints  # int64 [prefixes], one past the last
+    unseen: Floats  # float64 [prefixes], u of the prefix
 
 
 class WordBytes:
-    """What a model of spelled words between white space says of bytes.
-
-    Args:
-        model: whose separators do not look at what follows.
-    """
+    """What a model of spelled words between white space says of bytes."""
 
     def __init__(self, model: SpelledModel) -> None:
         assert model.speller is not None
@@ -90,26 +79,13 @@ class WordBytes:
         self.ranges = RangeMasses(model.inner, order + len(SPECIAL_TOKENS))
 
     def logprobs(self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None = None) -> Floats:
-        """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats.
-
-        Args:
-            block: the text.
-            batch: its rows, a word each, as the model inside scores them, with spans.
-            whole: the distributions of the model inside, where they depend on the blocks before.
-
-        Example:
-            >>> import lmgauge
-            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
-            >>> block = next(iter(text))
-            >>> WordBytes(model).logprobs(block, model.inner.score_block(block)).shape
-            (9,)
-        """
+        """Return the log-probability of each byte and each end of a segment, float64 [bytes and ends], nats."""
         separators = Separators.of_rows(block, batch, divided=True)
         is_end = batch.kind == EOS_KIND
         begins = separators.begins + separators.lengths
         ends = np.repeat(block.starts[batch.segments - block.first], batch.segment_events) + batch.ends
         lengths = np.where(is_end, 0, ends - begins)
+        # A word has its bytes; the end of a segment one place of its own.
         sizes = separators.lengths + np.maximum(lengths, 1)
         firsts, last = np.cumsum(sizes) - sizes, np.cumsum(sizes) - 1
         begun = np.zeros(int(sizes.sum()))  # the log of the mass of what begins so, behind the end of the word before
@@ -124,14 +100,8 @@ class WordBytes:
     def _begun(
         self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None, where: tuple[Ints, Ints, Ints]
     ) -> tuple[Floats, Floats]:
-        """Return the logs of the masses of all beginnings of words, float64 [bytes], and p(</s> | h), float64 [rows].
-
-        Args:
-            block: the text.
-            batch: its rows.
-            whole: distributions, if they are there.
-            where: of each row, where its word begins and its bytes, int64 [rows] each, and the row of each byte.
-        """
+        # Logs of the masses of all beginnings of words, float64 [bytes], and p(</s> | h), float64 [rows].
+        # where: of each row, where its word begins and its bytes, int64 [rows] each, and the row of each byte.
         begins, lengths, rows = where
         words, which = self._distinct(block, begins, lengths)
         prefixes = runs(words.bounds[which], lengths)
@@ -142,10 +112,11 @@ class WordBytes:
         high = np.concatenate((words.high[prefixes], *(place + 1 for place in places)))
         masses = self.ranges.of_block(block, batch, whole)(events, low, high)
         known, unknown, end = np.split(masses, [len(rows), len(rows) + len(batch)])
+        # p(begins with v) = known words in the range of v, and p(<unk>) u(v): the formula at the top.
         return log_of(known + unknown[rows] * words.unseen[prefixes]), end
 
     def _distinct(self, block: Segments, begins: Ints, lengths: Ints) -> tuple[_Words, Ints]:
-        """Return the distinct words of some rows, and which of them each is, int64 [rows]."""
+        # Distinct words of some rows, and which of them each is, int64 [rows].
         text = block.data.tobytes()
         numbers: dict[bytes, int] = {}
         spans = zip(begins.tolist(), (begins + lengths).tolist(), strict=True)
@@ -153,7 +124,6 @@ class WordBytes:
         return self._prefixes(list(numbers)), which
 
     def _prefixes(self, words: list[bytes]) -> _Words:
-        """Return the beginnings of words."""
         sizes = np.array([len(word) for word in words], np.int64)
         bounds = np.concatenate(([0], np.cumsum(sizes)))
         low, high = np.empty(bounds[-1], np.int64), np.empty(bounds[-1], np.int64)
@@ -167,43 +137,37 @@ class WordBytes:
                     break
         spelled = segments_of(words)
         scored = self._letters_of(spelled)
+        # words of 2 and 1 bytes: scored [t, h, end, a, end] -> places 2 and 4 go; the end of a word is not a byte of it.
         letters = np.delete(scored, np.cumsum(sizes + 1) - 1)
         for begin, end in pairwise(bounds.tolist()):  # word by word, so that no digit depends on the words before
             np.cumsum(letters[begin:end], out=letters[begin:end])
         return _Words(bounds, low, high, self._unseen(np.exp(letters), low, high))
 
     def _letters_of(self, words: Segments) -> Floats:
-        """Return the log-probabilities of the bytes of words and of their ends, float64, nats."""
+        # Log-probabilities of the bytes of words and of their ends, float64, nats.
         characters = self._spelling.speller.characters
         return self._letters.logprobs(words, characters.score_block(words))
 
     def _known(self, prefix: bytes, low: int = 0, high: int | None = None) -> tuple[int, int]:
-        """Return where the known words that begin with some bytes begin and end, between two places."""
         first = bisect_left(self._sorted, prefix, low, high)
         return first, bisect_left(self._sorted, prefix + b"\xff", first, high)  # no UTF-8 has this byte
 
     def _unseen(self, q: Floats, low: Ints, high: Ints) -> Floats:
-        """Return u of prefixes, from q of what begins with them and from the known words that do."""
+        # u of prefixes, from q of what begins with them and from the known words that do.
+        # The difference of two nearly equal sums may come out below 0; a share of q keeps every word possible.
         left = np.maximum(q - range_sums(self._q, low, high), _SMALLEST_SHARE * q)
         return left / (1.0 - self._spelling.known_mass)
 
     def next_bytes(self, context: NDArray[np.uint32], text: bytes) -> Floats:
         """Return the probabilities of what follows a text, float64 [257]: the bytes, and the end of the segment.
 
-        Args:
-            context: uint32 [n], ids of the words before the segment, `<s>` at their beginning.
-            text: of the segment so far.
-
-        Returns:
-            Zeros where the text so far is impossible.
-
-        Example:
-            >>> import lmgauge
-            >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-            >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
-            >>> round(float(WordBytes(model).next_bytes(np.array([BOS], np.uint32), b"a").sum()), 6)
-            1.0
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
+        >>> model = lmgauge.train("witten-bell", text, order=1, vocabulary="spelled")
+        >>> round(float(WordBytes(model).next_bytes(np.array([BOS], np.uint32), b"a").sum()), 6)
+        1.0
         """
+        # context: uint32 [n], ids of the words before the segment, `<s>` at their beginning.
         separators = [gap.decode() for gap in _WORD.split(text)]
         words = text.split()
         before = separators[-2] if len(separators) > 1 else None
@@ -222,7 +186,7 @@ class WordBytes:
         return encode(block, self.model.tokenizer, self.model.vocabulary, bos=False, eos=False, reserved="escape").ids
 
     def _within(self, ids: NDArray[np.uint32], begun: bytes) -> tuple[Floats, float]:
-        """Return the probabilities of further bytes of a word that begins so, float64 [257], and that of its end."""
+        # Probabilities of further bytes of a word that begins so, float64 [257], and that of its end.
         p = self._after(ids)
         masses = self._with_one_more(p, begun)
         total = self._mass(p, begun)
@@ -238,7 +202,7 @@ class WordBytes:
         return masses / total, ended / total
 
     def _after(self, ids: NDArray[np.uint32]) -> Floats:
-        """Return the distribution after some words, float64 [vocabulary]; each byte of a word asks for the same one."""
+        # Distribution after some words, float64 [vocabulary]; each byte of a word asks for the same one.
         return self._distributions(ids.tobytes())
 
     @cached_property
@@ -249,7 +213,7 @@ class WordBytes:
         return lru_cache(maxsize=_DISTRIBUTIONS)(after)
 
     def _mass(self, p: Floats, begun: bytes) -> float:
-        """Return the probability that a word begins with some bytes."""
+        # Probability that a word begins with some bytes.
         characters = split_characters(begun)
         if characters is None:
             return 0.0
@@ -259,14 +223,14 @@ class WordBytes:
         return float((self.ranges.of_distribution(p, words.low, words.high) + p[UNK] * words.unseen)[-1])
 
     def _with_one_more(self, p: Floats, begun: bytes) -> Floats:
-        """Return the probabilities that a word begins with some bytes and each byte, float64 [257]; of no end."""
+        # Probabilities that a word begins with some bytes and each byte, float64 [257]; of no end.
         low, high, unseen = self._next(begun)
         masses: Floats = self.ranges.of_distribution(p, low, high) + p[UNK] * unseen
         return masses
 
     @cached_property
     def _next(self) -> Callable[[bytes], tuple[Ints, Ints, Floats]]:
-        """Return what gives the ranges of known words that begin with some bytes and each byte, and u of these."""
+        # What gives the ranges of known words that begin with some bytes and each byte, and u of these.
         return lru_cache(maxsize=_PREFIXES)(self._compute_next)
 
     def _compute_next(self, begun: bytes) -> tuple[Ints, Ints, Floats]:
@@ -284,14 +248,7 @@ class WordBytes:
         return low, high, self._unseen(q, low, high)
 
     def _between(self, ids: NDArray[np.uint32], word: bytes, before: str | None, gap: str) -> Floats:
-        """Return the probabilities of what follows some white space, float64 [257].
-
-        Args:
-            ids: before the next word.
-            word: the last one; empty at the beginning of a segment.
-            before: the separator before that word.
-            gap: the white space so far.
-        """
+        # Probabilities of what follows some white space, float64 [257].
         p = self._after(ids)
         e = float(p[EOS])
 
@@ -314,11 +271,7 @@ _WORD = re.compile(rb"[^ \t\n\v\f\r]+")
 
 
 class _SeparatorBytes:
-    """How probable white space is to begin with some characters, before a word and at the end of a segment.
-
-    Args:
-        model: which does not look at what follows.
-    """
+    """How probable white space is to begin with some characters, before a word and at the end of a segment."""
 
     def __init__(self, model: SeparatorModel) -> None:
         self._model = model
@@ -327,16 +280,8 @@ class _SeparatorBytes:
         self._longest = max(map(len, model.known), default=0)
 
     def masses(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
-        """Return how probable separators are that begin with no, one, ... characters of a text, and it alone at the end.
-
-        Args:
-            left: the last byte before it; empty at the beginning of a segment.
-            before: the separator before it.
-            text: white space.
-
-        Returns:
-            float64 [characters + 2] where a word follows, and where the segment ends.
-        """
+        # How probable separators are that begin with no, one, ... characters of a text, and it alone at the end.
+        # -> float64 [characters + 2] where a word follows, and where the segment ends.
         return self._contexts(left, before, text)
 
     def _compute(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
@@ -358,18 +303,10 @@ class _SeparatorBytes:
         return np.array([*(one + other for one, other in zip(known, spelled[:-1], strict=True)), exact])
 
     def fill(self, block: Segments, separators: Separators, e: Floats, begun: Floats, firsts: Ints) -> Floats:
-        """Write the logs of the masses of white space as far as it has come, and return those of the whole separators.
-
-        Args:
-            block: the text.
-            separators: of its rows.
-            e: float64 [rows], p(</s> | h).
-            begun: float64 [bytes and ends], to write to.
-            firsts: int64 [rows], the first place in it of each row.
-
-        Returns:
-            float64 [rows], nats; which of the two hypotheses holds is known then.
-        """
+        # Write the logs of the masses of white space as far as it has come, and return those of the whole separators.
+        # e: float64 [rows], p(</s> | h); begun: float64 [bytes and ends], to write to; firsts: int64 [rows], the first
+        # place in it of each row.
+        # -> float64 [rows], nats; which of the two hypotheses holds is known then.
         behind = (separators.place == INNER) | (separators.place == LAST)
         texts, numbers = _numbered(block, separators)
         before = np.full(len(numbers), -1)
@@ -390,7 +327,7 @@ class _SeparatorBytes:
 
 
 def _numbered(block: Segments, separators: Separators) -> tuple[list[str], Ints]:
-    """Return different separators, and which of them each row has, int64 [rows]."""
+    # Different separators, and which of them each row has, int64 [rows].
     of_text = {"": 0, " ": 1}
     numbers = np.zeros(len(separators.begins), np.int64)
     some = np.flatnonzero(separators.lengths)
@@ -401,15 +338,10 @@ def _numbered(block: Segments, separators: Separators) -> tuple[list[str], Ints]
 
 
 def _steps(begun: Floats, costs: Floats, firsts: Ints, last: Ints, is_end: NDArray[np.bool_]) -> Floats:
-    """Return what each byte adds, float64 [bytes and ends], nats.
-
-    Args:
-        begun: float64 [bytes and ends], logs of the masses of what has begun so, row by row.
-        costs: float64 [rows], of the row as a whole. That a word ends is told by the byte after it.
-        firsts: int64 [rows], where each begins.
-        last: int64 [rows], its last place.
-        is_end: bool [rows], of ends of segments.
-    """
+    # What each byte adds, float64 [bytes and ends], nats.
+    # begun: float64 [bytes and ends], logs of the masses of what has begun so, row by row; costs: float64 [rows], of the
+    # row as a whole. That a word ends is told by the byte after it; firsts: int64 [rows], where each begins; last: int64
+    # [rows], its last place; is_end: bool [rows], of ends of segments.
     before = np.zeros_like(begun)
     before[1:] = begun[:-1]
     before[firsts] = 0.0
@@ -418,5 +350,6 @@ def _steps(begun: Floats, costs: Floats, firsts: Ints, last: Ints, is_end: NDArr
     with np.errstate(invalid="ignore"):
         begun = begun.copy()
         begun[firsts[words + 1]] += costs[words]
+        # What one more byte adds: ln p(begins with `th`) - ln p(begins with `t`).
         steps = np.minimum(begun - before, 0.0)
     return np.where(before > -np.inf, steps, AFTER_IMPOSSIBLE)

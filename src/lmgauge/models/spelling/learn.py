@@ -68,25 +68,8 @@ def learn_spelling(
     threads: int | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> SpelledModel:
-    """Return a model around which unseen words are spelled, as a text has them.
-
-    Args:
-        model: of words or characters.
-        corpus: the text, best that which the model was trained on; it is read once more.
-        settings: how the speller is learned.
-        threads: how many; nothing depends on it.
-        progress: called with a few words when a stage begins.
-
-    Raises:
-        InputError: the text has no word.
-        UsageError: no speller fits the model.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-        >>> learn_spelling(lmgauge.train("witten-bell", text, order=2), text).label
-        'wb2+spelled'
-    """
+    """Return a model around which unseen words are spelled, as a text has them."""
+    # corpus: the text, best that which the model was trained on; it is read once more.
     refuse_unspellable(model)
     spelling, separators = learn_parts(
         model.tokenizer, model.vocabulary, corpus, settings, threads=threads, progress=progress
@@ -97,14 +80,7 @@ def learn_spelling(
 
 
 def refuse_once(corpus: Corpus) -> None:
-    """Refuse a text that cannot be read a second time, for its spelling.
-
-    Args:
-        corpus: the text.
-
-    Raises:
-        UsageError: it can be read only once, as standard input.
-    """
+    """Refuse a text that cannot be read a second time, for its spelling."""
     if not corpus.rereadable:
         raise UsageError(
             "a model whose unseen words are spelled reads its text twice, and this can be read only once; save it to a file "
@@ -121,27 +97,8 @@ def learn_parts(
     threads: int | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> tuple[Spelling | None, SeparatorModel | None]:
-    """Return what makes a model with this tokenizer and vocabulary spelled; neither for one of characters.
-
-    Args:
-        tokenizer: of the model.
-        vocabulary: of the model.
-        corpus: the text; it is read once more.
-        settings: how the speller is learned.
-        threads: how many; nothing depends on it.
-        progress: called with a few words when a stage begins.
-
-    Raises:
-        InputError: the text has no word.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-        >>> from lmgauge.text.tokenizers import make_tokenizer
-        >>> spelling, separators = learn_parts(make_tokenizer("whitespace"), Vocabulary.from_tokens(["a"]), text)
-        >>> separators.known
-        ('', ' ')
-    """
+    """Return what makes a model with this tokenizer and vocabulary spelled; neither for one of characters."""
+    # corpus: the text; it is read once more.
     if tokenizer.unit == "character":
         return None, None
     progress("reading words and white space")
@@ -158,12 +115,10 @@ def learn_parts(
 
 
 def _characters(words: Segments) -> set[str]:
-    """Return the characters of words that lie side by side."""
     return set(words.data[words.starts[0] : words.ends[-1]].tobytes().decode()) if len(words) else set()
 
 
 def _as_lines(words: Segments) -> Corpus:
-    """Return words that lie side by side as the lines of a text, which need none of the checks of other texts."""
     ends = words.ends - words.starts[0]
     data = np.insert(words.data[words.starts[0] : words.ends[-1]], ends, ord("\n"))
     breaks = ends + np.arange(len(ends))
@@ -173,7 +128,7 @@ def _as_lines(words: Segments) -> Corpus:
 
 
 def _read(corpus: Corpus, tokenizer: Tokenizer) -> tuple[Segments, NDArray[np.int64], SeparatorCounts]:
-    """Return the distinct words of a text, how often each occurs, int64 [words], and its separators."""
+    # Distinct words of a text, how often each occurs, int64 [words], and its separators.
     builder = VocabularyBuilder()
     separators = SeparatorCounts(divided=divided_by_white_space(tokenizer))
     counts = np.zeros(0, np.int64)

@@ -1,9 +1,8 @@
-"""Reads the folder `spelling` inside the folder of a model.
+"""Reads the folder `spelling` inside the folder of a model."""
 
-What it says is believed as far as it fits the model beside it: tokenizer, vocabulary, model of characters. The probability
-of the known words, by which all others are divided, is computed anew before it is believed, once for each file
-(`verified_files`).
-"""
+# What it says is believed as far as it fits the model beside it: tokenizer, vocabulary, model of characters. The probability
+# of the known words, by which all others are divided, is computed anew before it is believed, once for each file
+# (`verified_files`).
 
 from __future__ import annotations
 
@@ -28,16 +27,7 @@ _ROUNDING = 1e-9  # of what is left to unseen words: machines may differ in the 
 
 
 def load_spelling(path: Path, inner: LanguageModel) -> SpelledModel:
-    """Return a model with the speller that its folder holds.
-
-    Args:
-        path: the folder of the model.
-        inner: the model, as it was loaded.
-
-    Raises:
-        ModelFileError: a file is missing, damaged, or of another model.
-        UsageError: the model was told to score otherwise than a spelled model can.
-    """
+    """Return a model with the speller that its folder holds."""
     folder = inside(path, SPELLING_FOLDER)
     if not folder.is_dir():
         raise ModelFileError(f"{folder}: is not a folder, as the speller of a model is; remove it, and {_AGAIN}")
@@ -84,7 +74,6 @@ def _assembled(folder: Path, config: Mapping[str, Any], inner: LanguageModel) ->
 
 
 def _check_characters(model: NgramModel) -> None:
-    """Refuse a model of characters whose probabilities of words would not sum to one."""
     _check(model.tokenizer.name == "character", f"{CHARACTERS} is a model of {model.tokenizer.name} tokens")
     _check(not model.vocabulary.closed, f"{CHARACTERS} has a closed vocabulary")
     _check(model.settings.eos and model.settings.context == "sentence", f"{CHARACTERS} has no end of word")
@@ -93,7 +82,7 @@ def _check_characters(model: NgramModel) -> None:
 
 
 def _check_known_mass(folder: Path, digest: str, model: SpelledModel, now: int) -> None:
-    """Refuse a wrong probability of the known words; a file in which it was right before need not be looked at again."""
+    # Refuse a wrong probability of the known words; a file in which it was right before need not be looked at again.
     if model.speller is None:
         return
     file = folder / CONFIG

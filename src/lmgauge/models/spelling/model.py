@@ -68,17 +68,6 @@ class SpelledModel(Shown, ScoresStrings):
         *,
         known_mass: float | None = None,
     ) -> None:
-        """Put a speller around a model.
-
-        Args:
-            inner: of words between white space, ICU's or Treebank's words, or characters.
-            speller: of words; None for a model of characters.
-            separators: for words; None for a model of characters.
-            known_mass: what `Spelling` computes, if it was computed before.
-
-        Raises:
-            UsageError: the model has no event `<unk>`, or is not one of words or characters that scores all of a text.
-        """
         refuse_unspellable(inner)
         self.inner, self.speller, self.separators = inner, speller, separators
         self._known_mass = known_mass
@@ -172,7 +161,6 @@ class SpelledModel(Shown, ScoresStrings):
         return journal
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the model inside has beside what all models have, of that which spelling does not change."""
         if name not in _OF_INNER:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.__dict__["inner"], name)
@@ -236,7 +224,7 @@ class SpelledModel(Shown, ScoresStrings):
         return replace(batch, logprob=logprob, kind=kind, extra={**batch.extra, **parts}, lossy=np.zeros_like(batch.lossy))
 
     def _words(self, block: Segments, batch: ScoreBatch, separators: SeparatorScores) -> Segments:
-        """Return the words that are spelled: one that begins in the text given before its segment is spelled whole."""
+        # Words that are spelled: one that begins in the text given before its segment is spelled whole.
         words = separators.words
         if batch.before is not None:
             owner = batch.row_segments()[separators.unseen] - block.first
@@ -247,7 +235,7 @@ class SpelledModel(Shown, ScoresStrings):
         return words
 
     def _begin_across(self, block: Segments, i: int) -> int:
-        """Return where the token begins that reaches from the text given before a segment into it."""
+        # Where the token begins that reaches from the text given before a segment into it.
         assert block.given_starts is not None
         begin = int(block.given_starts[i])
         bounds = np.array([begin]), block.ends[i : i + 1]
@@ -398,7 +386,6 @@ class SpelledModel(Shown, ScoresStrings):
 
 
 def _as_scored(scored: ScoreBatch, rows: ScoreBatch) -> ScoreBatch:
-    """Return rows that were scored, with further columns of the same rows of the model inside."""
     return replace(scored, extra={**rows.extra, **scored.extra})
 
 
@@ -410,7 +397,7 @@ _OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIX
 
 
 def _characters(block: Segments, batch: ScoreBatch, rows: NDArray[np.int64]) -> list[str]:
-    """Return the characters that some rows of a model of characters are."""
+    # Characters that some rows of a model of characters are.
     at = block.starts[batch.row_segments()[rows] - block.first]
     begins, ends = at + batch.starts()[rows], at + batch.ends[rows]
     characters = Segments(block.data, begins, ends, block.source)
@@ -418,11 +405,7 @@ def _characters(block: Segments, batch: ScoreBatch, rows: NDArray[np.int64]) -> 
 
 
 def refuse_unspellable(model: LanguageModel) -> None:
-    """Refuse a model that no speller can make exact.
-
-    Raises:
-        UsageError: it says why.
-    """
+    """Refuse a model that no speller can make exact."""
     policy, problem = policy_of(model), ""
     if getattr(model, "is_spelled", False):
         problem = "its unseen words are spelled already"

@@ -1,8 +1,7 @@
-"""Where the white space of a text stands, and what is around it that says which it is.
+"""Where the white space of a text stands, and what is around it that says which it is."""
 
-Quotes and dashes that are not ASCII are classes of their own, and whether a straight quote is open is looked at, as this
-lowered what white space costs. The lengths of the words beside it, and the separator two before, did not.
-"""
+# Quotes and dashes that are not ASCII are classes of their own, and whether a straight quote is open is looked at, as this
+# lowered what white space costs. The lengths of the words beside it, and the separator two before, did not.
 
 from __future__ import annotations
 
@@ -45,25 +44,14 @@ def character_classes() -> NDArray[np.int64]:
 
 
 def _class_of(character: str, *, divided: bool) -> int:
-    """Return the class of a character; all that are not ASCII are of one where white space divides tokens."""
+    # Class of a character; all that are not ASCII are of one where white space divides tokens.
     if not character or (divided and not character.isascii()):
         return _OTHER
     return int(character_classes()[min(ord(character), _BEYOND)])
 
 
 def around(left: bytes, right: bytes, *, quoted: bool, divided: bool) -> int:
-    """Return what is around a separator, in one number.
-
-    Args:
-        left: what is before it in its segment, the last character at least; empty if nothing is.
-        right: the token behind it; empty at the end of the segment.
-        quoted: True if the number of `"` before it in its segment is odd.
-        divided: as `SeparatorModel` has it.
-
-    Example:
-        >>> around(b"the", b"cat", quoted=False, divided=False) == around(b"a", b"dog", quoted=False, divided=False)
-        True
-    """
+    """Return what is around a separator, in one number."""
     side = _class_of(left[-_LONGEST:].decode(errors="ignore")[-1:], divided=divided) if left else _NO_SIDE
     if divided:
         return side * SIDES * 2

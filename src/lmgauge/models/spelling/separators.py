@@ -37,33 +37,18 @@ _DENSE = 1 << 21  # keys that are counted in an array of all of them
 
 @dataclass(frozen=True)
 class Separators:
-    """Where the separators of some rows are, and what they are predicted from.
+    """Where the separators of some rows are, and what they are predicted from."""
 
-    Attributes:
-        place: int64 [rows], FIRST, INNER, LAST or EMPTY.
-        around: int64 [rows], what is around each, in one number, as `around` gives it.
-        begins: int64 [rows], where each begins in the data of the block.
-        lengths: int64 [rows], bytes of each.
-        follows: bool [rows], True where another separator of the same segment comes before it.
-        scored: bool [rows], False where all of it is in text that is given before the segment.
-    """
-
-    place: NDArray[np.int64]
-    around: NDArray[np.int64]
-    begins: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    follows: NDArray[np.bool_]
-    scored: NDArray[np.bool_]
+    place: NDArray[np.int64]  # int64 [rows], FIRST, INNER, LAST or EMPTY
+    around: NDArray[np.int64]  # int64 [rows], what is around each, in one number, as `around` gives it
+    begins: NDArray[np.int64]  # int64 [rows], where each begins in the data of the block
+    lengths: NDArray[np.int64]  # int64 [rows], bytes of each
+    follows: NDArray[np.bool_]  # bool [rows], True where another separator of the same segment comes before it
+    scored: NDArray[np.bool_]  # bool [rows], False where all of it is in text that is given before the segment
 
     @classmethod
     def of_rows(cls, block: Segments, batch: ScoreBatch, *, divided: bool) -> Separators:
-        """Find the separators of the rows of a block.
-
-        Args:
-            block: the text.
-            batch: its rows, with spans.
-            divided: True if ASCII white space, and nothing else, divides tokens (see `SeparatorModel`).
-        """
+        """Find the separators of the rows of a block."""
         context, begins, lengths = (np.empty(len(batch), np.int64) for _ in range(3))
         scored = np.empty(len(batch), np.uint8)
         _native.place_separators(_rows_of(block, batch), _rules((), divided=divided), context, begins, lengths, scored)
@@ -73,35 +58,25 @@ class Separators:
         return cls(place, sides, begins, lengths, follows, scored.astype(bool))
 
     def text(self, block: Segments, row: int) -> str:
-        """Return a separator, its characters.
-
-        Args:
-            block: the text.
-            row: its number.
-        """
+        """Return a separator, its characters."""
         begin = int(self.begins[row])
         return block.data[begin : begin + int(self.lengths[row])].tobytes().decode()
 
 
 def _firsts(batch: ScoreBatch) -> NDArray[np.int64]:
-    """Return the first row of each segment that has any, int64 [segments]."""
+    # First row of each segment that has any, int64 [segments].
     events = batch.segment_events
+    # events [2, 0, 3] -> firsts [0, 2]
     return (np.cumsum(events) - events)[events > 0]
 
 
 @dataclass(frozen=True)
 class SeparatorScores:
-    """What separators cost, and the words behind them that are to be spelled.
+    """What separators cost, and the words behind them that are to be spelled."""
 
-    Attributes:
-        logprobs: float64 [rows], nats.
-        unseen: int64 [n], the rows of kind `oov`.
-        words: their tokens, without the white space before them, each as a segment.
-    """
-
-    logprobs: NDArray[np.float64]
-    unseen: NDArray[np.int64]
-    words: Segments
+    logprobs: NDArray[np.float64]  # float64 [rows], nats
+    unseen: NDArray[np.int64]  # int64 [n], the rows of kind `oov`
+    words: Segments  # their tokens, without the white space before them, each as a segment
 
 
 _Rows = tuple[
@@ -117,7 +92,6 @@ _Rules = tuple[bool, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 
 
 def _rows_of(block: Segments, batch: ScoreBatch) -> _Rows:
-    """Return a block and its rows as the kernels take them."""
     which = batch.segments - block.first
     before_them, crossing = np.zeros(0, np.int64), np.zeros(0, np.uint8)
     if block.given_starts is not None:
@@ -135,40 +109,26 @@ def _rules(known: Sequence[str], *, divided: bool) -> _Rules:
 
 
 def _rank_of(which: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what a separator counts as where it is looked back at: the commonest have numbers of their own."""
+    # What a separator counts as where it is looked back at: the commonest have numbers of their own.
+    # the commonest six have numbers 1 to 6, all others 7; 0 is for none before it
     return np.where(which < 0, _BEFORE - 1, np.minimum(which + 1, _BEFORE - 1))
 
 
 def divided_by_white_space(tokenizer: Tokenizer) -> bool:
     """Return True if ASCII white space, and nothing else, divides the tokens; see `SeparatorModel`.
 
-    Args:
-        tokenizer: of words.
-
-    Example:
-        >>> from lmgauge.text.tokenizers import make_tokenizer
-        >>> divided_by_white_space(make_tokenizer("whitespace"))
-        True
+    >>> from lmgauge.text.tokenizers import make_tokenizer
+    >>> divided_by_white_space(make_tokenizer("whitespace"))
+    True
     """
     return tokenizer.name == "whitespace"
 
 
 class SeparatorModel:
-    """Predicts separators; see the head of the file.
+    """Predicts separators; see the head of the file."""
 
-    Args:
-        known: the separators that were counted, the commonest first.
-        counts: how often each (context, index into `known`) was seen.
-        spelling: how often each (character before, character) was seen in separators, "" before the first, behind the last.
-        divided: True if ASCII white space, and nothing else, divides tokens: then separators between them are never empty,
-            and what follows need not be known to predict them.
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "b  a"]), vocabulary="spelled")
-        >>> model.separators.known
-        ('', ' ', '  ')
-    """
+    # divided: True if ASCII white space, and nothing else, divides tokens: then separators between them are never empty,
+    # and what follows need not be known to predict them.
 
     def __init__(
         self,
@@ -193,14 +153,7 @@ class SeparatorModel:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> SeparatorModel:
-        """Return the model that `to_dict` describes.
-
-        Args:
-            content: from a file, and so to be looked at.
-
-        Raises:
-            ValueError: it is not such a description.
-        """
+        """Return the model that `to_dict` describes."""
         divided, known = content["divided"], content["known"]
         alphabet = BETWEEN_WORDS if divided is True else WHITE_SPACE
         _check(isinstance(divided, bool), "divided")
@@ -219,11 +172,8 @@ class SeparatorModel:
         return cls(tuple(known), counts, spelling, divided=divided)
 
     def summary(self) -> dict[str, float]:
-        """Return what was learned, as plain values.
-
-        Returns:
-            How many were seen, of how many kinds; which share is a single space; and the mean bits that one of them costs.
-        """
+        """Return what was learned, as plain values."""
+        # -> how many were seen, of how many kinds; which share is a single space; and the mean bits that one of them costs.
         table, rows = self._table, self._row_of_context
         seen = max(1, sum(self.counts.values()))
         space = self._numbers.get(" ", -1)
@@ -236,57 +186,34 @@ class SeparatorModel:
         }
 
     def score(self, block: Segments, batch: ScoreBatch) -> SeparatorScores:
-        """Return the log-probability of the separator of each row, float64 [rows], nats, and the words to be spelled.
-
-        Args:
-            block: the text.
-            batch: its rows, with spans.
-        """
+        """Return the log-probability of the separator of each row, float64 [rows], nats, and the words to be spelled."""
         logprobs = np.empty(len(batch))
         row_of_context, table = self._tables
         rows = _rows_of(block, batch)
         unknown, unseen = _native.score_separators(rows, self._rules, row_of_context, table.ravel(), logprobs)
         for row, begin, length, context in unknown.reshape(-1, 4).tolist():  # the last column: all that are not known
             text = block.data[begin : begin + length].tobytes().decode()
+            # The last column of the table is a factor: p(separator) = factor(context) p(its characters), see `_base`.
             logprobs[row] += self._spelled(text, context // AROUND)
         number, begins, lengths = unseen.reshape(-1, 3).T
         return SeparatorScores(logprobs, number, Segments(block.data, begins.copy(), begins + lengths, block.source))
 
     def probabilities(self, context: int) -> NDArray[np.float64]:
-        """Return the probabilities of separators in a context, float64 [known + 1]; the last is that of all unknown ones.
-
-        Args:
-            context: as `context_of` gives it.
-        """
+        """Return the probabilities of separators in a context, float64 [known + 1]; the last is that of all unknown ones."""
         p: NDArray[np.float64] = np.exp(self._table[self._row_of_context[context]])
         p[-1] *= self._unknown[context // (AROUND * _BEFORE)]
         return p
 
     def context_of(self, place: int, left: bytes, right: bytes, before: str | None, *, quoted: bool = False) -> int:
-        """Return the context of a separator.
-
-        Args:
-            place: FIRST, INNER, LAST or EMPTY.
-            left: the text before it in its segment, at least its last character; empty if there is none.
-            right: the token behind it; empty at the end of the segment.
-            before: the separator before it in the segment; None if there is none.
-            quoted: True if the number of `"` before it in its segment is odd.
-        """
+        """Return the context of a separator."""
         which = np.array([0 if before is None else self._numbers.get(before, -1)])
         rank = 0 if before is None else int(_rank_of(which)[0])
         sides = around(left, right, quoted=quoted, divided=self.divided)
         return (place * AROUND + sides) * _BEFORE + rank
 
     def next_character(self, prefix: str, place: int) -> NDArray[np.float64]:
-        """Return the probabilities of what comes next in an unknown separator that begins so.
-
-        Args:
-            prefix: the characters so far.
-            place: where it stands.
-
-        Returns:
-            float64 [alphabet + 1], by index into `alphabet`, and last of its end. No known separator can come of it.
-        """
+        """Return the probabilities of what comes next in an unknown separator that begins so."""
+        # -> float64 [alphabet + 1], by index into `alphabet`, and last of its end. No known separator can come of it.
         steps = np.array([self._steps[prefix[-1:], following] for following in (*self.alphabet, "")])
         mass = math.exp(self._chain(prefix))
         for text in self.known:
@@ -302,10 +229,10 @@ class SeparatorModel:
 
     @cached_property
     def _steps(self) -> dict[tuple[str, str], float]:
-        """The probability of each character, or the end (""), after each, or the beginning ("")."""
         totals = Counter[str]()
         for (before, _), n in self.spelling.items():
             totals[before] += n
+        # One observation's weight is spread evenly over all characters and the end, so that none is impossible.
         ends, unseen = (*self.alphabet, ""), 1 / (len(self.alphabet) + 1)
         return {(a, b): (self.spelling.get((a, b), 0) + unseen) / (totals[a] + 1) for a in ends for b in ends}
 
@@ -314,27 +241,27 @@ class SeparatorModel:
         return {pair: math.log(p) for pair, p in self._steps.items()}
 
     def _chain(self, text: str) -> float:
-        """Return the log of the probability that a separator begins so."""
+        # Log of the probability that a separator begins so.
         return math.fsum(map(self._log_steps.__getitem__, zip(["", *text], text, strict=False)))
 
     def _whole(self, text: str) -> float:
-        """Return the log of the probability that a separator begins so and ends there."""
+        # Log of the probability that a separator begins so and ends there.
         return self._chain(text) + self._log_steps[text[-1:], ""]
 
     def _spelled(self, text: str, place: int) -> float:
-        """Return the log-probability of a separator, character by character."""
+        # Log-probability of a separator, character by character.
         logprob = self._whole(text)
         if place == INNER and self.divided:
             return logprob - math.log1p(-self._steps["", ""]) if text else -math.inf
         return logprob
 
     def _base(self, place: int) -> NDArray[np.float64]:
-        """Return the spelled probabilities of the known separators, and one for all others: float64 [known + 1]."""
+        # Spelled probabilities of the known separators, and one for all others: float64 [known + 1].
+        # The last entry is a factor, not a probability: unknown separators multiply it with their own spelling.
         return np.array([*(math.exp(self._spelled(text, place)) for text in self.known), 1.0])
 
     @cached_property
     def _unknown(self) -> list[float]:
-        """How much of the spelled probabilities is that of unknown separators, by place."""
         return [1.0 - math.fsum(self._base(place)[:-1]) for place in range(PLACES)]
 
     @cached_property
@@ -343,7 +270,7 @@ class SeparatorModel:
 
     @cached_property
     def _tables(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the row of each context, and the log-probabilities of each row: float64 [rows, known + 1]."""
+        # Row of each context, and the log-probabilities of each row: float64 [rows, known + 1].
         finest: dict[int, Counter[int]] = {}
         middle: dict[int, Counter[int]] = {}
         coarsest: dict[int, Counter[int]] = {place: Counter() for place in range(PLACES)}
@@ -351,6 +278,7 @@ class SeparatorModel:
             finest.setdefault(context, Counter())[which] += n
             middle.setdefault(context // _BEFORE, Counter())[which] += n
             coarsest[context // (_BEFORE * AROUND)][which] += n
+        # From coarse to fine, so that each row finds the one that it falls back on.
         rows = [self._mixed(coarsest[place], self._base(place)) for place in range(PLACES)]
         row_of = np.repeat(np.arange(PLACES, dtype=np.int32), AROUND * _BEFORE)
         for context, counts in sorted(middle.items()):
@@ -366,6 +294,7 @@ class SeparatorModel:
         p = coarser.copy()
         for which, n in counts.items():
             p[which] += n
+        # counts [3, 1], coarser [0.5, 0.25, 0.25] -> [3.5, 1.25, 0.25] / 5 = [0.7, 0.25, 0.05]
         mixed: NDArray[np.float64] = p / (counts.total() + 1)
         return mixed
 
@@ -379,7 +308,7 @@ class SeparatorModel:
 
 
 def _counted(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the different keys, below a bound, and how often each occurs."""
+    # Different keys, below a bound, and how often each occurs.
     if bound > _DENSE:
         return np.unique(keys, return_counts=True)
     times = np.bincount(keys)
@@ -397,11 +326,7 @@ def _check(condition: bool, what: str) -> None:
 
 
 class SeparatorCounts:
-    """Counts the separators of a text as it goes by.
-
-    Args:
-        divided: as `SeparatorModel` has it.
-    """
+    """Counts the separators of a text as it goes by."""
 
     def __init__(self, *, divided: bool) -> None:
         self._divided = divided
@@ -410,12 +335,7 @@ class SeparatorCounts:
         self._counts = Counter[tuple[int, int, int]]()
 
     def add(self, block: Segments, batch: ScoreBatch) -> None:
-        """Count the separators of a block.
-
-        Args:
-            block: the text.
-            batch: its rows, with spans; nothing else of them is looked at.
-        """
+        """Count the separators of a block."""
         context, which = np.empty(len(batch), np.int32), np.empty(len(batch), np.int32)
         rules = _rules(list(self._numbers)[:_MOST_KNOWN], divided=self._divided)
         unknown, _ = _native.find_separators(_rows_of(block, batch), rules, context, which)
@@ -426,6 +346,7 @@ class SeparatorCounts:
         before[1:] = which[:-1] + 1
         before[_firsts(batch)] = 0
         size = len(self._numbers) + 1
+        # context 2, before 1, which 3 of size 5 -> (2 * 5 + 1) * 5 + 3 = 58; divmod by 5 gives them back.
         keys, n = _counted((context * np.int64(size) + before) * size + which, PLACES * AROUND * size * size)
         for key, count in zip(keys.tolist(), n.tolist(), strict=True):
             rest, one = divmod(key, size)

@@ -14,33 +14,21 @@ from lmgauge.scores import ScoreBatch
 
 
 class SpelledDistributions(BlockDistributions):
-    """The distributions of the model inside; `<unk>` stands for all unseen words together.
-
-    Args:
-        inside: the distributions of the model inside at some events of a block.
-        finished: makes spelled rows of the rows of these events.
-    """
+    """The distributions of the model inside; `<unk>` stands for all unseen words together."""
 
     def __init__(self, inside: BlockDistributions, finished: Callable[[ScoreBatch], ScoreBatch]) -> None:
         self._inside, self._finished = inside, finished
         self.parallel, self.vocabulary_size = inside.parallel, inside.vocabulary_size
 
     def __len__(self) -> int:
-        """Return the number of events."""
         return len(self._inside)
 
     def tiles(self) -> Iterator[Tile]:
-        """Yield the tiles, in order."""
         return self._inside.tiles()
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
-        """Return the columns of a reduction, [events], as the model inside does without looking at all tokens, or None."""
         return self._inside.closed_form(reduction, other._inside if isinstance(other, SpelledDistributions) else other)
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        """Return the rows of the score table, spelled.
-
-        Args:
-            logprob: float64 [rows], nats, of the tokens that came; None if no tile was computed.
-        """
+        # logprob: float64 [rows], nats, of the tokens that came; None if no tile was computed.
         return self._finished(self._inside.finish(logprob))

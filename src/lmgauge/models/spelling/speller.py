@@ -28,15 +28,7 @@ _MANY = 64  # words among which the same ones are looked for, to spell each once
 
 
 class Speller:
-    """A model of characters that gives every word without white space a probability q(w), end of word included.
-
-    Args:
-        characters: an n-gram model of characters; each segment is a word, and its `</s>` the end of the word.
-
-    Attributes:
-        characters: the model.
-        unseen: what its `<unk>` is shared out among.
-    """
+    """A model of characters that gives every word without white space a probability q(w), end of word included."""
 
     def __init__(self, characters: NgramModel) -> None:
         self.characters = characters
@@ -44,29 +36,18 @@ class Speller:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the model of characters: it determines all probabilities."""
+        """Return SHA-256 of the model of characters: it determines all probabilities."""
         return self.characters.fingerprint
 
     def logprobs(self, words: Segments) -> NDArray[np.float64]:
-        """Return ln q of words, float64 [words], nats.
-
-        Args:
-            words: each a segment.
-
-        Example:
-            >>> import lmgauge
-            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
-            >>> words = next(iter(lmgauge.Corpus.from_strings(["ab", "zzz"])))
-            >>> ab, zzz = model.speller.logprobs(words).tolist()
-            >>> ab > zzz
-            True
-        """
+        """Return ln q of words, float64 [words], nats."""
         if len(words) < _MANY:
             return self._logprobs(words)
         different = VocabularyBuilder()
         ids = encode(words, make_tokenizer("whitespace"), different, bos=False, eos=False, reserved="escape").ids
         if len(ids) != len(words):  # white space within words, or nothing but it
             return self._logprobs(words)
+        # words [the, cat, the] -> different [the, cat], ids [3, 4, 3] -> rows [0, 1, 0]: each is spelled once.
         return self._logprobs(words_of(different.finish()))[ids - _FIRST_WORD]
 
     def _logprobs(self, words: Segments) -> NDArray[np.float64]:
@@ -79,28 +60,7 @@ class Speller:
 
 
 class Spelling:
-    """A speller beside a vocabulary, whose words are not spelled.
-
-    Args:
-        speller: q.
-        known: the vocabulary of the model of words.
-        known_mass: q of the known words and the empty one, if it was computed before.
-
-    Attributes:
-        speller: q.
-        known: the vocabulary.
-        known_mass: q(known words) + q(empty word), 0 to 1.
-
-    Raises:
-        ModelFileError: known words take all of q.
-
-    Example:
-        >>> import lmgauge
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "ab c"]), vocabulary="spelled")
-        >>> words = lmgauge.Corpus.from_strings(["ba", "cab"])
-        >>> bool((model.spelling.logprobs(next(iter(words))) < 0).all())
-        True
-    """
+    """A speller beside a vocabulary, whose words are not spelled."""
 
     def __init__(self, speller: Speller, known: Vocabulary, known_mass: float | None = None) -> None:
         self.speller, self.known = speller, known
@@ -109,12 +69,9 @@ class Spelling:
             raise ModelFileError(f"known words have all of the probability that the speller has to give: {self.known_mass}")
 
     def summary(self) -> dict[str, float]:
-        """Return what was learned, as plain values.
-
-        Returns:
-            How many words it learned from, the order of their n-grams, the size of the alphabet, and the probability that it
-            gives to known words, which are never spelled.
-        """
+        """Return what was learned, as plain values."""
+        # -> how many words it learned from, the order of their n-grams, the size of the alphabet, and the probability that
+        # it gives to known words, which are never spelled.
         characters = self.speller.characters
         return {
             "words": characters.record.training.get("segments", 0),
@@ -124,6 +81,7 @@ class Spelling:
         }
 
     def _sum_known(self) -> float:
+        # The empty word counts as known: what is spelled has at least one character.
         return math.fsum([*np.exp(self._known_logprobs).tolist(), self._empty])
 
     @property
@@ -133,33 +91,18 @@ class Spelling:
 
     @cached_property
     def _known_logprobs(self) -> NDArray[np.float64]:
-        """Return ln q of each known word, float64 [vocabulary - 3]."""
+        # The logarithm of q of each known word, float64 [vocabulary - 3].
         return self.speller.logprobs(words_of(self.known))
 
     def logprobs(self, words: Segments) -> NDArray[np.float64]:
-        """Return the natural logs of the probabilities of unseen words, float64 [words]: of which word it is.
-
-        Args:
-            words: each a segment, none of them known.
-        """
+        """Return the natural logs of the probabilities of unseen words, float64 [words]: of which word it is."""
+        # p(word | it is unseen) = q(word) / (1 - q(known words)): no known word is spelled, so their mass is not lost.
         return self.speller.logprobs(words) - math.log1p(-self.known_mass)
 
     def next_character(self, prefix: str) -> NDArray[np.float64]:
-        """Return the probabilities of what comes next in an unseen word that begins so.
-
-        Args:
-            prefix: the characters so far.
-
-        Returns:
-            float64 [alphabet], by ids of `speller.characters.vocabulary`: `</s>` ends the word, `<unk>` is a character
-            outside the alphabet (`speller.unseen` says which). No known word can come of it: products are `logprobs`.
-
-        Example:
-            >>> import lmgauge
-            >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b"]), vocabulary="spelled")
-            >>> round(float(model.spelling.next_character("a").sum()), 9)
-            1.0
-        """
+        """Return the probabilities of what comes next in an unseen word that begins so."""
+        # -> float64 [alphabet], by ids of `speller.characters.vocabulary`: `</s>` ends the word, `<unk>` is a character
+        # outside the alphabet (`speller.unseen` says which). No known word can come of it: products are `logprobs`.
         return self._next_character(prefix).copy()
 
     @cached_property
@@ -170,6 +113,7 @@ class Spelling:
         vocabulary = self.speller.characters.vocabulary
         ids = np.concatenate(([BOS], vocabulary.ids(prefix))).astype(np.uint32)
         p = np.exp(self.speller.characters.log_distribution(ids))
+        # All words that begin so, less the known ones among them; what is left is divided by its sum.
         p -= self._known_next(prefix.encode(), self._prefix_logprob(ids, prefix))
         if not prefix:
             p[EOS] = 0.0
@@ -178,19 +122,20 @@ class Spelling:
         return probabilities
 
     def _prefix_logprob(self, ids: NDArray[np.uint32], prefix: str) -> float:
-        """Return the log of the probability that a word begins so, nats."""
+        # Log of the probability that a word begins so, nats.
         steps = (
             float(self.speller.characters.log_distribution(ids[: i + 1])[following]) for i, following in enumerate(ids[1:])
         )
         return math.fsum([*steps, float(self.speller.unseen.logprobs([prefix])[0])])
 
     def _known_next(self, prefix: bytes, logprob: float) -> NDArray[np.float64]:
-        """Return how much of what comes next leads to known words, by character: float64 [alphabet], of the prefix' mass."""
+        # How much of what comes next leads to known words, by character: float64 [alphabet], of the prefix' mass.
         from bisect import bisect_left
 
         words, logprobs = self._sorted_words
         vocabulary = self.speller.characters.vocabulary
         low = bisect_left(words, prefix)
+        # words [a, the, they, to], prefix `the` -> 1 to 3: all that begin so are neighbors.
         high = bisect_left(words, prefix + b"\xff", lo=low)  # no UTF-8 has this byte
         following = np.empty(high - low, np.int64)
         of_character: dict[bytes, int] = {b"": EOS}
@@ -204,7 +149,7 @@ class Spelling:
 
     @cached_property
     def _sorted_words(self) -> tuple[list[bytes], NDArray[np.float64]]:
-        """Return the known words in the order of their bytes, and ln q of each."""
+        # Known words in the order of their bytes, and ln q of each.
         words = words_of(self.known)
         texts = [words.text(i) for i in range(len(words))]
         order = sorted(range(len(texts)), key=texts.__getitem__)
@@ -212,21 +157,14 @@ class Spelling:
 
 
 def _length(rest: bytes) -> int:
-    """Return how many bytes the first character has."""
     first = rest[0] if rest else 0
+    # The first byte says how long a character is: 0xxxxxxx 1, 110xxxxx 2, 1110xxxx 3, 11110xxx 4.
     return 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0) if rest else 0
 
 
 def words_of(vocabulary: Vocabulary) -> Segments:
-    """Return the words of a vocabulary as texts have them, without `<unk>`, `<s>` and `</s>`, each as a segment.
-
-    Example:
-        A token that looks reserved has a bracket more on each side than the text (see `unescaped`):
-
-        >>> words = words_of(Vocabulary.from_tokens(["the", "<<unk>>"]))
-        >>> words.text(0), words.text(1)
-        (b'the', b'<unk>')
-    """
+    """Return the words of a vocabulary as texts have them, without `<unk>`, `<s>` and `</s>`, each as a segment."""
+    # A word that looks reserved has more brackets in the vocabulary (`<<unk>>`) than in the text: one less on each side.
     bounds = vocabulary.offsets
     starts, ends = bounds[_FIRST_WORD:-1].copy(), bounds[_FIRST_WORD + 1 :].copy()
     for special in SPECIAL_TOKENS:

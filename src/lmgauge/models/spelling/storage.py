@@ -1,7 +1,6 @@
-"""The folder `spelling` inside the folder of a model: the model of characters, and config.json with the separators.
+"""The folder `spelling` inside the folder of a model: the model of characters, and config.json with the separators."""
 
-The rest of the folder is the model as it was: other programs read it as before.
-"""
+# The rest of the folder is the model as it was: other programs read it as before.
 
 from __future__ import annotations
 
@@ -29,17 +28,8 @@ CONFIG, CHARACTERS = "config.json", "characters"
 
 
 def save_spelled(model: SpelledModel, path: str | Path) -> None:
-    """Write the folder of a spelled model; see `SpelledModel.save`.
-
-    Args:
-        model: the model.
-        path: the folder to write.
-
-    Raises:
-        InputError: something else is in the way.
-        OutputError: it cannot be written; nothing is left behind.
-        UsageError: the model inside cannot be saved as a folder.
-    """
+    """Write the folder of a spelled model; see `SpelledModel.save`."""
+    # Raises OutputError: it cannot be written; nothing is left behind.
     save = getattr(model.inner, "save", None)
     if save is None:
         raise UsageError(f"{model.inner.label}: a {type(model.inner).__name__} has no method save(path) to keep it by")
@@ -51,19 +41,8 @@ def save_spelled(model: SpelledModel, path: str | Path) -> None:
 
 @contextmanager
 def writing_around(path: Path, *, is_ours: Callable[[Path], bool]) -> Iterator[tuple[Path, Path]]:
-    """Make the folder of a spelled model, which appears under `path`, whole, when the block ends well.
-
-    Args:
-        path: where.
-        is_ours: returns True for an existing folder that may be replaced.
-
-    Yields:
-        The folder in the making, for the speller; and one inside it for the model, whose files are moved up at the end.
-
-    Raises:
-        InputError: something else is in the way.
-        OutputError: the folder cannot be written; nothing is left behind.
-    """
+    """Make the folder of a spelled model, which appears under `path`, whole, when the block ends well."""
+    # Raises OutputError: the folder cannot be written; nothing is left behind.
     with writing_directory(path, is_ours=is_ours) as folder:
         inside = folder / "inner"
         yield folder, inside
@@ -75,17 +54,10 @@ def writing_around(path: Path, *, is_ours: Callable[[Path], bool]) -> Iterator[t
 def is_spelling_folder(path: Path) -> bool:
     """Return True if a folder has the files of a speller, sound or not, and nothing else: a new one may replace it.
 
-    Args:
-        path: the folder.
-
-    Raises:
-        OSError: it cannot be read, or is not a folder.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     print(is_spelling_folder(Path(folder)))
-        True
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(is_spelling_folder(Path(folder)))
+    True
     """
     return {file.name for file in path.iterdir()} <= {CONFIG, CHARACTERS}
 
@@ -95,11 +67,7 @@ def _never(path: Path) -> bool:
 
 
 def refuse_file(path: str | os.PathLike[str]) -> None:
-    """Refuse the name of an ARPA or KenLM file as that of a spelled model.
-
-    Raises:
-        UsageError: it is one.
-    """
+    """Refuse the name of an ARPA or KenLM file as that of a spelled model."""
     if os.fspath(path).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
         raise UsageError(
             f"{os.fspath(path)}: a spelled model is a folder; a file of this form has no room for its speller. "
@@ -108,16 +76,8 @@ def refuse_file(path: str | os.PathLike[str]) -> None:
 
 
 def add_spelling(model: SpelledModel, folder: str | Path) -> None:
-    """Write what makes a model spelled into the folder of the model inside.
-
-    Args:
-        model: the model.
-        folder: that of `model.inner`.
-
-    Raises:
-        InputError: its `spelling` is something else.
-        OutputError: it cannot be written; nothing is left behind.
-    """
+    """Write what makes a model spelled into the folder of the model inside."""
+    # Raises OutputError: it cannot be written; nothing is left behind.
     spelling = None if model.speller is None else model.spelling
     write_spelling(folder, model.tokenizer, model.vocabulary, spelling, model.separators)
 
@@ -129,19 +89,8 @@ def write_spelling(
     spelling: Spelling | None,
     separators: SeparatorModel | None,
 ) -> None:
-    """Write the folder `spelling` into the folder of a model; one that is there is replaced when the new one is whole.
-
-    Args:
-        folder: that of the model.
-        tokenizer: of the model.
-        vocabulary: of the model.
-        spelling: of unseen words; None for a model of characters.
-        separators: likewise.
-
-    Raises:
-        InputError: what is there under this name is something else.
-        OutputError: it cannot be written; nothing is left behind.
-    """
+    """Write the folder `spelling` into the folder of a model; one that is there is replaced when the new one is whole."""
+    # Raises OutputError: it cannot be written; nothing is left behind.
     config: dict[str, Any] = {
         "model_type": KIND,
         "format_version": FORMAT_VERSION,

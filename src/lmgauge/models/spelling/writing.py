@@ -1,8 +1,7 @@
-"""Events become text, step by step: the letters of an unseen word, and then the white space before it.
+"""Events become text, step by step: the letters of an unseen word, and then the white space before it."""
 
-One walk serves all who need it: a coder knows the text and asks how probable each step is, a decoder reads the steps from
-a code, sampling draws them. They differ only in how they choose.
-"""
+# One walk serves all who need it: a coder knows the text and asks how probable each step is, a decoder reads the steps from
+# a code, sampling draws them. They differ only in how they choose.
 
 from __future__ import annotations
 
@@ -25,19 +24,12 @@ _NOTHING = -1
 
 @dataclass(frozen=True)
 class Step:
-    """What may come next inside an event.
+    """What may come next inside an event."""
 
-    Attributes:
-        part: `spelling` or `separator`, the column of the score table that pays for it.
-        logprob: float64 [choices], nats.
-        wanted: the choice that the text makes, where the text is known; else -1.
-        end: the choice that ends the word, or the white space; -1 where none does.
-    """
-
-    part: str
-    logprob: NDArray[np.float64]
-    wanted: int = _NOTHING
-    end: int = _NOTHING
+    part: str  # `spelling` or `separator`, the column of the score table that pays for it
+    logprob: NDArray[np.float64]  # float64 [choices], nats
+    wanted: int = _NOTHING  # the choice that the text makes, where the text is known; else -1
+    end: int = _NOTHING  # the choice that ends the word, or the white space; -1 where none does
 
 
 Choose = Callable[[Step], int]
@@ -45,26 +37,7 @@ Choose = Callable[[Step], int]
 
 
 class EventWriter:
-    """Writes the events of a segment as its text, in the order in which they come.
-
-    Args:
-        model: whose events they are.
-        text: UTF-8 that the segment has already.
-        begin: where the last event of this text begins in it, bytes, with the white space before it; None if it has none.
-
-    Attributes:
-        text: UTF-8, so far.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "ab c"])
-        >>> model = lmgauge.train("witten-bell", text, order=2, vocabulary="spelled")
-        >>> writer = model.writer()
-        >>> for event in ("a", "b"):
-        ...     piece = writer.write(model.vocabulary.id(event), lambda step: int(step.logprob.argmax()))
-        >>> bytes(writer.text)
-        b'a b'
-    """
+    """Writes the events of a segment as its text, in the order in which they come."""
 
     def __init__(self, model: SpelledModel, text: bytes = b"", begin: int | None = None) -> None:
         self._model, self.text, self._quotes = model, bytearray(text), text.count(b'"')
@@ -76,17 +49,7 @@ class EventWriter:
         return "" if self._model.separators is None else self._model.separators.alphabet
 
     def write(self, token: int, choose: Choose, text: bytes | None = None) -> bytes:
-        """Write the next event, and return its text with the white space before it.
-
-        Args:
-            token: its id; `<unk>` is a word that has yet to be spelled, `</s>` the end of the segment.
-            choose: says which choice of each step is taken.
-            text: the text of the event, where it is known: then each step has its `wanted`.
-
-        Raises:
-            InputError: the id is outside the vocabulary.
-            UnicodeDecodeError: the text is not UTF-8.
-        """
+        """Write the next event, and return its text with the white space before it."""
         blank, word = (None, None) if text is None else self._divided(text)
         if token == EOS:
             word = ""
@@ -101,7 +64,6 @@ class EventWriter:
         return piece
 
     def _divided(self, text: bytes) -> tuple[str, str]:
-        """Return the white space of an event, and its word."""
         whole = text.decode()
         word = whole.lstrip(self._alphabet) if self._alphabet else whole
         return whole[: len(whole) - len(word)], word

@@ -1,10 +1,9 @@
-"""Checkpoints of a run that is under way: everything the next update depends on, as named tensors and JSON.
+"""Checkpoints of a run that is under way: everything the next update depends on, as named tensors and JSON."""
 
-A run resumed from one gives the bits of a run that was never stopped: on a processor, with the same number of threads.
-
-`OUTPUT.training/` holds the newest checkpoint `step-N/` and, in `best.safetensors`, the parameters of the epoch with the
-lowest validation perplexity. A checkpoint appears under its name when it is whole; only then is the one before removed.
-"""
+# A run resumed from one gives the bits of a run that was never stopped: on a processor, with the same number of threads.
+#
+# `OUTPUT.training/` holds the newest checkpoint `step-N/` and, in `best.safetensors`, the parameters of the epoch with the
+# lowest validation perplexity. A checkpoint appears under its name when it is whole; only then is the one before removed.
 
 from __future__ import annotations
 
@@ -41,32 +40,15 @@ _FORMAT_VERSION = 2
 
 @dataclass
 class Checkpoint:
-    """What a run resumes from.
+    """What a run resumes from."""
 
-    Attributes:
-        note: position, learning rate, history and settings, as JSON values.
-        tensors: parameters and the optimizer's state by name.
-        own: of this process: carried state and random generators by name.
-    """
-
-    note: dict[str, Any]
-    tensors: dict[str, Tensor]
-    own: dict[str, Tensor]
+    note: dict[str, Any]  # position, learning rate, history and settings, as JSON values
+    tensors: dict[str, Tensor]  # parameters and the optimizer's state by name
+    own: dict[str, Tensor]  # of this process: carried state and random generators by name
 
 
 def training_folder(output: str | os.PathLike[str]) -> Path:
-    """Return where the checkpoints of a model are while it is trained.
-
-    Args:
-        output: the model's folder.
-
-    Raises:
-        ValueError: the path has no name, such as `/`.
-
-    Example:
-        >>> training_folder("models/lstm").name
-        'lstm.training'
-    """
+    """Return where the checkpoints of a model are while it is trained."""
     output = Path(output)
     return output.with_name(f"{output.name}.training")
 
@@ -79,16 +61,8 @@ class CheckpointFolder:
 
     @contextmanager
     def held(self, rank: int = 0) -> Iterator[None]:
-        """Hold the folder in the block: a second run to the same name is refused. Failing with nothing to resume removes it.
-
-        Args:
-            rank: of the process; of several that train one model the first holds it for all.
-
-        Raises:
-            InputError: a file is in the way.
-            OutputError: the folder cannot be made.
-            UsageError: another run holds it.
-        """
+        """Hold the folder in the block: a second run to the same name is refused."""
+        # Failing with nothing to resume removes it.
         if rank:
             yield
             return
@@ -118,16 +92,8 @@ class CheckpointFolder:
         return [name for name in names if name.startswith(_PREFIX) and name[len(_PREFIX) :].isdigit()]
 
     def save(self, step: int, checkpoint: Checkpoint, others: dict[int, dict[str, Tensor]]) -> None:
-        """Write a checkpoint, and remove those before it.
-
-        Args:
-            step: updates so far.
-            checkpoint: what to write; `own` is that of rank 0.
-            others: `own` of the other processes by rank.
-
-        Raises:
-            OutputError: it cannot be written; the one before is still there.
-        """
+        """Write a checkpoint, and remove those before it."""
+        # checkpoint: what to write; `own` is that of rank 0; others: `own` of the other processes by rank.
         older = self._names()
         name = f"{_PREFIX}{step}"
         if name in older:
@@ -143,15 +109,7 @@ class CheckpointFolder:
             shutil.rmtree(self.path / other, ignore_errors=True)
 
     def load(self, path: Path, rank: int = 0) -> Checkpoint:
-        """Read a checkpoint.
-
-        Args:
-            path: of the checkpoint.
-            rank: of the process, whose random generators and carried state (tensors of any shape) are read.
-
-        Raises:
-            ModelFileError: it is damaged, or of another version.
-        """
+        """Read a checkpoint."""
         try:
             note = from_json(read_regular(path / _NOTE))
             if note["format_version"] != _FORMAT_VERSION:
@@ -165,51 +123,22 @@ class CheckpointFolder:
             raise ModelFileError(f"{path}: cannot be resumed from: {error}; delete {self.path} to start anew") from error
 
     def keep(self, name: str, content: bytes) -> None:
-        """Write a small file beside the checkpoints.
-
-        Args:
-            name: of the file.
-            content: its bytes.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
+        """Write a small file beside the checkpoints."""
         self.path.mkdir(parents=True, exist_ok=True)
         with writing(self.path / name) as file:
             file.write(content)
 
     def kept(self, name: str) -> bytes | None:
-        """Return the content of a small file; None if there is none.
-
-        Args:
-            name: of the file, whose bytes are returned.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """Return the content of a small file; None if there is none."""
         file = self.path / name
         return read_regular(file) if file.is_file() else None
 
     def save_best(self, model: nn.Module) -> None:
-        """Keep the parameters of a model as the best so far.
-
-        Args:
-            model: the network; parameters of any shape.
-
-        Raises:
-            OutputError: they cannot be written.
-        """
+        """Keep the parameters of a model as the best so far."""
         self.keep(_BEST, _sealed(parameters_of(model)))
 
     def load_best(self, model: nn.Module) -> None:
-        """Give a model the best parameters so far.
-
-        Args:
-            model: the network; shapes of parameters as they were saved.
-
-        Raises:
-            ModelFileError: they are not there, damaged, or another model's.
-        """
+        """Give a model the best parameters so far."""
         try:
             tensors = _opened(self.path / _BEST)
         except (OSError, ValueError, KeyError, SafetensorError) as error:
@@ -232,7 +161,7 @@ def _own_name(rank: int) -> str:
 
 
 def _sealed(tensors: dict[str, Tensor]) -> bytes:
-    """Return a safetensors file with a checksum of what it holds: a flipped bit must not become another model."""
+    # Safetensors file with a checksum of what it holds: a flipped bit must not become another model.
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     return save(plain, metadata={_CHECKSUM: _checksum(plain)})
 
@@ -256,35 +185,13 @@ def _checksum(tensors: dict[str, Tensor]) -> str:
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters by name, each of its own shape, tied ones once.
-
-    Args:
-        model: the network.
-
-    Example:
-        >>> {name: tuple(tensor.shape) for name, tensor in parameters_of(nn.Linear(2, 1)).items()}
-        {'weight': (1, 2), 'bias': (1,)}
-    """
+    """Return the parameters by name, each of its own shape, tied ones once."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 @torch.no_grad()
 def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Put parameters back.
-
-    Args:
-        model: the network.
-        tensors: parameters by name, shapes as those of the model.
-
-    Raises:
-        ModelFileError: other names or shapes than the model's.
-
-    Example:
-        >>> layer = nn.Linear(1, 1)
-        >>> load_parameters(layer, {"weight": torch.ones(1, 1), "bias": torch.zeros(1)})
-        >>> layer.weight.item()
-        1.0
-    """
+    """Put parameters back."""
     own = dict(model.named_parameters())
     if {name: tuple(p.shape) for name, p in own.items()} != {name: tuple(t.shape) for name, t in tensors.items()}:
         raise ModelFileError("the checkpoint's parameters are not those of this model; was a newer lmgauge used?")
@@ -293,29 +200,14 @@ def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimizer's state by name: number of the parameter and name of the quantity.
-
-    Args:
-        optimizer: of any number of updates; tensors have the shapes of the parameters.
-
-    Example:
-        >>> optimizer_tensors(torch.optim.SGD([torch.zeros(1)], lr=1.0))
-        {}
-    """
+    """Return the optimizer's state by name: number of the parameter and name of the quantity."""
+    # optimizer_tensors(torch.optim.SGD([torch.zeros(1)], lr=1.0)) -> {}
     state = optimizer.state_dict()["state"]
     return {f"{number}.{name}": value for number, values in state.items() for name, value in values.items()}
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put the optimizer's state back.
-
-    Args:
-        optimizer: of the same parameters.
-        tensors: as `optimizer_tensors` gave them, shapes included.
-
-    Raises:
-        ValueError: a name is not a number of a parameter and a quantity.
-    """
+    """Put the optimizer's state back."""
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         number, _, quantity = name.partition(".")
@@ -324,18 +216,9 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor])
 
 
 def random_tensors(device: torch.device) -> dict[str, Tensor]:
-    """Return where torch's random generators stand.
-
-    Args:
-        device: of the training.
-
-    Returns:
-        uint8 [bytes of the state], by cpu and cuda.
-
-    Example:
-        >>> list(random_tensors(torch.device("cpu")))
-        ['cpu']
-    """
+    """Return where torch's random generators stand."""
+    # -> uint8 [bytes of the state], by cpu and cuda.
+    # list(random_tensors(torch.device("cpu"))) -> ['cpu']
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
@@ -343,45 +226,21 @@ def random_tensors(device: torch.device) -> dict[str, Tensor]:
 
 
 def load_random(tensors: dict[str, Tensor], device: torch.device) -> None:
-    """Put torch's random generators back where they stood.
-
-    Args:
-        tensors: as `random_tensors` gave them: uint8 [bytes of the state].
-        device: of the training.
-
-    Raises:
-        KeyError: the state of the generator `cpu` is missing.
-        RuntimeError: a state has the wrong shape.
-    """
+    """Put torch's random generators back where they stood."""
+    # tensors: as `random_tensors` gave them: uint8 [bytes of the state].
     torch.set_rng_state(tensors["cpu"])
     if "cuda" in tensors and device.type == "cuda":
         torch.cuda.set_rng_state(tensors["cuda"], device)
 
 
 def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors under `prefix/name`.
-
-    Args:
-        prefix: the word to set before each name.
-        tensors: by name.
-
-    Example:
-        >>> list(with_prefix("model", {"weight": torch.zeros(2)}))
-        ['model/weight']
-    """
+    """Return the tensors under `prefix/name`."""
+    # list(with_prefix("model", {"weight": torch.zeros(2)})) -> ['model/weight']
     return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
 
 
 def under_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors that are under a prefix, without it.
-
-    Args:
-        prefix: as `with_prefix` took it.
-        tensors: by name.
-
-    Example:
-        >>> list(under_prefix("model", {"model/weight": torch.zeros(2), "state/h": torch.zeros(2)}))
-        ['weight']
-    """
+    """Return the tensors that are under a prefix, without it."""
+    # list(under_prefix("model", {"model/weight": torch.zeros(2), "state/h": torch.zeros(2)})) -> ['weight']
     start = f"{prefix}/"
     return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}

@@ -1,7 +1,6 @@
-"""Text to ids, and ids to the windows a model is trained on.
+"""Text to ids, and ids to the windows a model is trained on."""
 
-Each token of the text is a target once in every epoch, `<s>` never; padding is not a target.
-"""
+# Each token of the text is a target once in every epoch, `<s>` never; padding is not a target.
 
 from __future__ import annotations
 
@@ -29,18 +28,9 @@ _POOL = 50
 
 @dataclass(frozen=True)
 class TrainingText:
-    """A text as ids.
+    """A text as ids."""
 
-    Attributes:
-        ids: int64 [n]; one `<s>` at the beginning (stream), or one before each segment (sentence).
-        segments: lines read.
-        bytes: of the text.
-        sha256: of the text.
-        unknown: how many tokens are `<unk>`.
-        notes: what was changed while reading.
-    """
-
-    ids: NDArray[np.int64]
+    ids: NDArray[np.int64]  # int64 [n]; one `<s>` at the beginning (stream), or one before each segment (sentence)
     segments: int
     bytes: int
     sha256: str
@@ -49,23 +39,17 @@ class TrainingText:
 
     @property
     def events(self) -> int:
-        """Number of tokens to predict."""
+        """Return number of tokens to predict."""
         return int(np.count_nonzero(self.ids != BOS))
 
 
 @dataclass(frozen=True)
 class Window:
-    """What one update sees.
+    """What one update sees."""
 
-    Attributes:
-        inputs: int64 [batch, time].
-        targets: int64 [batch, time], the token after each input; -100 is none.
-        fresh: whether the sequences begin here; otherwise they continue the window before.
-    """
-
-    inputs: Tensor
-    targets: Tensor
-    fresh: bool
+    inputs: Tensor  # int64 [batch, time]
+    targets: Tensor  # int64 [batch, time], the token after each input; -100 is none
+    fresh: bool  # whether the sequences begin here; otherwise they continue the window before
 
 
 def read_text(
@@ -79,22 +63,7 @@ def read_text(
     vocab_size: int | None = None,
     name: str = "training",
 ) -> tuple[TrainingText, Vocabulary]:
-    """Read a text; its own vocabulary is counted if none is given.
-
-    Args:
-        corpus: the text.
-        tokenizer: how it is cut.
-        vocabulary: a fixed one; None to take the words of the text.
-        context: stream or sentence: where `<s>` stands.
-        reserved: what a `<unk>`, `<s>` or `</s>` in the text means.
-        min_count: tokens that occur less often become `<unk>`.
-        vocab_size: only this number of the most frequent tokens stays.
-        name: of the text, for messages.
-
-    Raises:
-        InputError: the text is empty, or contains a reserved token and `reserved` refuses it.
-        UsageError: `min_count` or `vocab_size` is not positive.
-    """
+    """Read a text; its own vocabulary is counted if none is given."""
     target: Vocabulary | VocabularyBuilder = VocabularyBuilder() if vocabulary is None else vocabulary
     stream = context == "stream"
     blocks = [np.array([BOS], np.uint32)] if stream else []
@@ -126,20 +95,11 @@ class WindowSource(ABC):
 
     @abstractmethod
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has, the same for all ranks.
-
-        Args:
-            epoch: from 0; each shows all tokens once.
-        """
+        """Return how many windows an epoch has, the same for all ranks."""
 
     @abstractmethod
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on.
-
-        Args:
-            epoch: from 0.
-            begin: number of the first window, int64 [batch, time] each.
-        """
+        """Yield the windows of an epoch from number `begin` on."""
 
     def _order(self, count: int, epoch: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + epoch)
@@ -162,20 +122,11 @@ class StreamSource(WindowSource):
         self._count = -(-width // settings.steps)
 
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has.
-
-        Args:
-            epoch: from 0; each shows all tokens once.
-        """
+        # epoch: from 0; each shows all tokens once.
         return self._count
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on.
-
-        Args:
-            epoch: from 0.
-            begin: number of the first window, int64 [batch, time] each.
-        """
+        # begin: number of the first window, int64 [batch, time] each.
         steps = self.settings.steps
         for index in range(begin, self._count):
             part = slice(index * steps, (index + 1) * steps)
@@ -183,11 +134,10 @@ class StreamSource(WindowSource):
 
 
 class SegmentSource(WindowSource):
-    """Pieces of the text in random order, each from its own beginning: sentences, or a Transformer's windows.
+    """Pieces of the text in random order, each from its own beginning: sentences, or a Transformer's windows."""
 
-    Pieces of about the same length are put side by side. Where the model carries a state, a long piece is read in several
-    windows.
-    """
+    # Pieces of about the same length are put side by side. Where the model carries a state, a long piece is read in several
+    # windows.
 
     def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1) -> None:
         super().__init__(ids, settings, rank, world_size)
@@ -197,15 +147,11 @@ class SegmentSource(WindowSource):
         self._starts, self._ends = starts, np.append(starts[1:], len(ids)) - 1  # the last of a piece is a target only
 
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has.
-
-        Args:
-            epoch: from 0; each shows all tokens once.
-        """
+        # epoch: from 0; each shows all tokens once.
         return sum(self._windows_of(batch) for batch in self._batches(epoch))
 
     def _pieces(self, epoch: int) -> NDArray[np.int64]:
-        """Begin and end of each piece's inputs, int64 [pieces, 2]."""
+        # Begin and end of each piece's inputs, int64 [pieces, 2].
         steps = self.settings.steps
         if self._sentences and self.carries:
             return np.stack((self._starts, self._ends), axis=1)
@@ -234,12 +180,7 @@ class SegmentSource(WindowSource):
         return -(-_longest(batch) // self.settings.steps)
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on.
-
-        Args:
-            epoch: from 0.
-            begin: number of the first window, int64 [batch, time] each.
-        """
+        # begin: number of the first window, int64 [batch, time] each.
         steps, seen = self.settings.steps, 0
         for batch in self._batches(epoch):
             count = self._windows_of(batch)
@@ -267,17 +208,8 @@ def _longest(batch: NDArray[np.int64]) -> int:
 def make_source(
     ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1
 ) -> WindowSource:
-    """Return the windows that suit the kind of model and the context.
-
-    Args:
-        ids: int64 [n], the events of the text and `<s>` where contexts begin.
-        settings: of the training.
-        rank: number of this process.
-        world_size: how many processes share each batch.
-
-    Raises:
-        InputError: the text has fewer tokens than a batch has sequences.
-    """
+    """Return the windows that suit the kind of model and the context."""
+    # ids: int64 [n], the events of the text and `<s>` where contexts begin.
     events = int(np.count_nonzero(ids != BOS))
     if events < settings.batch_size:
         raise InputError(

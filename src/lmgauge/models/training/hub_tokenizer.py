@@ -14,18 +14,8 @@ _CHARACTER = r"[\s\S]"
 
 
 def write_tokenizer(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) -> None:
-    """Write tokenizer.json and tokenizer_config.json.
-
-    `<unk>`, `<s>` and `</s>` spelled out in a text are text: words or pieces like any other, as lmgauge reads them.
-
-    Args:
-        tokenizer: of the model.
-        vocabulary: its ids.
-        folder: where to.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write tokenizer.json and tokenizer_config.json."""
+    # `<unk>`, `<s>` and `</s>` spelled out in a text are text: words or pieces like any other, as lmgauge reads them.
     content = tokenizer.files().get(TOKENIZER_FILE) or tokenizer_json(tokenizer, vocabulary)
     (folder / TOKENIZER_FILE).write_bytes(content)
     unk, bos, eos = SPECIAL_TOKENS
@@ -42,12 +32,7 @@ def write_tokenizer(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) 
 
 
 def tokenizer_json(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bytes:
-    """Return a tokenizer.json with the ids of a vocabulary: words, characters or bytes.
-
-    Args:
-        tokenizer: of words, characters or bytes.
-        vocabulary: the ids of its tokens.
-    """
+    """Return a tokenizer.json with the ids of a vocabulary: words, characters or bytes."""
     ids = {token: number for number, token in enumerate(vocabulary.tokens)}
     special = [special_token(number, token) for number, token in enumerate(SPECIAL_TOKENS)]
     content: dict[str, Any] = {
@@ -65,16 +50,7 @@ def tokenizer_json(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bytes:
 
 
 def special_token(number: int, token: str) -> dict[str, Any]:
-    """Return how a tokenizer.json names a token that no text becomes.
-
-    Args:
-        number: its id.
-        token: its string.
-
-    Example:
-        >>> special_token(1, "<s>")["content"]
-        '<s>'
-    """
+    """Return how a tokenizer.json names a token that no text becomes."""
     return {
         "id": number,
         "content": token,

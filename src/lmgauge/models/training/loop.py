@@ -33,39 +33,24 @@ class TrainingFailedError(LmgaugeError, ArithmeticError):
 
 @dataclass(frozen=True)
 class TrainingEvent:
-    """Where a run is, every few updates and after each epoch.
-
-    Attributes:
-        epoch: from 0.
-        epochs: that there may be.
-        update: of this epoch, done.
-        updates: of this epoch.
-        total_update: of the run, done.
-        perplexity: of the training text in this epoch so far, with dropout.
-        tokens_per_second: since the run began or was resumed.
-        seconds_left: for all epochs that there may be.
-        learning_rate: of the last update.
-        valid_perplexity: after an epoch with a validation text, exact; None otherwise.
-        best_perplexity: lowest so far.
-        finished: whether an epoch has just ended.
-    """
+    """Where a run is, every few updates and after each epoch."""
 
     epoch: int
     epochs: int
     update: int
     updates: int
     total_update: int
-    perplexity: float
-    tokens_per_second: float
-    seconds_left: float
+    perplexity: float  # of the training text in this epoch so far, with dropout
+    tokens_per_second: float  # since the run began or was resumed
+    seconds_left: float  # for all epochs that there may be
     learning_rate: float
-    valid_perplexity: float | None = None
+    valid_perplexity: float | None = None  # after an epoch with a validation text, exact; None otherwise
     best_perplexity: float | None = None
-    finished: bool = False
+    finished: bool = False  # whether an epoch has just ended
 
     @property
     def bits(self) -> float:
-        """Bits per token of the training text in this epoch so far."""
+        """Return bits per token of the training text in this epoch so far."""
         return math.log2(self.perplexity) if self.perplexity > 0 else 0.0
 
 
@@ -74,29 +59,17 @@ Watch = Callable[[TrainingEvent], None]
 
 @dataclass
 class Loop:
-    """A run: a model, its text, and how far it has come.
+    """A run: a model, its text, and how far it has come."""
 
-    Attributes:
-        model: a causal model on its device.
-        source: the windows of the training text.
-        valid: int64 [n], ids of the validation text, or None.
-        settings: of the run.
-        folder: where checkpoints go.
-        note: what a checkpoint says of the texts and the tokenizer.
-        processes: that share the work.
-        watch: is called with where the run is.
-        checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
-    """
-
-    model: Any
-    source: WindowSource
-    valid: NDArray[np.int64] | None
+    model: Any  # a causal model on its device
+    source: WindowSource  # the windows of the training text
+    valid: NDArray[np.int64] | None  # int64 [n], ids of the validation text, or None
     settings: NeuralTrainingSettings
     folder: stored.CheckpointFolder
-    note: dict[str, Any]
+    note: dict[str, Any]  # what a checkpoint says of the texts and the tokenizer
     processes: Processes
-    watch: Watch = lambda event: None
-    checkpoint_every: int = 0
+    watch: Watch = lambda event: None  # is called with where the run is
+    checkpoint_every: int = 0  # updates from one checkpoint to the next, besides those after each epoch; 0 for none
     epoch: int = 0
     update: int = 0
     total_update: int = 0
@@ -116,16 +89,11 @@ class Loop:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the run began, the time it lay still not counted."""
+        """Return seconds since the run began, the time it lay still not counted."""
         return time.monotonic() - self._began + self._seconds_before
 
     def run(self) -> None:
-        """Train to the end, or until patience runs out.
-
-        Raises:
-            TrainingFailedError: the loss or a parameter is no longer finite.
-            InputError: there is not enough memory.
-        """
+        """Train to the end, or until patience runs out."""
         try:
             while self.epoch < self.settings.epochs and not self.rate.exhausted:
                 self._run_epoch()
@@ -165,7 +133,7 @@ class Loop:
         self.sums += torch.stack((nats.detach().double(), counts.sum().to(self.device)))
 
     def _clip(self) -> float:
-        """Shorten gradients that are too long; return what to multiply the learning rate by instead, if anything."""
+        # Shorten gradients that are too long; return what to multiply the learning rate by instead, if anything.
         longest = self.settings.clip_norm
         if not longest:
             return 1.0
@@ -177,7 +145,6 @@ class Loop:
         return min(1.0, longest / (float(torch.nn.utils.get_total_norm(gradients)) + 1e-6))
 
     def _nats(self, window: Window) -> Tensor:
-        """Return the summed loss of a window, and carry on the state of its end."""
         inputs, targets = window.inputs.to(self.device), window.targets.to(self.device)
         head = self.model.get_output_embeddings()
         if self.settings.kind == "transformer":
@@ -226,18 +193,13 @@ class Loop:
             )
 
     def _check(self) -> tuple[float, float]:
-        """Return nats and tokens of this epoch in all processes, each of which finds the same.
-
-        Raises:
-            TrainingFailedError: the loss or a parameter is no longer finite; raised in all processes.
-        """
         broken = torch.tensor([float(not finite(self.model))], dtype=torch.float64)
         nats, tokens, failed = self.processes.sum(torch.cat((self.sums.cpu(), broken))).tolist()
         self._refuse_divergence(perplexity_of(nats, max(tokens, 1.0)), math.nan if failed else None)
         return nats, tokens
 
     def _validate(self, ids: NDArray[np.int64]) -> float:
-        """Return the perplexity of the validation text that rank 0 computes: the last bits may differ elsewhere."""
+        # Perplexity of the validation text that rank 0 computes: the last bits may differ elsewhere.
         sums = torch.tensor(validate(self.model, ids, self.settings), dtype=torch.float64)
         nats, events = self.processes.of_first(sums).tolist()
         return perplexity_of(nats, events)
@@ -262,12 +224,8 @@ class Loop:
         self.save()
 
     def save(self) -> None:
-        """Write a checkpoint.
-
-        Raises:
-            TrainingFailedError: the loss or a parameter is no longer finite; the checkpoint before stays.
-            OutputError: it cannot be written.
-        """
+        """Write a checkpoint."""
+        # Raises TrainingFailedError: the loss or a parameter is no longer finite; the checkpoint before stays.
         self._check()
         note = {
             **self.note,
@@ -290,15 +248,7 @@ class Loop:
         self.processes.wait()
 
     def resume(self, checkpoint: stored.Checkpoint) -> None:
-        """Resume from a checkpoint.
-
-        Args:
-            checkpoint: of the same settings, whose tensors have the shapes of this model.
-
-        Raises:
-            UsageError: it was made with other settings or another text, which are named.
-            ModelFileError: it does not fit the model, or its values are not what they should be.
-        """
+        """Resume from a checkpoint."""
         try:
             self._restore(checkpoint)
         except LmgaugeError:
@@ -334,13 +284,5 @@ class Loop:
 
 
 def finite(model: torch.nn.Module) -> bool:
-    """Return True if all parameters of a model are finite numbers.
-
-    Args:
-        model: the network.
-
-    Example:
-        >>> finite(torch.nn.Linear(3, 2))
-        True
-    """
+    """Return True if all parameters of a model are finite numbers."""
     return all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters())

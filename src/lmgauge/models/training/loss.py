@@ -1,8 +1,7 @@
-"""The output layer and its cross-entropy in one step, gradients included.
+"""The output layer and its cross-entropy in one step, gradients included."""
 
-Gradients of a cross-entropy are known as soon as its probabilities are: making them in the forward pass, in the memory of
-the logits, spares autograd's second and third array of [tokens, vocabulary].
-"""
+# Gradients of a cross-entropy are known as soon as its probabilities are: making them in the forward pass, in the memory of
+# the logits, spares autograd's second and third array of [tokens, vocabulary].
 
 from __future__ import annotations
 
@@ -22,11 +21,6 @@ class _CrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, dtype: torch.dtype
     ) -> Tensor:
-        """Return the summed loss in nats, and keep its gradients.
-
-        Raises:
-            RuntimeError: torch has not enough memory.
-        """
         states, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
         rows = max(1, _MOST_LOGITS // len(weight))
         total = torch.zeros((), dtype=torch.float64, device=hidden.device)
@@ -44,16 +38,13 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of states, weight and bias, each in the shape of its tensor."""
         scaled = tuple(None if gradient is None else gradient.mul_(outer[0]) for gradient in ctx.gradients)
         return (*scaled, None, None)
 
 
 def _to_gradient(logits: Tensor, bias: Tensor | None, targets: Tensor, of_bias: Tensor | None) -> Tensor:
-    """Turn logits [rows, vocabulary] into the gradient of their summed loss, in place; return that loss, float64.
-
-    The gradient by the bias is added to `of_bias`.
-    """
+    # Turn logits [rows, vocabulary] into the gradient of their summed loss, in place; return that loss, float64.
+    # The gradient by the bias is added to `of_bias`.
     rows = max(1, _CPU_BLOCK // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
     total = torch.zeros((), dtype=torch.float64, device=logits.device)
     counted, index = (targets != IGNORED)[:, None], targets.clamp_min(0)[:, None]
@@ -76,26 +67,10 @@ def _to_gradient(logits: Tensor, bias: Tensor | None, targets: Tensor, of_bias: 
 
 
 def output_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return sum of cross-entropies in nats, with gradients for the states, the weight and the bias.
-
-    Args:
-        hidden: [n, width], what the output layer takes.
-        weight: [vocabulary, width].
-        bias: [vocabulary], or None.
-        targets: int64 [n]; -100 is not counted.
-        dtype: of the matrix products; softmax and sums are float32.
-
-    Returns:
-        float32 [], the sum over the targets that count.
-
-    Raises:
-        RuntimeError: shapes do not fit, or torch has not enough memory.
-
-    Example:
-        >>> loss = output_loss(torch.zeros(1, 2), torch.zeros(4, 2), None, torch.tensor([3]), torch.float32)
-        >>> round(loss.item(), 4)  # ln 4
-        1.3863
-    """
+    """Return sum of cross-entropies in nats, with gradients for the states, the weight and the bias."""
+    # hidden: [n, width], what the output layer takes; weight: [vocabulary, width]; bias: [vocabulary], or None; targets:
+    # int64 [n]; -100 is not counted; dtype: of the matrix products; softmax and sums are float32.
+    # -> float32 [], the sum over the targets that count.
     apply: Any = _CrossEntropy.apply
     loss: Tensor = apply(hidden, weight, bias, targets, dtype)
     return loss

@@ -24,23 +24,9 @@ _FEW_TOKENS = 8
 
 
 def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
-    """Return a new model with random parameters, from torch's generator as it stands.
-
-    The Transformer is the library's GPT-2: of its decoders the one with dropout on embeddings, attention and residuals,
-    without which a text of a million words is learned by heart.
-
-    Args:
-        settings: sizes and kind.
-        vocabulary_size: number of tokens.
-
-    Raises:
-        RuntimeError: torch has not enough memory.
-
-    Example:
-        >>> settings = NeuralTrainingSettings(kind="gru", embedding_size=2, hidden_size=2)
-        >>> parameter_count(build_model(settings, vocabulary_size=5))
-        61
-    """
+    """Return a new model with random parameters, from torch's generator as it stands."""
+    # The Transformer is the library's GPT-2: of its decoders the one with dropout on embeddings, attention and residuals,
+    # without which a text of a million words is learned by heart.
     common: dict[str, Any] = {
         "vocab_size": vocabulary_size,
         "initializer_range": settings.initializer_range,
@@ -68,15 +54,8 @@ def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
 
 
 def computable(settings: NeuralTrainingSettings, device: torch.device) -> NeuralTrainingSettings:
-    """Return the settings, in float32 where such a network does not train in bfloat16 on this device.
-
-    Args:
-        settings: of the run; batches have the shape [batch_size, steps].
-        device: where it trains.
-
-    Raises:
-        RuntimeError: torch has not enough memory.
-    """
+    """Return the settings, in float32 where such a network does not train in bfloat16 on this device."""
+    # settings: of the run; batches have the shape [batch_size, steps].
 
     def try_update() -> bool:
         model = build_model(settings, _FEW_TOKENS).to(device)
@@ -93,12 +72,8 @@ def computable(settings: NeuralTrainingSettings, device: torch.device) -> Neural
 
 
 def mixed_precision(settings: NeuralTrainingSettings, device: torch.device) -> AbstractContextManager[Any]:
-    """Return the context in which the layers below the output layer compute in training.
-
-    Args:
-        settings: precision of 16 or 32 bits, and kind.
-        device: where it trains.
-    """
+    """Return the context in which the layers below the output layer compute in training."""
+    # settings: precision of 16 or 32 bits, and kind.
     # On a GPU autocast would run recurrent layers in float16, whose range is too small for gradients that nobody scales.
     if settings.precision == "float32" or (device.type == "cuda" and settings.kind in RECURRENT):
         return nullcontext()
@@ -106,13 +81,5 @@ def mixed_precision(settings: NeuralTrainingSettings, device: torch.device) -> A
 
 
 def parameter_count(model: torch.nn.Module) -> int:
-    """Return the number of trained values.
-
-    Args:
-        model: the network, parameters of any shape.
-
-    Example:
-        >>> parameter_count(torch.nn.Linear(3, 2))
-        8
-    """
+    """Return the number of trained values."""
     return sum(parameter.numel() for parameter in model.parameters())

@@ -1,8 +1,7 @@
-"""Presets: for each kind of model a small, a medium and a large one, with all settings and the paper they follow.
+"""Presets: for each kind of model a small, a medium and a large one, with all settings and the paper they follow."""
 
-Where a paper leaves a setting open, or trained for weeks on one processor what here takes minutes in batches, the value is
-ours and was chosen on the validation text of the Penn Treebank.
-"""
+# Where a paper leaves a setting open, or trained for weeks on one processor what here takes minutes in batches, the value is
+# ours and was chosen on the validation text of the Penn Treebank.
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ _RADFORD_2019 = "Radford et al. 2019, Language models are unsupervised multitask
 
 
 def _table(common: dict[str, Any], columns: str, *rows: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
-    """Return the three presets of a kind: what they have in common, and a row of values for each."""
+    # Three presets of a kind: what they have in common, and a row of values for each.
     names = columns.split()
     return {preset: common | dict(zip(names, row, strict=True)) for preset, row in zip(PRESET_NAMES, rows, strict=True)}
 
@@ -68,20 +67,7 @@ _PRESETS = {"ffnn": _FFNN, "rnn": _RNN, "lstm": _LSTM, "gru": _GRU, "transformer
 
 
 def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Unpack[SettingsChanges]) -> NeuralTrainingSettings:
-    """Return the settings of a preset, such as its tokens per update, some of them changed.
-
-    Args:
-        kind: ffnn, rnn, lstm, gru or transformer.
-        preset: small, medium or large.
-        changes: fields of `NeuralTrainingSettings`; None leaves the preset's value.
-
-    Raises:
-        UsageError: no such kind, preset or field, or a value out of range.
-
-    Example:
-        >>> preset_settings("lstm", "medium").hidden_size
-        650
-    """
+    """Return the settings of a preset, such as its tokens per update, some of them changed."""
     if kind not in NEURAL_KINDS:
         raise UsageError(f"kind {kind!r}: choose {', '.join(NEURAL_KINDS)}")
     if preset not in PRESET_NAMES:

@@ -1,8 +1,7 @@
-"""Several processes that train one model: each takes its share of every batch, gradients are added up.
+"""Several processes that train one model: each takes its share of every batch, gradients are added up."""
 
-Started by `torchrun --nproc-per-node N -m lmgauge train ...`, which sets WORLD_SIZE, RANK and LOCAL_RANK. With one process
-nothing here does anything. The library is torch's own `torch.distributed`.
-"""
+# Started by `torchrun --nproc-per-node N -m lmgauge train ...`, which sets WORLD_SIZE, RANK and LOCAL_RANK. With one process
+# nothing here does anything. The library is torch's own `torch.distributed`.
 
 from __future__ import annotations
 
@@ -32,13 +31,7 @@ class ConnectionLostError(LmgaugeError):
 
 
 class Processes:
-    """The processes that share the work.
-
-    Attributes:
-        rank: which of them this is.
-        world_size: how many they are.
-        device_index: number of the GPU of this process.
-    """
+    """The processes that share the work."""
 
     def __init__(self, rank: int = 0, world_size: int = 1, device_index: int = 0) -> None:
         self.rank, self.world_size, self.device_index = rank, world_size, device_index
@@ -46,11 +39,8 @@ class Processes:
 
     @classmethod
     def from_environment(cls) -> Processes:
-        """Return the processes torchrun has started; this one alone where it was not used. They are not connected yet.
-
-        Raises:
-            UsageError: what the environment says of them cannot be.
-        """
+        """Return the processes torchrun has started; this one alone where it was not used."""
+        # They are not connected yet.
         if _connected():
             rank, world_size = distributed.get_rank(), distributed.get_world_size()
         else:
@@ -65,14 +55,7 @@ class Processes:
         return cls(rank, world_size, _number("LOCAL_RANK", 0) if world_size > 1 else 0)
 
     def join(self, device: torch.device) -> None:
-        """Connect the processes, by what suits the device; nothing where they are connected already.
-
-        Args:
-            device: cpu, or a GPU; bytes go from GPU to GPU by NCCL.
-
-        Raises:
-            UsageError: they cannot find each other.
-        """
+        """Connect the processes, by what suits the device; nothing where they are connected already."""
         if self.world_size == 1 or _connected():
             return
         try:
@@ -94,26 +77,12 @@ class Processes:
             self._joined = False
 
     def check(self, batch_size: int) -> None:
-        """Refuse a batch that cannot be shared out.
-
-        Args:
-            batch_size: sequences of tokens in a batch.
-
-        Raises:
-            UsageError: it is not a multiple of the number of processes.
-        """
+        """Refuse a batch that cannot be shared out."""
         if batch_size % self.world_size:
             raise UsageError(f"batch-size {batch_size} is shared out among {self.world_size} processes: give a multiple")
 
     def check_same(self, what: dict[str, Any]) -> None:
-        """Make sure that all processes train the same model on the same text.
-
-        Args:
-            what: names and JSON values, the same names in each process.
-
-        Raises:
-            InputError: values that differ from those of rank 0; raised in all processes.
-        """
+        """Make sure that all processes train the same model on the same text."""
         if self.world_size == 1:
             return
         digests = [hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest() for value in what.values()]
@@ -124,18 +93,8 @@ class Processes:
             raise InputError(f"the processes differ in {', '.join(names)}: give all of them the same files and options")
 
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum of a small tensor over all processes, on the processor.
-
-        Args:
-            values: of any shape, the same in all processes.
-
-        Raises:
-            ConnectionLostError: another process is gone.
-
-        Example:
-            >>> Processes().sum(torch.tensor([1.0, 2.0])).tolist()
-            [1.0, 2.0]
-        """
+        """Return the sum of a small tensor over all processes, on the processor."""
+        # Processes().sum(torch.tensor([1.0, 2.0])) -> [1.0, 2.0]
         if self.world_size == 1:
             return values.cpu()
         total = values.to(self._device(), copy=True)
@@ -144,18 +103,8 @@ class Processes:
         return total.cpu()
 
     def of_first(self, values: Tensor) -> Tensor:
-        """Return the values that rank 0 has, of the same shape and type, on the processor.
-
-        Args:
-            values: of any shape, the same in all processes.
-
-        Raises:
-            ConnectionLostError: another process is gone.
-
-        Example:
-            >>> Processes().of_first(torch.tensor([3.0])).tolist()
-            [3.0]
-        """
+        """Return the values that rank 0 has, of the same shape and type, on the processor."""
+        # Processes().of_first(torch.tensor([3.0])) -> [3.0]
         if self.world_size == 1:
             return values.cpu()
         shared = values.to(self._device(), copy=True)
@@ -164,18 +113,7 @@ class Processes:
         return shared.cpu()
 
     def bytes_of_first(self, content: bytes) -> bytes:
-        """Return the bytes that rank 0 has; what the others give is not looked at.
-
-        Args:
-            content: bytes.
-
-        Raises:
-            ConnectionLostError: another process is gone.
-
-        Example:
-            >>> Processes().bytes_of_first(b"abc")
-            b'abc'
-        """
+        """Return the bytes that rank 0 has; what the others give is not looked at."""
         if self.world_size == 1:
             return content
         size = int(self.of_first(torch.tensor(len(content))))
@@ -185,14 +123,7 @@ class Processes:
         return self.of_first(own).numpy().tobytes()
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace gradients by their sum over all processes.
-
-        Args:
-            parameters: of the model, shapes alike in all processes.
-
-        Raises:
-            ConnectionLostError: another process is gone.
-        """
+        """Replace gradients by their sum over all processes."""
         if self.world_size == 1:
             return
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -203,18 +134,7 @@ class Processes:
             gradient.copy_(part.view_as(gradient))
 
     def gather(self, own: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-        """Return what the other processes have under the same names, shapes and types, by rank.
-
-        Args:
-            own: tensors by name.
-
-        Raises:
-            ConnectionLostError: another process is gone.
-
-        Example:
-            >>> Processes().gather({"sums": torch.zeros(2)})  # there is no other process
-            {}
-        """
+        """Return what the other processes have under the same names, shapes and types, by rank."""
         others: dict[int, dict[str, Tensor]] = {rank: {} for rank in range(1, self.world_size)}
         if self.world_size > 1:
             for name, tensor in own.items():
@@ -226,18 +146,13 @@ class Processes:
         return others
 
     def wait(self) -> None:
-        """Wait until all have come here.
-
-        Raises:
-            ConnectionLostError: another process is gone.
-        """
+        """Wait until all have come here."""
         if self.world_size > 1:
             with _connection_explained():
                 distributed.barrier()
 
     @staticmethod
     def _device() -> torch.device:
-        """Return where tensors have to be to go from process to process."""
         if distributed.get_backend() == "nccl":
             return torch.device("cuda", torch.cuda.current_device())
         return torch.device("cpu")
@@ -245,11 +160,6 @@ class Processes:
 
 @contextmanager
 def _connection_explained() -> Iterator[None]:
-    """Say in words that another process is gone, or was waited for too long.
-
-    Raises:
-        ConnectionLostError: it is.
-    """
     try:
         yield
     except RuntimeError as error:
@@ -265,11 +175,7 @@ def _connected() -> bool:
 
 
 def _number(name: str, default: int) -> int:
-    """Return a number of the environment, 0 or more; WORLD_SIZE 1 or more.
-
-    Raises:
-        UsageError: it is none.
-    """
+    # Number of the environment, 0 or more; WORLD_SIZE 1 or more.
     text = os.environ.get(name, str(default))
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else -1
     if number < 0 or (name == "WORLD_SIZE" and number == 0):

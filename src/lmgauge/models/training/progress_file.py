@@ -21,12 +21,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ProgressFile:
-    """The file of one training; use it in a `with` statement, or open and close it.
-
-    Args:
-        folder: that it is in; made if it is not there.
-        resumed: go on in the file that is there; otherwise it begins anew.
-    """
+    """The file of one training; use it in a `with` statement, or open and close it."""
 
     def __init__(self, folder: str | os.PathLike[str], *, resumed: bool = False) -> None:
         self._path = Path(folder) / PROGRESS_FILE
@@ -34,11 +29,7 @@ class ProgressFile:
         self._resumed = resumed
 
     def open(self, *, resumed: bool) -> None:
-        """Begin the file, or go on in it.
-
-        Args:
-            resumed: go on.
-        """
+        """Begin the file, or go on in it."""
         self.close()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,19 +54,7 @@ class ProgressFile:
         self.close()
 
     def write(self, step: int, figures: Mapping[str, float | None]) -> None:
-        """Add a line, in one piece; figures that are not finite are left out.
-
-        Args:
-            step: updates done.
-            figures: by name.
-
-        Example:
-            >>> from tempfile import TemporaryDirectory
-            >>> with TemporaryDirectory() as folder, ProgressFile(folder) as progress:
-            ...     progress.write(25, {"perplexity": 80.0, "learning_rate": None})
-            ...     sorted(json.loads((Path(folder) / PROGRESS_FILE).read_text()))
-            ['perplexity', 'step', 'time']
-        """
+        """Add a line, in one piece; figures that are not finite are left out."""
         if self._descriptor is None:
             return
         finite = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}

@@ -16,19 +16,8 @@ _BETAS = (0.9, 0.99)
 
 
 def make_optimizer(model: nn.Module, settings: NeuralTrainingSettings) -> torch.optim.Optimizer:
-    """Return the optimizer of a model's parameters; weight decay acts on matrices, not on biases and gains.
-
-    Args:
-        model: the network; parameters of shape [n, m] are matrices.
-        settings: optimizer, learning rate and weight decay.
-
-    Raises:
-        RuntimeError: the parameters are on a device without fused updates.
-
-    Example:
-        >>> type(make_optimizer(nn.Linear(1, 1), NeuralTrainingSettings(kind="lstm"))).__name__
-        'SGD'
-    """
+    """Return the optimizer of a model's parameters; weight decay acts on matrices, not on biases and gains."""
+    # model: the network; parameters of shape [n, m] are matrices.
     parameters = list(model.parameters())
     if settings.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=settings.learning_rate, fused=True)
@@ -41,40 +30,18 @@ def make_optimizer(model: nn.Module, settings: NeuralTrainingSettings) -> torch.
 
 @dataclass
 class LearningRate:
-    """The learning rate as a run goes on, and what it has seen of the validation perplexity.
-
-    Attributes:
-        settings: of the run.
-        updates: of the whole run, for the cosine.
-        best: lowest validation perplexity so far.
-        best_epoch: epoch it was measured after, from 0.
-        idle: epochs since one lowered the perplexity enough.
-        falling: whether the schedule halve has begun to act.
-        factor: what the schedule halve has come to.
-    """
+    """The learning rate as a run goes on, and what it has seen of the validation perplexity."""
 
     settings: NeuralTrainingSettings
-    updates: int
+    updates: int  # of the whole run, for the cosine
     best: float = math.inf
-    best_epoch: int = -1
-    idle: int = 0
-    falling: bool = False
-    factor: float = 1.0
+    best_epoch: int = -1  # epoch it was measured after, from 0
+    idle: int = 0  # epochs since one lowered the perplexity enough
+    falling: bool = False  # whether the schedule halve has begun to act
+    factor: float = 1.0  # what the schedule halve has come to
 
     def at(self, epoch: int, update: int) -> float:
-        """Return the learning rate of an update.
-
-        Args:
-            epoch: from 0.
-            update: from 0 over the whole run.
-
-        Example:
-            >>> from lmgauge.models.training.settings import NeuralTrainingSettings
-            >>> settings = NeuralTrainingSettings(kind="lstm", learning_rate=1.0, decay=0.5, decay_after=2)
-            >>> rate = LearningRate(settings, updates=100)
-            >>> [rate.at(epoch, 0) for epoch in range(4)]
-            [1.0, 1.0, 0.5, 0.25]
-        """
+        """Return the learning rate of an update."""
         chosen, peak = self.settings, self.settings.learning_rate
         if chosen.schedule == "decay":
             return peak * chosen.decay ** max(epoch + 1 - chosen.decay_after, 0)
@@ -88,20 +55,7 @@ class LearningRate:
         return peak * (_LAST_SHARE + (1 - _LAST_SHARE) * 0.5 * (1 + math.cos(math.pi * done)))
 
     def see(self, epoch: int, perplexity: float) -> bool:
-        """Take in the validation perplexity after an epoch.
-
-        Args:
-            epoch: from 0.
-            perplexity: of the validation text, over its events (tokens).
-
-        Returns:
-            True if it is the lowest so far.
-
-        Example:
-            >>> rate = LearningRate(NeuralTrainingSettings(kind="lstm"), updates=100)
-            >>> rate.see(0, 150.0), rate.see(1, 160.0)
-            (True, False)
-        """
+        """Take in the validation perplexity after an epoch."""
         enough = perplexity < self.best * (1 - self.settings.improvement)
         lowest = perplexity < self.best
         if lowest:
@@ -119,7 +73,7 @@ class LearningRate:
 
     @property
     def exhausted(self) -> bool:
-        """Whether patience has run out."""
+        """Return True if patience has run out."""
         return bool(self.settings.patience) and self.idle >= self.settings.patience
 
     def state(self) -> dict[str, Any]:
@@ -129,16 +83,7 @@ class LearningRate:
         return state | {"best": None if math.isinf(self.best) else self.best}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from what was stored.
-
-        Args:
-            state: as `state` gave it.
-
-        Raises:
-            KeyError: a value is missing.
-            TypeError: a value is of another kind.
-            ValueError: the same.
-        """
+        """Resume from what was stored."""
         for name, now in self.state().items():
             value = math.inf if name == "best" and state[name] is None else state[name]
             setattr(self, name, float(value) if name == "best" else type(now)(value))

@@ -48,34 +48,20 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, repr=False)
 class NeuralTraining(Shown):
-    """What a training came to.
-
-    Attributes:
-        path: the model's folder.
-        settings: of the run.
-        parameters: number of trained values.
-        vocabulary_size: number of ids.
-        events: tokens to predict in the training text.
-        epochs: passes made.
-        history: per epoch `epoch`, `perplexity` (training text, with dropout), `learning_rate` and, with a validation text,
-            `valid_perplexity`.
-        valid_perplexity: of the parameters that were kept; None without a validation text.
-        seconds: that training took.
-        notes: what was changed while reading, and what else is to be known.
-        learned: where unseen words are spelled, what was learned of their letters and of white space, as
-            `SpelledModel.learned` says it; None where they are not.
-    """
+    """What a training came to."""
 
     path: Path
     settings: NeuralTrainingSettings
     parameters: int
     vocabulary_size: int
-    events: int
+    events: int  # tokens to predict in the training text
     epochs: int
     history: tuple[dict[str, float], ...]
-    valid_perplexity: float | None
+    valid_perplexity: float | None  # of the parameters that were kept; None without a validation text
     seconds: float
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was changed while reading, and what else is to be known
+    # where unseen words are spelled, what was learned of their letters and of white space, as `SpelledModel.learned` says
+    # it; None where they are not
     learned: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,11 +69,7 @@ class NeuralTraining(Shown):
         return asdict(self) | {"path": str(self.path)}
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return `history`: a row for each epoch.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return `history`: a row for each epoch."""
         return data_frame(self.history)
 
     def _in_brief(self) -> str:
@@ -105,31 +87,13 @@ def run_training(
     progress: Progress = lambda stage: None,
     watch: Watch = lambda event: None,
 ) -> NeuralTraining:
-    """Train a model and write it.
-
-    The parameters of the epoch with the lowest perplexity of the validation text are kept; without one, the last. While
-    training goes on its checkpoints are in `OUTPUT.training/`, with what `lmgauge explore OUTPUT` follows; from them it is
-    resumed: on a processor the model is then the same, bit for bit, as that of a run that was never stopped, given the same
-    number of threads.
-
-    Under torchrun each process takes its share of every batch. What torch has for the whole process, such as its random
-    generators and its number of threads, is afterwards as it was.
-
-    Args:
-        settings: the network and its recipe.
-        run: how the text is read and the run goes.
-        texts: the training text.
-        valid: the validation text.
-        output: the model's folder.
-        progress: is called with a few words when a stage begins.
-        watch: is called with where the run is, every few updates and after each epoch.
-
-    Raises:
-        InputError: a text cannot be used, something is in the way of the output, or there is not enough memory.
-        UsageError: options out of range or contradicting each other, or other than those of the run to resume.
-        TrainingFailedError: the loss or a parameter is no longer finite.
-        MissingExtraError: a library is not installed.
-    """
+    """Train a model and write it."""
+    # The parameters of the epoch with the lowest perplexity of the validation text are kept; without one, the last. While
+    # training goes on its checkpoints are in `OUTPUT.training/`, with what `lmgauge explore OUTPUT` follows; from them it
+    # is resumed: on a processor the model is then the same, bit for bit, as that of a run that was never stopped, given the
+    # same number of threads.
+    # Under torchrun each process takes its share of every batch. What torch has for the whole process, such as its random
+    # generators and its number of threads, is afterwards as it was.
     if valid is None and (settings.schedule == "halve" or settings.patience):
         raise UsageError(
             "the schedule halve and patience look at a validation text: give one with --valid, or choose "
@@ -173,7 +137,7 @@ def run_training(
 
 @contextmanager
 def _afterwards_as_before(device: torch.device, threads: int, processes: Processes) -> Iterator[None]:
-    """Connect the processes; leaves torch's random generators, threads, device and process group as they were."""
+    # Connect the processes; leaves torch's random generators, threads, device and process group as they were.
     with ExitStack() as stack:
         if device.type == "cuda":
             stack.enter_context(torch.cuda.device(device))
@@ -186,11 +150,9 @@ def _afterwards_as_before(device: torch.device, threads: int, processes: Process
 
 
 def _threads(given: int | None, settings: NeuralTrainingSettings) -> int:
-    """Return how many threads to train with.
-
-    The steps of a narrow recurrent network are small. Two threads are less than twice as fast on two free cores (200 units:
-    29 ms an update, with one 64), and far slower where another program has one of them (1,069 ms, with one 58).
-    """
+    # How many threads to train with.
+    # The steps of a narrow recurrent network are small. Two threads are less than twice as fast on two free cores (200
+    # units: 29 ms an update, with one 64), and far slower where another program has one of them (1,069 ms, with one 58).
     if given is None and settings.kind in RECURRENT and settings.hidden_size < _WIDE:
         return 1
     return thread_count(given)
@@ -205,7 +167,7 @@ def _begin(
     device: torch.device,
     processes: Processes,
 ) -> Loop:
-    """Return a run before its first update."""
+    # Run before its first update.
     source = make_source(text.ids, settings, processes.rank, processes.world_size)
     torch.manual_seed(settings.seed)
     model = build_model(settings, vocabulary_size).to(device)
@@ -216,7 +178,7 @@ def _begin(
 
 
 def _check_output(output: Path) -> None:
-    """Refuse before hours are spent what could not be written after them."""
+    # Refuse before hours are spent what could not be written after them.
     if output.exists() and not (output.is_dir() and (not any(output.iterdir()) or is_trained_here(output))):
         raise InputError(f"{output}: exists and is not a neural model written by lmgauge; choose another name")
     _try_to_write(output)
@@ -242,15 +204,7 @@ def _try_to_write(output: Path) -> None:
 
 
 def is_trained_here(path: Path) -> bool:
-    """Return True if a folder is a neural model that lmgauge trained.
-
-    Args:
-        path: the folder.
-
-    Example:
-        >>> is_trained_here(Path("nothing/here"))
-        False
-    """
+    """Return True if a folder is a neural model that lmgauge trained."""
     try:
         return isinstance(read_config(path).get(CONFIG_KEY), dict)
     except ModelFileError:
@@ -281,7 +235,7 @@ def _figures(
     watch: Watch,
     processes: Processes,
 ) -> Iterator[Watch]:
-    """Yield what to tell where the run is: only the first process does, to its file, and to TensorBoard if asked for."""
+    # What to tell where the run is: only the first process does, to its file, and to TensorBoard if asked for.
     if processes.rank:
         yield lambda event: None
         return
@@ -304,7 +258,7 @@ def _figures(
 
 
 def _said_of(event: TrainingEvent, events_per_byte: float | None, valid_per_byte: float | None) -> dict[str, float | None]:
-    """Return the figures of an event for the progress file; bits per byte are those per token times tokens per byte."""
+    # Figures of an event for the progress file; bits per byte are those per token times tokens per byte.
     figures = {
         "loss": math.log(event.perplexity) if event.perplexity > 0 else None,
         "perplexity": event.perplexity,
@@ -352,7 +306,7 @@ def _finish(
     notes: tuple[str, ...],
     spelling: NetworkSpelling | None,
 ) -> NeuralTraining:
-    """Write the model that a run has come to; of several processes the first does."""
+    # Write the model that a run has come to; of several processes the first does.
     result = _result(loop, output, text, vocabulary, tokenizer)
     learned = None if spelling is None else spelling.learned()
     result = replace(result, notes=(*notes, *result.notes), learned=learned)
@@ -369,7 +323,6 @@ def _finish(
 def _describe(
     model: Any, result: NeuralTraining, tokenizer: Tokenizer, vocabulary: Vocabulary, text: TrainingText, reserved: str
 ) -> None:
-    """Put into the model's config.json what it was trained on and how."""
     settings = result.settings
     said = {
         "format_version": FORMAT_VERSION,

@@ -161,16 +161,7 @@ class NeuralTrainingSettings:
         return asdict(self)
 
     def differences(self, other: dict[str, Any]) -> list[str]:
-        """Return what differs from settings that were saved, in words.
-
-        Args:
-            other: as `to_dict` gave it.
-
-        Example:
-            >>> settings = NeuralTrainingSettings(kind="lstm", epochs=5)
-            >>> settings.differences(settings.to_dict() | {"epochs": 3})
-            ['epochs 3 then, 5 now']
-        """
+        """Return what differs from settings that were saved, in words."""
         here = self.to_dict()
         names = [field.name for field in fields(self)] + [name for name in other if name not in here]
         return [

@@ -20,19 +20,12 @@ from lmgauge.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class NetworkSpelling:
-    """How the unseen words of a network are spelled, which is decided before it is trained.
-
-    Attributes:
-        tokenizer: of the network.
-        vocabulary: of the network.
-        spelling: of unseen words; None for a network of characters.
-        separators: between words; None for a network of characters.
-    """
+    """How the unseen words of a network are spelled, which is decided before it is trained."""
 
     tokenizer: Tokenizer
     vocabulary: Vocabulary
-    spelling: Spelling | None
-    separators: SeparatorModel | None
+    spelling: Spelling | None  # of unseen words; None for a network of characters
+    separators: SeparatorModel | None  # between words; None for a network of characters
 
     def learned(self) -> dict[str, Any]:
         """Return what was learned, as `SpelledModel.learned` does."""
@@ -41,28 +34,12 @@ class NetworkSpelling:
         return {"speller": self.spelling.summary(), "separators": self.separators.summary()}
 
     def write(self, folder: Path) -> None:
-        """Write the folder `spelling` into that of the network.
-
-        Args:
-            folder: of the network.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
+        """Write the folder `spelling` into that of the network."""
         write_spelling(folder, self.tokenizer, self.vocabulary, self.spelling, self.separators)
 
 
 def refuse_unlearnable(vocabulary: VocabularyKind, tokenizer: str | Tokenizer, texts: Corpus) -> None:
-    """Refuse what no network can be trained to, before its text is read.
-
-    Args:
-        vocabulary: open, closed or spelled.
-        tokenizer: as it was asked for.
-        texts: the training text.
-
-    Raises:
-        UsageError: a closed vocabulary, tokens that are spelled already, or a text that cannot be read twice.
-    """
+    """Refuse what no network can be trained to, before its text is read."""
     if vocabulary == "closed":
         raise UsageError("vocabulary closed is for n-gram models: a network has an output for unseen words; leave it out")
     if vocabulary == "spelled":
@@ -76,15 +53,7 @@ _WHOLE = ("bpe", "unigram", "byte", "subword")
 
 
 def whole_already(tokenizer: str) -> str:
-    """Return why a tokenizer needs no speller.
-
-    Args:
-        tokenizer: its name.
-
-    Example:
-        >>> whole_already("bpe").partition(":")[0]
-        'tokenizer bpe'
-    """
+    """Return why a tokenizer needs no speller."""
     return (
         f"tokenizer {tokenizer}: subwords and bytes give every text a probability as they are, so that no word is left to "
         "be spelled; leave out the vocabulary, or train on words"
@@ -94,18 +63,7 @@ def whole_already(tokenizer: str) -> str:
 def learn_network_spelling(
     texts: Corpus, tokenizer: Tokenizer, vocabulary: Vocabulary, *, threads: int, progress: Callable[[str], None]
 ) -> NetworkSpelling:
-    """Learn from the training text how words that a network does not know are spelled.
-
-    Args:
-        texts: the training text.
-        tokenizer: of the network.
-        vocabulary: of the network.
-        threads: how many; nothing depends on it.
-        progress: called with a few words when a stage begins.
-
-    Raises:
-        UsageError: the network has subwords or bytes.
-    """
+    """Learn from the training text how words that a network does not know are spelled."""
     if tokenizer.unit not in ("word", "character"):
         raise UsageError(whole_already(tokenizer.name))
     spelling, separators = learn_parts(tokenizer, vocabulary, texts, threads=threads, progress=progress)

@@ -14,11 +14,6 @@ class TensorBoard:
     """A folder of event files; use it in a `with` statement."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        """Open the folder.
-
-        Raises:
-            MissingExtraError: tensorboard is not installed.
-        """
         with needing("tensorboard", extra="tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
         self._writer = SummaryWriter(os.fspath(directory))
@@ -32,11 +27,8 @@ class TensorBoard:
         self._writer.close()
 
     def write(self, event: TrainingEvent) -> None:
-        """Add an event's figures at the number of updates done.
-
-        Args:
-            event: perplexity, bits per token, learning rate and tokens per second.
-        """
+        """Add an event's figures at the number of updates done."""
+        # event: perplexity, bits per token, learning rate and tokens per second.
         figures = {
             "train/perplexity": event.perplexity,
             "train/bits_per_token": event.bits,

@@ -29,17 +29,10 @@ _MOST = 10_000_000
 def make_training_tokenizer(
     spec: str | Tokenizer, texts: Corpus, folder: CheckpointFolder, progress: Callable[[str], None], processes: Processes
 ) -> Tokenizer:
-    """Return the tokenizer of that name; `bpe:N` and `unigram:N` are trained on the text, by the first process and for all.
-
-    A run resumed from a checkpoint has the one that was trained before.
-
-    A tokenizer.json from elsewhere keeps its tokens; their ids move behind those of `<unk>`, `<s>` and `</s>`.
-
-    Raises:
-        UsageError: there is no such tokenizer, or the text can be read only once.
-        InputError: a tokenizer.json cannot be used.
-        MissingExtraError: tokenizers is not installed.
-    """
+    """Return the tokenizer of that name."""
+    # `bpe:N` and `unigram:N` are trained on the text, by the first process and for all.
+    # A run resumed from a checkpoint has the one that was trained before.
+    # A tokenizer.json from elsewhere keeps its tokens; their ids move behind those of `<unk>`, `<s>` and `</s>`.
     kind, _, size = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if kind not in SUBWORDS:
         return with_our_ids(_exportable(make_tokenizer(spec)))
@@ -55,11 +48,7 @@ def make_training_tokenizer(
 
 
 def _exportable(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a tokenizer, once it is known to have the form in which a network's folder keeps it.
-
-    Raises:
-        UsageError: it has not.
-    """
+    # Tokenizer, once it is known to have the form in which a network's folder keeps it.
     if isinstance(tokenizer, NormalizingTokenizer) or (
         tokenizer.unit == "subword" and TOKENIZER_FILE not in tokenizer.files()
     ):
@@ -81,20 +70,8 @@ def _size(kind: str, text: str) -> int:
 
 
 def train_subwords(kind: str, size: int, texts: Corpus) -> bytes:
-    """Learn subwords of bytes from a text.
-
-    Args:
-        kind: bpe (Sennrich et al. 2016) or unigram (Kudo 2018).
-        size: how many, `<unk>`, `<s>` and `</s>` with ids 0, 1 and 2 included; fewer if the text has fewer.
-        texts: the text, read once.
-
-    Returns:
-        tokenizer.json.
-
-    Raises:
-        MissingExtraError: tokenizers is not installed.
-        InputError: the text is empty.
-    """
+    """Learn subwords of bytes from a text."""
+    # texts: the text, read once.
     with needing("tokenizers", extra="tokenizers"):
         from tokenizers import Tokenizer as Backend
         from tokenizers import decoders, models, pre_tokenizers, trainers
@@ -134,18 +111,7 @@ def _lines(texts: Corpus) -> Iterator[str]:
 
 
 def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
-    """Return the vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides.
-
-    Args:
-        tokenizer: of words, characters, subwords or bytes.
-
-    Raises:
-        ValueError: the ids of a tokenizer.json are not 0, 1, 2, ..., each once.
-
-    Example:
-        >>> len(fixed_vocabulary(make_tokenizer("byte")))
-        259
-    """
+    """Return the vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides."""
     if tokenizer.unit == "byte":
         return Vocabulary.from_tokens([f"<0x{value:02X}>" for value in range(256)])
     if tokenizer.unit != "subword":
@@ -154,18 +120,7 @@ def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
 
 
 def with_our_ids(tokenizer: Tokenizer) -> Tokenizer:
-    """Return the same tokenizer with `<unk>`, `<s>` and `</s>` as its ids 0, 1 and 2, and its other tokens after them.
-
-    Args:
-        tokenizer: of words, characters, subwords or bytes.
-
-    Raises:
-        InputError: its ids cannot be used.
-
-    Example:
-        >>> with_our_ids(make_tokenizer("character")).name
-        'character'
-    """
+    """Return the same tokenizer with `<unk>`, `<s>` and `</s>` as its ids 0, 1 and 2, and its other tokens after them."""
     if tokenizer.unit != "subword":
         return tokenizer
     try:
@@ -181,7 +136,7 @@ def with_our_ids(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def _renumber(content: dict[str, Any], ids: dict[str, int]) -> None:
-    """Give the tokens of a tokenizer.json other ids; what would add special tokens to a text is left out."""
+    # Give the tokens of a tokenizer.json other ids; what would add special tokens to a text is left out.
     model, added = content["model"], content.get("added_tokens") or []
     if isinstance(model["vocab"], dict):
         model["vocab"] = {token: number for token, number in ids.items() if token in model["vocab"] or number < 3}

@@ -1,9 +1,8 @@
-"""What minicons returns, as it is saved: lists of `token_score` as JSON, and data frames as CSV or TSV.
+"""What minicons returns, as it is saved: lists of `token_score` as JSON, and data frames as CSV or TSV."""
 
-`token_score` gives log-probabilities or surprisals, in nats or (`base_two`) in bits, and a first token without a context the
-score 0. Neither unit nor sign is written down, so that they are read off names of columns and a stated perplexity, or named
-by the user, and never guessed.
-"""
+# `token_score` gives log-probabilities or surprisals, in nats or (`base_two`) in bits, and a first token without a context
+# the score 0. Neither unit nor sign is written down, so that they are read off names of columns and a stated perplexity, or
+# named by the user, and never guessed.
 
 from __future__ import annotations
 
@@ -33,27 +32,15 @@ _ASK = "name the unit with --log-unit nats or --log-unit bits (minicons: nats, w
 
 
 def recognizes(head: bytes) -> bool:
-    """Return True if a file begins as lists of tokens and scores, or as a table with columns of both.
-
-    >>> recognizes(b'[[["the", -1.5]]]'), recognizes(b"token,surprisal_bits\\nthe,2.5\\n")
-    (True, True)
-    """
+    """Return True if a file begins as lists of tokens and scores, or as a table with columns of both."""
+    # recognizes(b'[[["the", -1.5]]]'), recognizes(b"token,surprisal_bits\\nthe,2.5\\n") -> (True, True)
     if re.match(rb'\s*(?:\[\s*){2,3}"(?:[^"\\]|\\.){0,4096}"\s*,\s*-?[0-9]', head):
         return True
     return _columns(head.partition(b"\n")[0].decode("utf-8", "replace").strip()) is not None
 
 
 def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield the sentences of a file of scores.
-
-    Args:
-        file: JSON, CSV or TSV.
-        log: gets what is to be said, and the unit.
-
-    Raises:
-        InputError: something is not a token with its score.
-        UsageError: the unit is not known.
-    """
+    """Yield the sentences of a file of scores."""
     sentences = _of_json(file) if file.head.lstrip()[:1] == b"[" and not log.column else _of_table(file, log)
     sign = 0
     for where, pieces, values in sentences:
@@ -68,7 +55,7 @@ def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
 
 
 def _sign(values: Sequence[float], where: str) -> int:
-    """Return 1 for log-probabilities and -1 for surprisals, 0 if all are 0."""
+    # 1 for log-probabilities and -1 for surprisals, 0 if all are 0.
     if any(value < 0 for value in values):
         return 1
     if any(value > 1 for value in values):
@@ -82,7 +69,7 @@ _Sentence = tuple[str, list[str], list[float]]
 
 
 def _of_json(file: LogFile) -> Iterator[_Sentence]:
-    """Yield sentences of lists `[[[token, score], ...], ...]`, or of one such sentence."""
+    # Sentences of lists `[[[token, score], ...], ...]`, or of one such sentence.
     everything = list(file.values())
     if everything and _is_pair(everything[0][1]):
         everything = [(str(file.path), [pair for _, pair in everything])]
@@ -123,17 +110,14 @@ class _Columns:
 
 
 def columns_of(head: bytes) -> list[str]:
-    """Return the names of columns in the first line of a file.
-
-    >>> columns_of(b'token,"model a"\\nthe,-2.5\\n')
-    ['token', 'model a']
-    """
+    """Return the names of columns in the first line of a file."""
+    # columns_of(b'token,"model a"\\nthe,-2.5\\n') -> ['token', 'model a']
     header = head.partition(b"\n")[0].decode("utf-8", "replace").strip()
     return [name.strip().strip('"') for name in header.split("\t" if "\t" in header else ",")]
 
 
 def _columns(header: str, chosen: str = "") -> _Columns | None:
-    """Return the columns of a table by its header, that of scores as chosen; None if it has no tokens or no scores."""
+    # Columns of a table by its header, that of scores as chosen; None if it has no tokens or no scores.
     delimiter = "\t" if "\t" in header else ","
     own = columns_of(header.encode())
     names = [name.lower() for name in own]
@@ -150,7 +134,7 @@ def _columns(header: str, chosen: str = "") -> _Columns | None:
 
 
 def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
-    """Yield sentences of a table: rows that follow each other with the same sentence."""
+    # Sentences of a table: rows that follow each other with the same sentence.
     lines = file.lines()
     columns = _columns(next(lines)[1].strip(), log.column)
     if columns is None:
@@ -176,7 +160,7 @@ _Row = tuple[str, str, str, float, str | None]
 
 
 def _rows(file: LogFile, lines: Iterator[tuple[int, str]], columns: _Columns) -> Iterator[_Row]:
-    """Yield of each row: where it is, its sentence, token, score, and the perplexity it states."""
+    # Of each row: where it is, its sentence, token, score, and the perplexity it states.
     needed = max(columns.token, columns.score, columns.sentence or 0, columns.perplexity or 0)
     reader = csv.reader((line + "\n" for _, line in lines), delimiter=columns.delimiter)
     try:
@@ -194,7 +178,7 @@ def _rows(file: LogFile, lines: Iterator[tuple[int, str]], columns: _Columns) ->
 
 
 def _unit_of(values: Sequence[float], perplexity: float) -> LogUnit | None:
-    """Return the one unit in which scores give a perplexity; None if none does, or several do."""
+    # One unit in which scores give a perplexity; None if none does, or several do.
     scored = [abs(value) for value in values if value]
     if not scored or not 1 < perplexity < math.inf:
         return None

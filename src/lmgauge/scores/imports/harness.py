@@ -16,24 +16,13 @@ from lmgauge.scores.imports.log_file import LogFile, of_object
 
 
 def recognizes(head: bytes) -> bool:
-    """Return True if a file begins as the harness' samples do.
-
-    >>> recognizes(b'{"doc_id": 0, "arguments": [["a"]], "resps": [["-1.5"]]}')
-    True
-    """
+    """Return True if a file begins as the harness' samples do."""
+    # recognizes(b'{"doc_id": 0, "arguments": [["a"]], "resps": [["-1.5"]]}') -> True
     return re.match(rb'\s*\[?\s*\{\s*"doc_id"\s*:', head) is not None and re.search(rb'[^\\]"resps"\s*:', head) is not None
 
 
 def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield the documents, or the answers of each, of the harness' samples.
-
-    Args:
-        file: samples of one task.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: a record is not one of the harness', or has no log-probability.
-    """
+    """Yield the documents, or the answers of each, of the harness' samples."""
     log.states("nats", "lm-evaluation-harness")
     seen: set[str] = set()
     for where, record in file.values():
@@ -59,7 +48,7 @@ def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
 
 
 def _strings(request: Any, where: str) -> list[str]:
-    """Return the texts of a request: of a rolling one its document, else what is given and what is scored."""
+    # Texts of a request: of a rolling one its document, else what is given and what is scored.
     texts = list(request.values()) if isinstance(request, dict) else request
     if isinstance(texts, str):
         texts = [texts]
@@ -72,7 +61,7 @@ def _strings(request: Any, where: str) -> list[str]:
 
 
 def _logprob(reply: Any, where: str) -> Any:
-    """Return the log-probability of a reply: `["-1.5"]`, `[["-1.5", "False"]]`, and both with numbers."""
+    # Log-probability of a reply: `["-1.5"]`, `[["-1.5", "False"]]`, and both with numbers.
     value = reply
     for _ in range(3):
         if not isinstance(value, list):

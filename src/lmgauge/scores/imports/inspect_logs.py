@@ -1,7 +1,6 @@
-"""Logs of Inspect (`.eval`, a zip of JSON files, or `.json`), with log-probabilities in the output of samples.
+"""Logs of Inspect (`.eval`, a zip of JSON files, or `.json`), with log-probabilities in the output of samples."""
 
-`prompt_logprobs` are of the text that a sample gave to the model, without its first token; `logprobs` of what it wrote.
-"""
+# `prompt_logprobs` are of the text that a sample gave to the model, without its first token; `logprobs` of what it wrote.
 
 from __future__ import annotations
 
@@ -22,24 +21,12 @@ _HEADER = "header.json"
 
 
 def recognizes(head: bytes) -> bool:
-    """Return True if a file begins as a log of Inspect does.
-
-    >>> recognizes(b'{"version": 2, "status": "success", "eval": {"model": "m"}}')
-    True
-    """
+    """Return True if a file begins as a log of Inspect does."""
     return head.startswith(_ZIP) or re.match(rb'\s*\{\s*"version"\s*:\s*\d+,\s*"status"\s*:', head) is not None
 
 
 def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield what the samples of a log scored.
-
-    Args:
-        file: the log.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: it is damaged, or no sample has log-probabilities.
-    """
+    """Yield what the samples of a log scored."""
     log.states("nats", "Inspect")
     scored = 0
     for where, sample in _samples(file, log):
@@ -75,7 +62,7 @@ def _segment(choice: Any, sample: str, where: str, log: Log) -> LoggedSegment | 
 
 
 def _samples(file: LogFile, log: Log) -> Iterator[tuple[str, Any]]:
-    """Yield the samples of a log."""
+    # Samples of a log.
     if not file.head.startswith(_ZIP):
         for where, content in file.values():
             _take_model(content, log)
@@ -100,7 +87,6 @@ def _samples(file: LogFile, log: Log) -> Iterator[tuple[str, Any]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str, file: LogFile) -> bytes:
-    """Return a file of the archive, which may not grow without limit as it is unpacked."""
     with archive.open(name) as member:
         content = member.read(LARGEST_VALUE + 1)
     if len(content) > LARGEST_VALUE:

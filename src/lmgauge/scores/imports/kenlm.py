@@ -1,7 +1,7 @@
-"""Output of KenLM's `query`, with words: `query -v word`, or all that it prints without `-v`.
+"""Output of KenLM's `query`, with words: `query -v word`, or all that it prints without `-v`."""
 
-Each word is `WORD=ID ORDER LOG10` and a tab; `Total: LOG10 OOV: N` ends a sentence where sums are printed. Id 0 is `<unk>`.
-"""
+# Each word is `WORD=ID ORDER LOG10` and a tab; `Total: LOG10 OOV: N` ends a sentence where sums are printed. Id 0 is
+# `<unk>`.
 
 from __future__ import annotations
 
@@ -23,46 +23,29 @@ _END = "</s>"
 
 
 def recognizes(head: bytes) -> bool:
-    """Return True if a file begins as output of `query` with words does.
-
-    >>> recognizes(b"the=3 2 -0.25\\t</s>=2 1 -1.9\\t")
-    True
-    """
+    """Return True if a file begins as output of `query` with words does."""
     return re.search(rb"(?m)^[^\t\n]+=[0-9]{1,10} [0-9]{1,3} -?[0-9.infae+-]+\t", head) is not None
 
 
 @dataclass
 class _Sums:
-    """What the program adds up of a file.
+    """What the program adds up of a file."""
 
-    Attributes:
-        total: log10 of all tokens but those of lines without an end.
-        of_oov: of `<unk>` among them.
-        tokens, oov: counts.
-        unsummed: tokens of a last line without a newline, which the program counts and does not add.
-        printed: the summary, by name.
-    """
-
-    total: float = 0.0
+    total: float = 0.0  # log10 of all tokens but those of lines without an end
     of_oov: float = 0.0
     tokens: int = 0
     oov: int = 0
-    unsummed: int = 0
+    unsummed: int = 0  # tokens of a last line without a newline, which the program counts and does not add
     printed: dict[str, str] = field(default_factory=dict)
 
     def add(self, words: list[tuple[int, float]]) -> None:
-        """Add the words of a sentence: id and log10 of each."""
+        # Add the words of a sentence: id and log10 of each.
         self.total += math.fsum(value for _, value in words)
         self.of_oov += math.fsum(value for number_, value in words if number_ == 0)
         self.tokens += len(words)
         self.oov += sum(number_ == 0 for number_, _ in words)
 
     def check(self, path: str, log: Log) -> None:
-        """Compare with the summary, if there is one.
-
-        Raises:
-            InputError: it does not come out of the words.
-        """
         if not self.printed or self.unsummed:
             return
         mine = {
@@ -85,15 +68,7 @@ def _perplexity(log10: float, count: int) -> float:
 
 
 def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield the sentences of an output of KenLM's `query`.
-
-    Args:
-        file: the output.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: a line is not what `query` writes, or a sum does not come out of its words.
-    """
+    """Yield the sentences of an output of KenLM's `query`."""
     log.states("log10", "KenLM")
     sums, label, skipping, ended = _Sums(), "", False, True
     words: list[tuple[str, int, int, float]] = []
@@ -135,7 +110,7 @@ def _log10(text: str, where: str) -> float:
 
 
 def _check_total(total: re.Match[str], words: list[tuple[str, int, int, float]], where: str) -> None:
-    """Compare the sum of a sentence with its words."""
+    # Compare the sum of a sentence with its words.
     mine, stated = math.fsum(value for *_, value in words), number(total[1], where)
     same = mine == stated or abs(mine - stated) <= _SUM_TOLERANCE * max(1.0, abs(stated))
     if not same or int(total[2]) != sum(identifier == 0 for _, identifier, _, _ in words):

@@ -19,32 +19,17 @@ _NEAR = 40
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """Tokens of a segment with their places.
+    """Tokens of a segment with their places."""
 
-    Attributes:
-        first: number of the first token that is text.
-        ends: where each token from there on ends, bytes; tokens behind these are not text.
-        exact: True if the tokens give the text back.
-        beheaded: True if the text begins before the first of them.
-        crosses: True if the first begins in the text that is given before the segment.
-    """
-
-    first: int
-    ends: Sequence[int]
-    exact: bool = True
-    beheaded: bool = False
-    crosses: bool = False
+    first: int  # number of the first token that is text
+    ends: Sequence[int]  # where each token from there on ends, bytes; tokens behind these are not text
+    exact: bool = True  # True if the tokens give the text back
+    beheaded: bool = False  # True if the text begins before the first of them
+    crosses: bool = False  # True if the first begins in the text that is given before the segment
 
     def behind(self, given: int) -> Laid:
-        """Return the tokens that end behind given text, with their places in what follows it.
-
-        Args:
-            given: bytes of given text that these places count.
-
-        Example:
-            >>> Laid(0, [3, 7, 11]).behind(5)
-            Laid(first=1, ends=[2, 6], exact=True, beheaded=False, crosses=True)
-        """
+        """Return the tokens that end behind given text, with their places in what follows it."""
+        # Laid(0, [3, 7, 11]).behind(5) -> Laid(first=1, ends=[2, 6], exact=True, beheaded=False, crosses=True)
         before = bisect_right(self.ends, given)
         begin = self.ends[before - 1] if before else 0
         ends = [end - given for end in self.ends[before:]]
@@ -54,22 +39,8 @@ class Laid:
 def lay(
     segment: LoggedSegment, text: bytes, *, given: bytes = b"", words: bool = False, place_name: str = "the text"
 ) -> Laid:
-    """Return where the tokens of a segment are in its text.
-
-    Args:
-        segment: of the log.
-        text: UTF-8.
-        given: text before it, which the log has as well, and which is not scored.
-        words: tokens are what stands between white space.
-        place_name: file and line of the text, for messages.
-
-    Raises:
-        InputError: the tokens are not those of the text; the message says where they differ.
-
-    Example:
-        >>> lay(LoggedSegment("log, line 1", ["the", "Ġcat"], [None, -1.5]), b"the cat").ends
-        [3, 7]
-    """
+    """Return where the tokens of a segment are in its text."""
+    # lay(LoggedSegment("log, line 1", ["the", "Ġcat"], [None, -1.5]), b"the cat").ends -> [3, 7]
     try:
         if segment.text is not None:
             return _lay_whole(segment.text, text)
@@ -95,7 +66,7 @@ def _lay_whole(logged: str, text: bytes) -> Laid:
 
 
 def _lay_words(segment: LoggedSegment, text: bytes) -> Laid:
-    """Lay words: each begins where the one before ended, white space included, and `</s>` takes what is left."""
+    # Lay words: each begins where the one before ended, white space included, and `</s>` takes what is left.
     kinds = segment.kinds or [TOKEN] * len(segment.pieces)
     ends: list[int] = []
     at = 0
@@ -138,7 +109,6 @@ def _lay_pieces(segment: LoggedSegment, text: bytes) -> Laid:
 
 
 def _place_behind(pieces: Sequence[Piece], text: bytes) -> list[int]:
-    """Return where tokens end that begin some characters behind the beginning of a text; [] if they do not."""
     shown_ = _bytes(pieces[0])
     begin = text.find(shown_, 1, _MOST_HEADLESS + len(shown_)) if shown_ else -1
     while begin > 0:
@@ -150,7 +120,6 @@ def _place_behind(pieces: Sequence[Piece], text: bytes) -> list[int]:
 
 
 def _first_difference(pieces: Sequence[Piece], text: bytes) -> tuple[int, int, Piece]:
-    """Return the byte, and the number and string of the token, at which tokens and text part, about."""
     at = 0
     for number, piece in enumerate(pieces, 1):
         for candidate in spellings_of(piece):
@@ -176,7 +145,6 @@ def _differs(text: bytes, at: int, what: str, piece: Piece) -> _DiffersError:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """Return how many bytes two strings begin with alike."""
     size = min(len(one), len(other))
     return next((i for i in range(size) if one[i] != other[i]), size)
 

@@ -18,27 +18,15 @@ _TOKENS = "each is one row, the mean of the {tokens} tokens that llama.cpp score
 
 
 def recognizes(head: bytes) -> bool:
-    """Return True if a file has running perplexities of chunks.
-
-    >>> recognizes(b"[1]381.2549,[2]415.0472,")
-    True
-    """
+    """Return True if a file has running perplexities of chunks."""
+    # recognizes(b"[1]381.2549,[2]415.0472,") -> True
     return re.search(rb"\[1\](?:[0-9]{1,30}\.[0-9]{4}|inf|-?nan),", head) is not None
 
 
 def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield the chunks, each with one row: the mean log-probability of its scored tokens.
-
-    Every chunk has the same number of scored tokens, so that this mean follows from the perplexities before and after it,
-    and the perplexity over the rows is the perplexity over the tokens.
-
-    Args:
-        file: the output.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: a chunk is missing, or its perplexity cannot be.
-    """
+    """Yield the chunks, each with one row: the mean log-probability of its scored tokens."""
+    # Every chunk has the same number of scored tokens, so that this mean follows from the perplexities before and after it,
+    # and the perplexity over the rows is the perplexity over the tokens.
     log.states("nats", "llama.cpp")
     seen, total, last, window, final = 0, 0.0, math.nan, 0, ""
     for line, text in file.lines():

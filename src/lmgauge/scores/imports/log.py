@@ -22,100 +22,48 @@ _MOST_SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class LoggedSegment:
-    """What a program wrote of one segment.
+    """What a program wrote of one segment."""
 
-    Attributes:
-        where: file and line or record, for messages.
-        pieces: its tokens, [n], as the program shows them.
-        logprob: [n], nats; None where the program gives none, as of first tokens.
-        kinds: [n], as in the score table; None if all are tokens.
-        contexts: [n], length of the n-gram that matched; None if the program does not say.
-        text: the segment's own text, where the log has it; its tokens are then one.
-        given: the text before it that was given, where the log has both.
-        document: what it belongs to, where the log says it.
-        generated: tokens at the end that may be the model's own, the likeliest count first.
-        headless: True if tokens may be missing at its beginning.
-    """
-
-    where: str
-    pieces: Sequence[Piece]
-    logprob: Sequence[float | None]
-    kinds: Sequence[int] | None = None
-    contexts: Sequence[int] | None = None
-    text: str | None = None
-    given: str | None = None
-    document: str | None = None
-    generated: tuple[int, ...] = (0,)
-    headless: bool = False
+    where: str  # file and line or record, for messages
+    pieces: Sequence[Piece]  # its tokens, [n], as the program shows them
+    logprob: Sequence[float | None]  # [n], nats; None where the program gives none, as of first tokens
+    kinds: Sequence[int] | None = None  # [n], as in the score table; None if all are tokens
+    contexts: Sequence[int] | None = None  # [n], length of the n-gram that matched; None if the program does not say
+    text: str | None = None  # the segment's own text, where the log has it; its tokens are then one
+    given: str | None = None  # the text before it that was given, where the log has both
+    document: str | None = None  # what it belongs to, where the log says it
+    generated: tuple[int, ...] = (0,)  # tokens at the end that may be the model's own, the likeliest count first
+    headless: bool = False  # True if tokens may be missing at its beginning
 
 
 @dataclass
 class Log:
-    """What is found out while the files of one program are read.
+    """What is found out while the files of one program are read."""
 
-    Attributes:
-        unit: the logarithms' unit; None until it is known.
-        column: of a table, the one that holds the scores, where it was named.
-        model: what the log calls the model; empty if it does not.
-        unscored: segments whose first token has no score.
-        remarks: how often each thing that a reader must know was met; `{:,}` in its words is the count.
-    """
-
-    unit: LogUnit | None = None
-    column: str = ""
-    model: str = ""
-    unscored: int = 0
+    unit: LogUnit | None = None  # the logarithms' unit; None until it is known
+    column: str = ""  # of a table, the one that holds the scores, where it was named
+    model: str = ""  # what the log calls the model; empty if it does not
+    unscored: int = 0  # segments whose first token has no score
+    # how often each thing that a reader must know was met; `{:,}` in its words is the count
     remarks: Counter[str] = field(default_factory=Counter)
 
     def remark(self, words: str, count: int = 1) -> None:
-        """Note what a reader must know.
-
-        Args:
-            words: with `{:,}` where the count belongs.
-            count: how often it was met here.
-        """
+        """Note what a reader must know."""
         if count:
             self.remarks[words] += count
 
     def notes(self) -> list[str]:
-        """Return what a reader must know, in words.
-
-        Example:
-            >>> log = Log()
-            >>> log.remark("{:,} first tokens have no score", 2)
-            >>> log.notes()
-            ['2 first tokens have no score']
-        """
+        """Return what a reader must know, in words."""
         return [words.replace("{:,}", f"{count:,}") for words, count in self.remarks.items()]
 
     def states(self, unit: LogUnit, program: str) -> None:
-        """Take the unit that a program always writes.
-
-        Args:
-            unit: of the program.
-            program: its name, for messages.
-
-        Raises:
-            UsageError: another one was asked for.
-        """
+        """Take the unit that a program always writes."""
         if self.unit not in (None, unit):
             raise UsageError(f"--log-unit {self.unit}: {program} writes {unit}; leave the option out")
         self.unit = unit
 
     def nats(self, value: object, where: str) -> float:
-        """Return a log-probability of the log in nats.
-
-        Args:
-            value: in the log's unit: a number, or its decimal form.
-            where: it stands, for messages.
-
-        Raises:
-            InputError: it is not a log-probability.
-
-        Example:
-            >>> round(Log("log10").nats("-2", "file, line 1"), 4)
-            -4.6052
-        """
+        """Return a log-probability of the log in nats."""
         assert self.unit is not None
         nats = _TO_NATS[self.unit](number(value, where))
         if math.isnan(nats) or nats > _ROUNDING:
@@ -124,19 +72,7 @@ class Log:
 
 
 def number(value: object, where: str) -> float:
-    """Return a number that a program wrote as a float.
-
-    Args:
-        value: a number, or its decimal form.
-        where: it stands, for messages.
-
-    Raises:
-        InputError: it is not a number.
-
-    Example:
-        >>> number("-1.5", "file, line 1"), number(-2, "file, line 1")
-        (-1.5, -2.0)
-    """
+    """Return a number that a program wrote as a float."""
     try:
         if isinstance(value, (int, float, str)) and not isinstance(value, bool):
             return float(value)
@@ -148,21 +84,14 @@ def number(value: object, where: str) -> float:
 
 
 def shown(value: object) -> str:
-    """Return a value of a file as a message may show it: short, and harmless to a terminal.
-
-    >>> shown("a" * 100)[-6:]
-    "aa...'"
-    """
+    """Return a value of a file as a message may show it: short, and harmless to a terminal."""
+    # shown("a" * 100)[-6:] -> "aa...'"
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)[: _MOST_SHOWN + 1]
     return repr(visible(text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "..."))
 
 
 def printable(piece: Piece) -> str:
-    """Return a token as a string of the score table; what is not text in it becomes U+FFFD.
-
-    >>> printable(b"\\xe2\\x96"), printable("a")
-    ('\\ufffd', 'a')
-    """
+    """Return a token as a string of the score table; what is not text in it becomes U+FFFD."""
     if isinstance(piece, bytes):
         return piece.decode("utf-8", "replace")
     return _SURROGATES.sub("\ufffd", piece)

@@ -22,21 +22,13 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file that a program wrote.
-
-    Attributes:
-        path: where it is.
-    """
+    """A file that a program wrote."""
 
     path: Path
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, by which the program is recognized.
-
-        Raises:
-            InputError: the file cannot be read, or is empty.
-        """
+        """Return the first bytes, by which the program is recognized."""
         try:
             with self.path.open("rb") as file:
                 head = file.read(HEAD_BYTES)
@@ -47,11 +39,7 @@ class LogFile:
         return head.removeprefix(b"\xef\xbb\xbf")
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield lines with their numbers, counted from 1, without their ends; bytes that are not UTF-8 as surrogates.
-
-        Raises:
-            InputError: a line is too long, or the file cannot be read.
-        """
+        """Yield lines with their numbers, counted from 1, without their ends; bytes that are not UTF-8 as surrogates."""
         try:
             with self.path.open("rb") as file:
                 number = 0
@@ -65,13 +53,9 @@ class LogFile:
             raise InputError(f"{self.path}: cannot be read: {error.strerror or error}") from error
 
     def cells(self) -> Iterator[tuple[int, str, bool]]:
-        """Yield what stands between tabs and ends of lines: the line's number, the cell, and whether it is the line's last.
-
-        A line may be as long as the file; it is never held whole.
-
-        Raises:
-            InputError: a cell is too long, or the file cannot be read.
-        """
+        """Yield what stands between tabs and ends of lines."""
+        # The line's number, the cell, and whether it is the line's last.
+        # A line may be as long as the file; it is never held whole.
         line, rest = 1, b""
         try:
             with self.path.open("rb") as file:
@@ -88,11 +72,7 @@ class LogFile:
             yield line, rest.decode("utf-8", "surrogateescape"), True
 
     def values(self) -> Iterator[tuple[str, Any]]:
-        """Yield JSON values and where they are: those of JSON lines, the items of one array, or one value.
-
-        Raises:
-            InputError: something is not JSON, or too large.
-        """
+        """Yield JSON values and where they are: those of JSON lines, the items of one array, or one value."""
         whole = self._one_value()
         if whole is None:
             for number, line in self.lines():
@@ -105,7 +85,7 @@ class LogFile:
             yield str(self.path), whole
 
     def _one_value(self) -> Any:
-        """Return the file's only JSON value; None if it is JSON lines: its first line is a value, and another follows."""
+        # File's only JSON value; None if it is JSON lines: its first line is a value, and another follows.
         first, _, more = self.head.partition(b"\n")
         if more.strip() or len(self.head) == HEAD_BYTES:
             try:
@@ -120,19 +100,8 @@ class LogFile:
 
 
 def parsed(text: str | bytes, where: str) -> Any:
-    """Return a JSON value.
-
-    Args:
-        text: JSON.
-        where: it stands, for messages.
-
-    Raises:
-        InputError: it is not JSON.
-
-    Example:
-        >>> parsed("[1]", "file, line 1")
-        [1]
-    """
+    """Return a JSON value."""
+    # parsed("[1]", "file, line 1") -> [1]
     try:
         return from_json(text)
     except ValueError as error:
@@ -140,21 +109,9 @@ def parsed(text: str | bytes, where: str) -> Any:
 
 
 def of_object(value: Any, name: str, kind: type | tuple[type, ...], where: str) -> Any:
-    """Return what an object of JSON has under a name, once it is known to be of a kind.
-
-    Args:
-        value: of JSON.
-        name: of the member.
-        kind: type, or types, that it must have.
-        where: it stands, for messages.
-
-    Raises:
-        InputError: `value` is not an object, or has no such member.
-
-    Example:
-        >>> of_object({"resps": []}, "resps", list, "file, line 1")
-        []
-    """
+    """Return what an object of JSON has under a name, once it is known to be of a kind."""
+    # kind: type, or types, that it must have.
+    # of_object({"resps": []}, "resps", list, "file, line 1") -> []
     member = value.get(name) if isinstance(value, dict) else None
     if not isinstance(member, kind):
         what = f"{name} is {shown(member)}" if isinstance(value, dict) and name in value else f"has no {name}"

@@ -18,27 +18,18 @@ Parser = Callable[[LogFile, Log], Iterator[LoggedSegment]]
 
 @dataclass(frozen=True)
 class ProgramOutput:
-    """What a program writes.
+    """What a program writes."""
 
-    Attributes:
-        recognizes: returns True for the first bytes of its output.
-        parse: yields the segments of a file; None for a score table, which is rows already.
-        unit: of its tokens, as signatures name it.
-        words: True if tokens are the words of a text, between white space.
-        places: True if what it writes has a place in the text.
-        has_text: True if it writes the text of every segment.
-    """
-
-    recognizes: Callable[[bytes], bool]
-    parse: Parser | None = None
-    unit: str = "token"
-    words: bool = False
-    places: bool = True
-    has_text: bool = False
+    recognizes: Callable[[bytes], bool]  # returns True for the first bytes of its output
+    parse: Parser | None = None  # yields the segments of a file; None for a score table, which is rows already
+    unit: str = "token"  # of its tokens, as signatures name it
+    words: bool = False  # True if tokens are the words of a text, between white space
+    places: bool = True  # True if what it writes has a place in the text
+    has_text: bool = False  # True if it writes the text of every segment
 
 
 def _is_table(head: bytes) -> bool:
-    """Return True for a score table: Parquet, or JSON lines with `segment` and `logprob`."""
+    # True for a score table: Parquet, or JSON lines with `segment` and `logprob`.
     first = head.lstrip().partition(b"\n")[0]
     return head.startswith(b"PAR1") or (first[:1] == b"{" and b'"segment"' in first and b'"logprob"' in first)
 
@@ -59,25 +50,14 @@ OUTPUTS: dict[Program, ProgramOutput] = {
 
 @dataclass(frozen=True)
 class Logs:
-    """Files of one program, opened.
-
-    Attributes:
-        program: its name.
-        files: what it wrote.
-        log: what is found out while they are read.
-    """
+    """Files of one program, opened."""
 
     program: Program
     files: tuple[LogFile, ...]
-    log: Log
+    log: Log  # what is found out while they are read
 
     def segments(self) -> Iterator[LoggedSegment]:
-        """Yield what the program wrote of each segment, file by file.
-
-        Raises:
-            InputError: a file is not what the program writes.
-            UsageError: the unit of its scores is not known.
-        """
+        """Yield what the program wrote of each segment, file by file."""
         parse = OUTPUTS[self.program].parse
         assert parse is not None, "a score table has rows, not segments"
         for file in self.files:
@@ -87,27 +67,7 @@ class Logs:
 def open_logs(
     paths: Sequence[Path], program: str | None = None, log_unit: str | None = None, logprob: str | None = None
 ) -> Logs:
-    """Open files that a program wrote.
-
-    Args:
-        paths: one or more.
-        program: one of `PROGRAMS`; found by what is in the files if None.
-        log_unit: one of `LOG_UNITS`, of the scores in the files; as the program always writes them if None.
-        logprob: the column of a table of tokens, CSV or TSV, that holds their log-probabilities.
-
-    Raises:
-        InputError: a file cannot be read, or is of no program that is known.
-        UsageError: the files are of several programs, or an unknown program or unit.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "query.txt")
-        ...     _ = path.write_text("the=3 2 -0.25\\t</s>=2 1 -1.5\\t")
-        ...     logs = open_logs([path])
-        ...     print(logs.program, [segment.pieces for segment in logs.segments()])
-        kenlm [[b'the', b'</s>']]
-    """
+    """Open files that a program wrote."""
     for what, value, known in (("program", program, PROGRAMS), ("log_unit", log_unit, LOG_UNITS)):
         if value is not None and value not in known:
             raise UsageError(f"unknown {what} {value!r}: choose one of {', '.join(known)}")

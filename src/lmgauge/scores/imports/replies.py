@@ -23,20 +23,14 @@ _UNKNOWN_TAIL = (
 
 
 def recognizes_vllm(head: bytes) -> bool:
-    """Return True if a file has vLLM's `prompt_logprobs`.
-
-    >>> recognizes_vllm(b'{"choices": [], "prompt_logprobs": [null]}')
-    True
-    """
+    """Return True if a file has vLLM's `prompt_logprobs`."""
+    # recognizes_vllm(b'{"choices": [], "prompt_logprobs": [null]}') -> True
     return _is_json(head) and re.search(rb'[^\\]"prompt_logprobs"\s*:\s*\[', head) is not None
 
 
 def recognizes_openai(head: bytes) -> bool:
-    """Return True if a file has replies with `logprobs`.
-
-    >>> recognizes_openai(b'{"choices": [{"text": "a", "logprobs": {}}]}')
-    True
-    """
+    """Return True if a file has replies with `logprobs`."""
+    # recognizes_openai(b'{"choices": [{"text": "a", "logprobs": {}}]}') -> True
     return _is_json(head) and re.search(rb'[^\\]"choices"\s*:', head) is not None and b'"logprobs"' in head
 
 
@@ -45,15 +39,7 @@ def _is_json(head: bytes) -> bool:
 
 
 def parse_vllm(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield the prompts of replies with vLLM's `prompt_logprobs`, and of `RequestOutput`s as JSON.
-
-    Args:
-        file: a reply, an array of them, or JSON lines.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: a reply has no scores, or is of another form.
-    """
+    """Yield the prompts of replies with vLLM's `prompt_logprobs`, and of `RequestOutput`s as JSON."""
     for where, reply in _replies(file, log, "vLLM"):
         tokens = _read(read_prompt_logprobs, reply, where)
         headless = tokens.logprob[:1] == [None]  # vLLM names no token there: BOS, or the first of the text
@@ -61,15 +47,7 @@ def parse_vllm(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
 
 
 def parse_openai(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield the echoed prompts of completions with `logprobs`, without what was generated after them.
-
-    Args:
-        file: a reply, an array of them, or JSON lines.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: a reply has no scores, or is of another form.
-    """
+    """Yield the echoed prompts of completions with `logprobs`, without what was generated after them."""
     for where, reply in _replies(file, log, "the server"):
         tokens = _read(read_echo, reply, where)
         count = tokens.generated
@@ -97,7 +75,6 @@ def _read(read: Any, reply: Mapping[str, Any], where: str) -> PromptTokens:
 
 
 def _replies(file: LogFile, log: Log, program: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield a reply with one choice for each choice of each reply."""
     log.states("nats", program)
     for where, reply in file.values():
         if not isinstance(reply, dict):

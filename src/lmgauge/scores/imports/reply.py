@@ -1,8 +1,8 @@
-"""What a completions server says of the tokens of a prompt, whichever of the known ways it says it in.
+"""What a completions server says of the tokens of a prompt, whichever of the known ways it says it in."""
 
-Known are the `logprobs` of OpenAI's completions (`tokens`, `token_logprobs`, `top_logprobs`; `text_offset` is not needed and
-not read, as servers count it in different units), the `content` list that llama.cpp uses, and vLLM's `prompt_logprobs`.
-"""
+# Known are the `logprobs` of OpenAI's completions (`tokens`, `token_logprobs`, `top_logprobs`; `text_offset` is not needed
+# and not read, as servers count it in different units), the `content` list that llama.cpp uses, and vLLM's
+# `prompt_logprobs`.
 
 from __future__ import annotations
 
@@ -28,32 +28,16 @@ class ReplyError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """The tokens of a reply.
+    """The tokens of a reply."""
 
-    Attributes:
-        pieces: as the server shows them.
-        logprob: nats; None where the server has none, as for the first.
-        best: log-probability of the likeliest token in each place; None where the reply does not say.
-        generated: how many tokens the server says it added; None if it does not say.
-        echoes: whether the reply has the prompt's tokens and those added after it, or the prompt's alone.
-    """
-
-    pieces: list[Piece]
-    logprob: list[float | None]
-    best: list[float | None]
-    generated: int | None
-    echoes: bool
+    pieces: list[Piece]  # as the server shows them
+    logprob: list[float | None]  # nats; None where the server has none, as for the first
+    best: list[float | None]  # log-probability of the likeliest token in each place; None where the reply does not say
+    generated: int | None  # how many tokens the server says it added; None if it does not say
+    echoes: bool  # whether the reply has the prompt's tokens and those added after it, or the prompt's alone
 
     def added_first(self, asked: int) -> list[int]:
-        """Return how many tokens at the end the server may have added, the likeliest count first.
-
-        Args:
-            asked: how many it was asked for, where it does not say itself.
-
-        Example:
-            >>> PromptTokens(["a", " b", "!"], [None, -1.0, -2.0], [None] * 3, generated=None, echoes=True).added_first(1)
-            [1, 0, 2, 3]
-        """
+        """Return how many tokens at the end the server may have added, the likeliest count first."""
         if not self.echoes:
             return [0]
         extra = asked if self.generated is None else self.generated
@@ -63,19 +47,7 @@ class PromptTokens:
 
 
 def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
-    """Return the tokens of an echoed prompt and of what was added; None if the reply has no log-probabilities.
-
-    Args:
-        reply: a parsed completions reply.
-
-    Raises:
-        ReplyError: the reply has an unknown form, or a value that is not a log-probability.
-
-    Example:
-        >>> lists = {"tokens": ["a", " b"], "token_logprobs": [None, -1.5], "top_logprobs": None}
-        >>> read_echo({"choices": [{"text": "a b", "logprobs": lists}]}).logprob
-        [None, -1.5]
-    """
+    """Return the tokens of an echoed prompt and of what was added; None if the reply has no log-probabilities."""
     choice = _choice(reply)
     logprobs = choice.get("logprobs")
     if not logprobs:
@@ -93,19 +65,7 @@ def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
 
 
 def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
-    """Return the tokens of a prompt from vLLM's `prompt_logprobs: 0`; None if the reply has none.
-
-    Args:
-        reply: a parsed completions reply.
-
-    Raises:
-        ReplyError: as `read_echo` does.
-
-    Example:
-        >>> second = {"17": {"decoded_token": " b", "logprob": -1.5}}
-        >>> read_prompt_logprobs({"choices": [{"prompt_logprobs": [None, second]}]}).logprob
-        [None, -1.5]
-    """
+    """Return the tokens of a prompt from vLLM's `prompt_logprobs: 0`; None if the reply has none."""
     choice = _choice(reply)
     logprobs = choice.get("prompt_logprobs", reply.get("prompt_logprobs"))
     if not isinstance(logprobs, list) or not logprobs:
@@ -129,7 +89,6 @@ def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
 
 
 def _prompt_token(entry: object, number: object) -> Any:
-    """Return what is said of the prompt's token in an entry, which may name likelier ones besides."""
     if isinstance(entry, Mapping) and isinstance(number, int) and str(number) in entry:
         return entry[str(number)]
     if not isinstance(entry, Mapping) or len(entry) != 1:
@@ -152,7 +111,7 @@ def _list(logprobs: object, name: str) -> list[Any]:
 
 
 def _content(entries: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return tokens, log-probabilities and tops of a `content` list; bytes where it has them."""
+    # Tokens, log-probabilities and tops of a `content` list; bytes where it has them.
     pieces: list[Any] = []
     values: list[Any] = []
     tops: list[Any] = []
@@ -185,7 +144,6 @@ def _number(value: object) -> float | None:
 
 
 def _float(value: int | float) -> float:
-    """Return a number of JSON, where integers have no limit, as a float."""
     try:
         return float(value)
     except OverflowError:

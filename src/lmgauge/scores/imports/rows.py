@@ -22,12 +22,7 @@ _ROWS_AT_A_TIME = 1 << 16
 
 
 class _Batch:
-    """Rows in the making.
-
-    Args:
-        first: number of the first segment.
-        documents: numbers of the documents that the log names, by name; grows.
-    """
+    """Rows in the making."""
 
     def __init__(self, first: int, documents: dict[str, int]) -> None:
         self._first, self._documents = first, documents
@@ -43,24 +38,15 @@ class _Batch:
 
     @property
     def segments(self) -> int:
-        """How many there are."""
         return len(self._events)
 
     @property
     def rows(self) -> int:
-        """How many there are."""
         return len(self._ids)
 
     def add(self, segment: LoggedSegment | None, laid: Laid | None = None) -> int:
-        """Add the rows of a segment; none where the log has nothing of it. Return how many first tokens have no score.
-
-        Args:
-            segment: of the log.
-            laid: where its tokens are in the text; those in front of them and behind them have no row.
-
-        Raises:
-            InputError: a token after the first has no score.
-        """
+        # Add the rows of a segment; none where the log has nothing of it. Return how many first tokens have no score.
+        # Raises InputError: a token after the first has no score.
         before, unscored = self.rows, 0
         if segment is not None:
             first, last = (0, len(segment.pieces)) if laid is None else (laid.first, laid.first + len(laid.ends))
@@ -87,7 +73,6 @@ class _Batch:
         return self._strings.setdefault(printable(piece), len(self._strings))
 
     def made(self) -> ScoreBatch:
-        """Return the batch."""
         extra: dict[str, Any] = {}
         if self._contexts and len(self._contexts) == self.rows:
             extra["context"] = np.array(self._contexts, np.int64)
@@ -107,21 +92,8 @@ class _Batch:
 
 
 def rows(segments: Iterable[LoggedSegment], log: Log) -> Iterator[ScoreBatch]:
-    """Yield the rows of a log without a text: tokens have no spans.
-
-    Args:
-        segments: of the log.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: a token after the first has no score.
-
-    Example:
-        >>> from lmgauge.scores.imports.log import Log, LoggedSegment
-        >>> [batch] = rows([LoggedSegment("log, line 1", ["the", " cat"], [None, -1.5])], Log("nats"))
-        >>> batch.logprob.tolist()
-        [-1.5]
-    """
+    """Yield the rows of a log without a text: tokens have no spans."""
+    # Raises InputError: a token after the first has no score.
     documents: dict[str, int] = {}
     batch, first, unscored = _Batch(0, documents), 0, 0
     for segment in segments:
@@ -145,19 +117,9 @@ def _cut(segment: LoggedSegment, last: int) -> LoggedSegment:
 def rows_on_text(
     segments: Iterable[LoggedSegment], corpus: Corpus, log: Log, *, words: bool = False
 ) -> Iterator[tuple[ScoreBatch, Segments]]:
-    """Yield the rows of a log and the block of text that they are about; every token has its span.
-
-    Blank segments of the text, of which many programs write nothing, have no rows then.
-
-    Args:
-        segments: of the log, in the order of the text.
-        corpus: the text.
-        log: gets what is to be said.
-        words: tokens are what stands between white space.
-
-    Raises:
-        InputError: log and text are not about the same, and where.
-    """
+    """Yield the rows of a log and the block of text that they are about; every token has its span."""
+    # Blank segments of the text, of which many programs write nothing, have no rows then.
+    # segments: of the log, in the order of the text.
     waiting = iter(segments)
     segment = next(waiting, None)
     documents: dict[str, int] = {}
@@ -193,7 +155,7 @@ def rows_on_text(
 
 
 def _is_blank(segment: LoggedSegment) -> bool:
-    """Return True if a log has a segment that is blank in the text: `</s>` alone, or white space."""
+    # True if a log has a segment that is blank in the text: `</s>` alone, or white space.
     if segment.text is not None:
         return not segment.text.strip()
     kinds = segment.kinds or [TOKEN] * len(segment.pieces)

@@ -29,26 +29,17 @@ _LONGEST = 1 << 16
 
 
 def recognizes(head: bytes) -> bool:
-    """Return True if a file has lines as `ngram -debug 2` writes them.
-
-    >>> recognizes(b"the cat\\n\\tp( the | <s> ) \\t= [2gram] 0.1 [ -1 ]\\n")
-    True
-    """
+    """Return True if a file has lines as `ngram -debug 2` writes them."""
+    # recognizes(b"the cat\\n\\tp( the | <s> ) \\t= [2gram] 0.1 [ -1 ]\\n") -> True
     return re.search(rb"(?m)^\s*p\( \S+ \| [^\n]{0,4096}= [^\n]{0,4096}\[ [^\s\]]+ \]", head) is not None
 
 
 @dataclass
 class _Words:
-    """Words with their probabilities, since a sum was last printed.
+    """Words with their probabilities, since a sum was last printed."""
 
-    Attributes:
-        words: as SRILM shows them; `<unk>` where it does not know one.
-        log10: of each; -inf for those of probability 0.
-        kinds, orders: of each.
-    """
-
-    words: list[str] = field(default_factory=list)
-    log10: list[float] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)  # as SRILM shows them; `<unk>` where it does not know one
+    log10: list[float] = field(default_factory=list)  # of each; -inf for those of probability 0
     kinds: list[int] = field(default_factory=list)
     orders: list[int] = field(default_factory=list)
 
@@ -65,7 +56,6 @@ class _Sums:
 
     @classmethod
     def of(cls, part: _Words) -> _Sums:
-        """Return the sums of words."""
         impossible = [value == -math.inf for value in part.log10]
         unseen = sum(zero and kind == OOV for zero, kind in zip(impossible, part.kinds, strict=True))
         finite = math.fsum(value for value, zero in zip(part.log10, impossible, strict=True) if not zero)
@@ -79,15 +69,7 @@ class _Sums:
 
 
 def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
-    """Yield the sentences of an output of SRILM's `ngram -ppl -debug 2`.
-
-    Args:
-        file: the output.
-        log: gets what is to be said.
-
-    Raises:
-        InputError: a line is not what `ngram` writes, or a sum does not come out of its words.
-    """
+    """Yield the sentences of an output of SRILM's `ngram -ppl -debug 2`."""
     log.states("log10", "SRILM")
     part, whole, of_sentence = _Words(), _Sums(), _Sums()
     before = sentence = ""
@@ -119,7 +101,7 @@ def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
 
 
 def _take_word(line: str, part: _Words, where: str) -> None:
-    """Add a word: `p( WORD | CONTEXT ...) = [2gram] PROBABILITY [ LOG10 ]`, with ` / SUM` behind it from -debug 3 on."""
+    # Add a word: `p( WORD | CONTEXT ...) = [2gram] PROBABILITY [ LOG10 ]`, with ` / SUM` behind it from -debug 3 on.
     left, _, right = line.rpartition("= ")
     cells = right.split(" / ")[0].split()
     if not left or len(cells) < 4 or cells[-3] != "[" or cells[-1] != "]":
@@ -137,11 +119,6 @@ def _take_word(line: str, part: _Words, where: str) -> None:
 
 
 def _check(counts: re.Match[str], stated: re.Match[str], sums: _Sums, where: str) -> None:
-    """Compare the sums that are printed with those of the words.
-
-    Raises:
-        InputError: they differ.
-    """
     printed = [*map(int, counts.groups()), int(stated[1]), number(stated[2], where)]
     mine = [sums.sentences, sums.words, sums.oov, sums.zeros, sums.log10]
     names = ["sentences", "words", "OOVs", "zeroprobs", "logprob"]
@@ -151,7 +128,7 @@ def _check(counts: re.Match[str], stated: re.Match[str], sums: _Sums, where: str
 
 
 def _sentence(where: str, sentence: str, part: _Words, log: Log) -> LoggedSegment:
-    """Return a sentence; unseen words get their own strings where SRILM printed the sentence before its words."""
+    # Sentence; unseen words get their own strings where SRILM printed the sentence before its words.
     source = [word for word in re.split("[ \t\r\n]+", sentence) if word]
     if len(source) == sum(kind != EOS_KIND for kind in part.kinds):
         part.words[: len(source)] = source

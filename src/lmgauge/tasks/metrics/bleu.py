@@ -37,25 +37,10 @@ WEIGHT_TOLERANCE = 1e-6
 
 
 def bleu_scores(sums: ArrayLike, metric: BLEU) -> Floats:
-    """Return BLEU times 100 of each row of sums (Papineni et al. 2002, section 2.3).
-
-    Args:
-        sums: [rows, 2 + 2 N]: words of the hypotheses, length of the references, matches of order 1 to N, n-grams of the
-            hypotheses of order 1 to N.
-        metric: order, smoothing and weights.
-
-    Returns:
-        float64 [rows], 0 to 100; exactly 100 where everything matches.
-
-    Raises:
-        UsageError: the number of columns does not belong to the order.
-
-    Example:
-        "The cat sat on the mat" against "The cat sits on the mat", up to trigrams: the cube root of 5/6 x 3/5 x 1/4.
-
-        >>> bleu_scores([[6, 6, 5, 3, 1, 6, 5, 4]], BLEU(order=3))
-        array([50.])
-    """
+    """Return BLEU times 100 of each row of sums (Papineni et al. 2002, section 2.3)."""
+    # sums: [rows, 2 + 2 N]: words of the hypotheses, length of the references, matches of order 1 to N, n-grams of the
+    # hypotheses of order 1 to N.
+    # -> float64 [rows], 0 to 100; exactly 100 where everything matches.
     rows = _checked(sums, metric.order)
     hits, total, exists = _smoothed(rows, metric)
     ratios = np.divide(hits, total, out=np.zeros(total.shape), where=exists)
@@ -65,38 +50,19 @@ def bleu_scores(sums: ArrayLike, metric: BLEU) -> Floats:
 
 
 def ngram_precisions(sums: ArrayLike, metric: BLEU) -> Floats:
-    """Return the precisions, smoothed, that `bleu_scores` takes the mean of.
-
-    Args:
-        sums: [rows, 2 + 2 N], as in `bleu_scores`.
-        metric: order and smoothing.
-
-    Returns:
-        float64 [rows, N], in per cent; all 0 where nothing matches.
-
-    Raises:
-        UsageError: the number of columns does not belong to the order.
-
-    >>> ngram_precisions([[6, 6, 5, 3, 1, 6, 5, 4]], BLEU(order=3)).round(2).tolist()
-    [[83.33, 60.0, 25.0]]
-    """
+    """Return the precisions, smoothed, that `bleu_scores` takes the mean of."""
+    # sums: [rows, 2 + 2 N], as in `bleu_scores`.
+    # -> float64 [rows, N], in per cent; all 0 where nothing matches.
+    # ngram_precisions([[6, 6, 5, 3, 1, 6, 5, 4]], BLEU(order=3)).round(2) -> [[83.33, 60.0, 25.0]]
     hits, total, exists = _smoothed(_checked(sums, metric.order), metric)
     return np.divide(100.0 * hits, total, out=np.zeros(total.shape), where=exists)
 
 
 def brevity_penalties(hypothesis: ArrayLike, reference: ArrayLike) -> Floats:
-    """Return 1 for hypotheses at least as long as their references, else exp(1 - r / h) (Papineni et al. 2002, 2.2.2).
-
-    Args:
-        hypothesis: [rows], length of the hypotheses in words.
-        reference: [rows], length of the references in words.
-
-    Returns:
-        float64 [rows], 0 to 1.
-
-    >>> brevity_penalties([10, 5], [8, 10]).round(4).tolist()
-    [1.0, 0.3679]
-    """
+    """Return 1 for hypotheses at least as long as their references, else exp(1 - r / h) (Papineni et al. 2002, 2.2.2)."""
+    # hypothesis: [rows], length of the hypotheses in words; reference: [rows], length of the references in words.
+    # -> float64 [rows], 0 to 1.
+    # brevity_penalties([10, 5], [8, 10]).round(4) -> [1.0, 0.3679]
     h, r = np.asarray(hypothesis, dtype=np.float64), np.asarray(reference, dtype=np.float64)
     ratio = np.divide(r, h, out=np.full(np.broadcast(h, r).shape, np.inf), where=h > 0)
     return np.where(h < r, np.exp(1.0 - np.maximum(ratio, 1.0)), 1.0)
@@ -110,19 +76,20 @@ def _checked(sums: ArrayLike, order: int) -> Floats:
 
 
 def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Return matches and n-grams after smoothing, and which orders have a precision, [rows, N] each.
-
-    Without any match none has; otherwise those before the first order without n-grams.
-    """
+    # Matches and n-grams after smoothing, and which orders have a precision, [rows, N] each.
+    # Without any match none has; otherwise those before the first order without n-grams.
     order, value = metric.order, metric.value
     correct, total = rows[:, 2 : 2 + order], rows[:, 2 + order :]
     matched = np.any(correct != 0, axis=1, keepdims=True)
     if metric.smoothing == "add-k":
         pseudocounts = np.where(np.arange(order) > 0, value, 0.0)
         correct, total = correct + pseudocounts, total + pseudocounts
+    # n-grams [3, 2, 1, 0] -> [T, T, T, F]: a hypothesis of 3 words has none of order 4, and with `effective_order` these do
+    # not count.
     exists = np.logical_and.accumulate(total != 0, axis=1) & matched
     hits = correct
     if metric.smoothing == "exp":
+        # matches [5, 0, 0] -> hits [5, 1/2, 1/4]
         hits = np.where(correct == 0, 0.5 ** np.cumsum((correct == 0) & exists, axis=1), correct)
     elif metric.smoothing == "floor":
         hits = np.where(correct == 0, value, correct)
@@ -130,23 +97,24 @@ def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bo
 
 
 def _orders_counted(exists: NDArray[np.bool_], metric: BLEU) -> Floats:
-    """Return how many orders the mean of each row is over, float64 [rows]; 0 where nothing matched, and the score is 0."""
+    # How many orders the mean of each row is over, float64 [rows]; 0 where nothing matched, and the score is 0.
     counted: Floats = exists.astype(np.float64).sum(axis=1)
     return counted if metric.effective_order else np.where(counted > 0, float(metric.order), 0.0)
 
 
 def _uniform_means(ratios: Floats, counted: Floats) -> Floats:
-    """Return the geometric mean of the first `counted` precisions of each row.
-
-    By their product and not by logarithms, so that 1 and 1/2 come out as they are; exponents apart, against underflow.
-    """
+    # Geometric mean of the first `counted` precisions of each row.
+    # By their product and not by logarithms, so that 1 and 1/2 come out as they are; exponents apart, against underflow.
     product = np.ones(len(ratios))
     exponent = np.zeros(len(ratios))
     for n in range(ratios.shape[1]):
+        # frexp(0.75) = (0.75, 0), frexp(3) = (0.75, 2): the product of mantissas stays near 1, and exponents are added as
+        # whole numbers.
         factor, power = np.frexp(np.where(n < counted, ratios[:, n], 1.0))
         product, carried = np.frexp(product * factor)
         exponent += power + carried
     roots = np.maximum(counted, 1.0)
+    # (m 2^7)^(1/4) = (m 2^3)^(1/4) 2^1: what of the exponent is a multiple of 4 stays outside of the root, and is exact.
     whole = np.floor(exponent / roots)
     means = np.ldexp(np.ldexp(product, (exponent - whole * roots).astype(np.int64)) ** (1.0 / roots), whole.astype(np.int64))
     return np.where(counted > 0, means, 0.0)
@@ -163,36 +131,25 @@ def _weighted_means(ratios: Floats, counted: Floats, metric: BLEU) -> Floats:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BleuScore(Shown):
-    """A BLEU score and the parts it was made of.
+    """A BLEU score and the parts it was made of."""
 
-    Attributes:
-        score: 0 to 100.
-        counts: matching n-grams of order 1 to N, as counted (smoothing adds nothing to them here).
-        totals: n-grams of the hypotheses of order 1 to N, as counted.
-        precisions: of order 1 to N, in per cent, smoothed.
-        brevity_penalty: 0 to 1.
-        hypothesis_length: words of the hypotheses.
-        reference_length: of the references, in words; no whole number where it is an average.
-        signature: all choices that move the score.
-    """
-
-    score: float
-    counts: tuple[int, ...]
-    totals: tuple[int, ...]
-    precisions: tuple[float, ...]
-    brevity_penalty: float
-    hypothesis_length: int
-    reference_length: float
-    signature: str
+    score: float  # 0 to 100
+    counts: tuple[int, ...]  # matching n-grams of order 1 to N, as counted (smoothing adds nothing to them here)
+    totals: tuple[int, ...]  # n-grams of the hypotheses of order 1 to N, as counted
+    precisions: tuple[float, ...]  # of order 1 to N, in per cent, smoothed
+    brevity_penalty: float  # 0 to 1
+    hypothesis_length: int  # words of the hypotheses
+    reference_length: float  # of the references, in words; no whole number where it is an average
+    signature: str  # all choices that move the score
 
     @property
     def metric(self) -> str:
-        """The name of the metric."""
+        """Return the name of the metric."""
         return "BLEU"
 
     @property
     def order(self) -> int:
-        """The longest n-grams."""
+        """Return the longest n-grams."""
         return len(self.counts)
 
     @property
@@ -201,11 +158,7 @@ class BleuScore(Shown):
         return self.hypothesis_length / self.reference_length if self.reference_length else 0.0
 
     def line(self, decimals: int = 1) -> str:
-        """Return the line people paste, as sacreBLEU prints it.
-
-        Args:
-            decimals: of the score, which is 0 to 100.
-        """
+        """Return the line people paste, as sacreBLEU prints it."""
         precisions = "/".join(f"{p:.1f}" for p in self.precisions)
         whole = self.reference_length == int(self.reference_length)
         reference = f"{int(self.reference_length):d}" if whole else f"{self.reference_length:.2f}"
@@ -215,14 +168,13 @@ class BleuScore(Shown):
         )
 
     def __str__(self) -> str:
-        """Return the line people paste, with one decimal as sacreBLEU's command has it."""
         return self.line()
 
     def _in_brief(self) -> str:
         return str(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the score and its parts, flat: `count_1` to `count_N`, `total_1` ..., `precision_1` ... (per cent)."""
+        """Return the score and its parts, flat: `count_1` to `count_N`, `total_1` ..., `precision_1` ..."""
         names = ("metric", "score", "brevity_penalty", "ratio", "hypothesis_length", "reference_length", "order")
         parts = {name: getattr(self, name) for name in names}
         for name, values in (("precision", self.precisions), ("count", self.counts), ("total", self.totals)):
@@ -269,13 +221,6 @@ class BLEU(CompiledMetric):
     zero_means: ClassVar[str] = NO_MATCH
 
     def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-            UsageError: one is out of range, or two contradict each other.
-            MissingExtraError: the tokenizer needs a library that is not installed.
-            InputError: the tokenizer's model is missing.
-        """
         check_whole("order", self.order, 1, LARGEST_ORDER)
         if self.smoothing not in BLEU_SMOOTHING_VALUES:
             raise UsageError(f"smoothing: {self.smoothing!r} is not known; give one of {', '.join(BLEU_SMOOTHING_VALUES)}")

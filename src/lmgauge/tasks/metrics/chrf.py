@@ -29,23 +29,13 @@ EPSILON = 1e-16
 
 
 def chrf_scores(sums: Floats, *, beta: float, eps_smoothing: bool = False) -> Floats:
-    """Return chrF times 100: the F score of average precision P and average recall R.
-
-    F = (1 + beta^2) P R / (beta^2 P + R) (Popović 2015, equation 1), with P and R averaged over the orders of which both
-    texts have n-grams; 0 where nothing matches. With `eps_smoothing` the mean of the orders' F scores instead, in which
-    an order without n-grams counts with 1e-16, as in chrF++.py, Moses and NLTK.
-
-    Args:
-        sums: float64 [rows, 3 * orders]: n-grams of the hypothesis, of the reference, and matches, of each order.
-        beta: how many times recall weighs as much as precision.
-        eps_smoothing: as above.
-
-    Returns:
-        float64 [rows], 0 to 100.
-
-    >>> float(chrf_scores(np.array([[4.0, 5.0, 4.0, 3.0, 4.0, 2.0]]), beta=2).round(4)[0])
-    67.9916
-    """
+    """Return chrF times 100: the F score of average precision P and average recall R."""
+    # F = (1 + beta^2) P R / (beta^2 P + R) (Popović 2015, equation 1), with P and R averaged over the orders of which both
+    # texts have n-grams; 0 where nothing matches. With `eps_smoothing` the mean of the orders' F scores instead, in which
+    # an order without n-grams counts with 1e-16, as in chrF++.py, Moses and NLTK.
+    # sums: float64 [rows, 3 * orders]: n-grams of the hypothesis, of the reference, and matches, of each order.
+    # -> float64 [rows], 0 to 100.
+    # float(chrf_scores([[4.0, 5.0, 4.0, 3.0, 4.0, 2.0]], beta=2).round(4)[0]) -> 67.9916
     factor = beta**2
     # One order after the other, not np.sum: its additions come in another order, and the last digit is compared.
     if eps_smoothing:
@@ -56,20 +46,12 @@ def chrf_scores(sums: Floats, *, beta: float, eps_smoothing: bool = False) -> Fl
 
 
 def chrf_averages(sums: Floats) -> tuple[Floats, Floats]:
-    """Return precision and recall averaged over the orders of which both texts have n-grams; 0 where there is none.
-
-    Args:
-        sums: float64 [rows, 3 * orders], as for `chrf_scores`.
-
-    Returns:
-        float64 [rows] each, 0 to 1.
-
-    >>> precision, recall = chrf_averages(np.array([[4.0, 5.0, 2.0]]))
-    >>> precision.tolist(), recall.tolist()
-    ([0.5], [0.4])
-    """
+    """Return precision and recall averaged over the orders of which both texts have n-grams; 0 where there is none."""
+    # sums: float64 [rows, 3 * orders], as for `chrf_scores`.
+    # -> float64 [rows] each, 0 to 1.
     precisions, recalls, effective = np.zeros(len(sums)), np.zeros(len(sums)), np.zeros(len(sums))
     for hypothesis, reference, matches in _orders(sums):
+        # A hypothesis of two characters has no 6-grams: orders that one text lacks say nothing of the other.
         both = (hypothesis > 0) & (reference > 0)
         precisions += np.where(both, _ratio(matches, hypothesis, 0.0), 0.0)
         recalls += np.where(both, _ratio(matches, reference, 0.0), 0.0)
@@ -92,41 +74,28 @@ def _orders(sums: Floats) -> list[tuple[Floats, Floats, Floats]]:
 
 
 def _ratio(above: Floats, below: Floats, otherwise: float) -> Floats:
-    """Return above / below where below is positive."""
+    # Above / below where below is positive.
     quotient: Floats = np.divide(above, below, out=np.full(above.shape, otherwise), where=below > 0)
     return quotient
 
 
 @dataclass(frozen=True, repr=False)
 class ChrfScore(Shown):
-    """chrF of a text and the counts it was made of.
+    """chrF of a text and the counts it was made of."""
 
-    Attributes:
-        metric: "chrF2", "chrF2++": the number is beta, and there is a plus for each order of word n-grams.
-        score: 0 to 100.
-        precision: average over the orders both texts have, 0 to 100.
-        recall: the same for recall.
-        hypothesis_ngrams: of each order, characters first, then words; 0 where the reference has none.
-        reference_ngrams: of each order; of several references those of the best one of each segment.
-        matches: of each order.
-        char_order, word_order, beta: the options.
-        signature: all choices that move the number, in sacreBLEU's format.
-    """
-
-    metric: str
-    score: float
-    precision: float
+    metric: str  # "chrF2", "chrF2++": the number is beta, and there is a plus for each order of word n-grams
+    score: float  # 0 to 100
+    precision: float  # average over the orders both texts have, 0 to 100
     recall: float
-    hypothesis_ngrams: tuple[int, ...]
-    reference_ngrams: tuple[int, ...]
-    matches: tuple[int, ...]
+    hypothesis_ngrams: tuple[int, ...]  # of each order, characters first, then words; 0 where the reference has none
+    reference_ngrams: tuple[int, ...]  # of each order; of several references those of the best one of each segment
+    matches: tuple[int, ...]  # of each order
     char_order: int
     word_order: int
     beta: float
-    signature: str
+    signature: str  # all choices that move the number, in sacreBLEU's format
 
     def __str__(self) -> str:
-        """Return sacreBLEU's line, with one decimal."""
         return f"{self.metric}|{self.signature} = {self.score:.1f}"
 
     def _in_brief(self) -> str:
@@ -170,11 +139,6 @@ class ChrF(CompiledMetric):
     zero_means: ClassVar[str] = NO_MATCH
 
     def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-            UsageError: an order or beta is out of range, or there are no n-grams at all.
-        """
         for name, order in (("character", self.char_order), ("word", self.word_order)):
             check_whole(f"{name} order", order, 0, LARGEST_ORDER)
         if not self.char_order + self.word_order:

@@ -35,52 +35,33 @@ UNITS = {"word": 0, "character": 1}
 
 
 def error_rates(counts: Floats) -> Floats:
-    """Return errors for each unit of the reference, (S + D + I) / (H + S + D): the word or character error rate.
-
-    Args:
-        counts: float64 [rows, 4].
-
-    Returns:
-        float64 [rows], 0 or more, and more than 1 where there are many insertions; against an empty reference the number of
-        insertions, as jiwer has it.
-
-    >>> error_rates(np.array([[3.0, 1.0, 0.0, 1.0]])).tolist()
-    [0.5]
-    """
+    """Return errors for each unit of the reference, (S + D + I) / (H + S + D): the word or character error rate."""
+    # counts: float64 [rows, 4].
+    # -> float64 [rows], 0 or more, and more than 1 where there are many insertions; against an empty reference the number
+    # of insertions, as jiwer has it.
+    # error_rates([[3.0, 1.0, 0.0, 1.0]]) -> [0.5]
     hits, substitutions, deletions, insertions = counts.T
     errors, length = substitutions + deletions + insertions, hits + substitutions + deletions
     return _divided(errors, length, insertions)
 
 
 def match_error_rates(counts: Floats) -> Floats:
-    """Return the share of errors among all matches and errors, (S + D + I) / (H + S + D + I).
-
-    Args:
-        counts: float64 [rows, 4].
-
-    Returns:
-        float64 [rows], 0 to 1; 0 where both texts are empty.
-
-    >>> match_error_rates(np.array([[3.0, 1.0, 0.0, 1.0]])).tolist()
-    [0.4]
-    """
+    """Return the share of errors among all matches and errors, (S + D + I) / (H + S + D + I)."""
+    # counts: float64 [rows, 4].
+    # -> float64 [rows], 0 to 1; 0 where both texts are empty.
+    # match_error_rates([[3.0, 1.0, 0.0, 1.0]]) -> [0.4]
+    # Morris, Maier & Green (2004): unlike the word error rate it is never above 1.
     hits, substitutions, deletions, insertions = counts.T
     errors = substitutions + deletions + insertions
     return _divided(errors, hits + errors, np.zeros(len(counts)))
 
 
 def information_preserved(counts: Floats) -> Floats:
-    """Return word information preserved: hits by reference length times hits by hypothesis length.
-
-    Args:
-        counts: float64 [rows, 4].
-
-    Returns:
-        float64 [rows], 0 to 1; 1 where both texts are empty, 0 where one is.
-
-    >>> information_preserved(np.array([[3.0, 1.0, 0.0, 0.0]])).tolist()
-    [0.5625]
-    """
+    """Return word information preserved: hits by reference length times hits by hypothesis length."""
+    # counts: float64 [rows, 4].
+    # -> float64 [rows], 0 to 1; 1 where both texts are empty, 0 where one is.
+    # information_preserved([[3.0, 1.0, 0.0, 0.0]]) -> [0.5625]
+    # Morris, Maier & Green (2004): H / (H + S + D) times H / (H + S + I).
     hits, substitutions, deletions, insertions = counts.T
     reference, hypothesis = hits + substitutions + deletions, hits + substitutions + insertions
     both_empty = (reference + hypothesis == 0).astype(np.float64)
@@ -88,58 +69,37 @@ def information_preserved(counts: Floats) -> Floats:
 
 
 def information_lost(counts: Floats) -> Floats:
-    """Return word information lost: 1 less what is preserved.
-
-    Args:
-        counts: float64 [rows, 4].
-
-    Returns:
-        float64 [rows], 0 to 1.
-
-    >>> information_lost(np.array([[3.0, 1.0, 0.0, 0.0]])).tolist()
-    [0.4375]
-    """
+    """Return word information lost: 1 less what is preserved."""
+    # counts: float64 [rows, 4].
+    # -> float64 [rows], 0 to 1.
+    # information_lost([[3.0, 1.0, 0.0, 0.0]]) -> [0.4375]
     return np.asarray(1.0 - information_preserved(counts), dtype=np.float64)
 
 
 def _divided(numerator: Floats, denominator: Floats, otherwise: Floats) -> Floats:
-    """Return the quotient; `otherwise` where the denominator is 0."""
+    # Quotient; `otherwise` where the denominator is 0.
     nonzero = denominator != 0
     return np.where(nonzero, numerator / np.where(nonzero, denominator, 1.0), otherwise)
 
 
 @dataclass(frozen=True, repr=False)
 class ErrorRates(Shown):
-    """A word or character error rate and its parts; all rates are ratios (0.5 is 50 %), of counts summed over the segments.
+    """A word or character error rate and its parts."""
 
-    Attributes:
-        metric: "WER" or "CER".
-        score: errors by units of the reference; more than 1 is possible. Against nothing but empty references the number
-            of insertions.
-        mer: match error rate, errors by all matches and errors.
-        wil: word information lost.
-        wip: word information preserved, 1 - wil.
-        hits: units that are the same in both.
-        substitutions: units of the reference with another one in their place.
-        deletions: units of the reference with none in their place.
-        insertions: units of the hypothesis that stand for none of the reference.
-        reference_length: units of the references.
-        hypothesis_length: units of the hypotheses.
-        signature: all choices that move the number.
-    """
+    # All rates are ratios (0.5 is 50 %), of counts summed over the segments.
 
     metric: str
     score: float
-    mer: float
+    mer: float  # match error rate, errors by all matches and errors
     wil: float
-    wip: float
-    hits: int
-    substitutions: int
-    deletions: int
-    insertions: int
+    wip: float  # word information preserved, 1 - wil
+    hits: int  # units that are the same in both
+    substitutions: int  # units of the reference with another one in their place
+    deletions: int  # units of the reference with none in their place
+    insertions: int  # units of the hypothesis that stand for none of the reference
     reference_length: int
     hypothesis_length: int
-    signature: str
+    signature: str  # all choices that move the number
 
     @property
     def errors(self) -> int:
@@ -147,7 +107,6 @@ class ErrorRates(Shown):
         return self.substitutions + self.deletions + self.insertions
 
     def __str__(self) -> str:
-        """Return one line: name, signature, per cent, and what it is made of."""
         return (
             f"{self.metric}|{self.signature} = {100 * self.score:.2f}% "
             f"(S = {self.substitutions} D = {self.deletions} I = {self.insertions} of {self.reference_length}; "
@@ -164,33 +123,21 @@ class ErrorRates(Shown):
 
 @dataclass(frozen=True)
 class EditRate(CompiledMetric):
-    """What `WER` and `CER` share: the options, which say what is done to references and hypotheses alike.
-
-    Attributes:
-        lowercase: compare lower-case texts.
-        remove_punctuation: leave out characters of the Unicode categories P.
-        expand_contractions: spell out common English contractions, see `normalization.CONTRACTIONS`.
-        remove_nonwords: leave out what stands in [] or <>: [laugh], <unk>.
-        collapse_spaces: white space becomes one blank; moves the character error rate only.
-        unicode_form: "NFC" or "NFKC", or None: as it is.
-        standardize: what jiwer calls `wer_standardize`: lower case, contractions, non-words, white space.
-        jiwer_words: words are parted by blanks, and by two or more white-space characters, as in jiwer; for words only.
-        whisper: "english" or "basic", Whisper's normalizer, before all other steps.
-        substitutions: words and phrases that others take the place of: a file of pairs, or a dict.
-        transform: a function of one's own, of one text, before all other steps.
-    """
+    """What `WER` and `CER` share: the options, which say what is done to references and hypotheses alike."""
 
     lowercase: bool = False
-    remove_punctuation: bool = False
-    expand_contractions: bool = False
-    remove_nonwords: bool = False
-    collapse_spaces: bool = False
-    unicode_form: UnicodeForm | None = None
-    standardize: bool = False
+    remove_punctuation: bool = False  # leave out characters of the Unicode categories P
+    expand_contractions: bool = False  # spell out common English contractions, see `normalization.CONTRACTIONS`
+    remove_nonwords: bool = False  # leave out what stands in [] or <>: [laugh], <unk>
+    collapse_spaces: bool = False  # white space becomes one blank; moves the character error rate only
+    unicode_form: UnicodeForm | None = None  # "NFC" or "NFKC", or None: as it is
+    standardize: bool = False  # what jiwer calls `wer_standardize`: lower case, contractions, non-words, white space
+    # words are parted by blanks, and by two or more white-space characters, as in jiwer; for words only
     jiwer_words: bool = False
-    whisper: WhisperNormalizer | None = None
+    whisper: WhisperNormalizer | None = None  # "english" or "basic", Whisper's normalizer, before all other steps
+    # words and phrases that others take the place of: a file of pairs, or a dict
     substitutions: Substitutions | Mapping[str, str] | str | os.PathLike[str] | None = None
-    transform: Callable[[str], str] | None = None
+    transform: Callable[[str], str] | None = None  # a function of one's own, of one text, before all other steps
 
     unit: ClassVar[Literal["word", "character"]]
     percent: ClassVar[bool] = True
@@ -201,13 +148,6 @@ class EditRate(CompiledMetric):
     columns: ClassVar[tuple[str, ...]] = ("hits", "substitutions", "deletions", "insertions")
 
     def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-            UsageError: `unicode_form` or `whisper` is unknown, or what is given as substitutions or transform is neither.
-            InputError: the file of substitutions is missing, or a line of it is not a pair.
-            MissingExtraError: Whisper's normalizer is not installed.
-        """
         if self.substitutions is not None:
             object.__setattr__(self, "substitutions", Substitutions.of(self.substitutions))
         _ = self.normalization
@@ -279,7 +219,7 @@ class WER(EditRate):
     """Word error rate: edits of words by words of the reference.
 
     Words are what `str.split()` makes of a text: white space of any kind splits them. (In jiwer a single tab or no-break
-    space does not: "a<TAB>b" is one word there, and with `jiwer_words=True` here.)
+    space does not: "a<TAB>b" is one word there, and with `jiwer_words=True` here.) Source: Morris, Maier & Green (2004).
 
     Attributes:
         lowercase: compare lower-case texts.
@@ -308,7 +248,8 @@ class WER(EditRate):
 class CER(EditRate):
     """Character error rate: edits of code points by code points of the reference.
 
-    White space at both ends is left out; between words it counts, each character of it.
+    White space at both ends is left out; between words it counts, each character of it. Source: Morris, Maier & Green
+    (2004).
 
     Attributes:
         lowercase, remove_punctuation, expand_contractions, remove_nonwords, unicode_form, standardize, whisper,

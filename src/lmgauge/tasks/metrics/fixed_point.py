@@ -21,7 +21,6 @@ class FixedPoint:
     """A metric over its own statistics times `SCALE`, rounded; all else is the metric's."""
 
     def __init__(self, metric: TaskMetric) -> None:
-        """Take the metric."""
         self.metric = metric
 
     def __getattr__(self, name: str) -> Any:
@@ -30,11 +29,7 @@ class FixedPoint:
     def statistics(
         self, hypotheses: Texts, references: References, threads: int | None = None, sources: Texts | None = None
     ) -> Statistics:
-        """Return the metric's statistics, int64 [segments, columns]; see `TaskMetric.statistics`.
-
-        Raises:
-            UsageError: the metric gave another number of rows or columns, or a number that is too large or not finite.
-        """
+        """Return the metric's statistics, int64 [segments, columns]; see `TaskMetric.statistics`."""
         rows = np.asarray(self.metric.statistics(hypotheses, references, threads, sources), dtype=np.float64)
         if rows.shape != (len(hypotheses), len(self.metric.columns)):
             raise UsageError(
@@ -50,30 +45,15 @@ class FixedPoint:
         return np.rint(rows * SCALE).astype(np.int64)
 
     def scores(self, sums: Floats) -> Floats:
-        """Return the number for each row of sums, float64 [rows, columns] -> float64 [rows].
-
-        Raises:
-            UsageError: as the metric's own.
-        """
+        """Return the number for each row of sums, float64 [rows, columns] -> float64 [rows]."""
         return self.metric.scores(sums / SCALE)
 
     def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> TaskScore:
-        """Return the number and its parts from one sum, int64 [columns]; see `ScoredSums.score`.
-
-        Raises:
-            UsageError: as the metric's own.
-        """
+        """Return the number and its parts from one sum, int64 [columns]; see `ScoredSums.score`."""
         return self.metric.score(sums / SCALE, references, choices)
 
 
 def with_whole_statistics(metric: TaskMetric) -> TaskMetric:
-    """Return a metric with int64 statistics that gives the same scores; itself if its statistics are whole numbers.
-
-    Args:
-        metric: with int64 or float64 statistics [segments, columns].
-
-    >>> from lmgauge.tasks import WER
-    >>> with_whole_statistics(WER()) == WER()
-    True
-    """
+    """Return a metric with int64 statistics that gives the same scores; itself if its statistics are whole numbers."""
+    # metric: with int64 or float64 statistics [segments, columns].
     return cast(TaskMetric, FixedPoint(metric)) if metric.float_statistics else metric

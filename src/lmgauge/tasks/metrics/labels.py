@@ -33,19 +33,10 @@ _TAKES_FILES = "lmgauge.tasks.score_label_files(gold=..., predicted=...)"
 
 
 def f1_scores(sums: Floats, *, weighted: bool = False, zero_division: float = 0.0) -> Floats:
-    """Return the mean of the labels' F1 = 2 TP / (predicted + gold), 0 to 1.
-
-    Args:
-        sums: float64 [rows, 3 * labels]: true positives, times predicted and times gold, of each label.
-        weighted: each label counts as often as it is gold; otherwise all count alike.
-        zero_division: the F1 of a label that is neither gold nor predicted; NaN leaves it out of the mean.
-
-    Returns:
-        float64 [rows]; NaN where `zero_division` is NaN and no label has an F1.
-
-    >>> float(f1_scores(np.array([[1.0, 1.0, 2.0, 1.0, 2.0, 1.0]]))[0]) == 2 / 3
-    True
-    """
+    """Return the mean of the labels' F1 = 2 TP / (predicted + gold), 0 to 1."""
+    # sums: float64 [rows, 3 * labels]: true positives, times predicted and times gold, of each label.
+    # -> float64 [rows]; NaN where `zero_division` is NaN and no label has an F1.
+    # float(f1_scores([[1.0, 1.0, 2.0, 1.0, 2.0, 1.0]])[0]) == 2 / 3 -> True
     right, predicted, gold = sums[:, 0::3], sums[:, 1::3], sums[:, 2::3]
     below = predicted + gold
     f1 = np.divide(2 * right, below, out=np.full(below.shape, zero_division), where=below > 0)
@@ -61,37 +52,21 @@ def f1_scores(sums: Floats, *, weighted: bool = False, zero_division: float = 0.
 
 @dataclass(frozen=True, repr=False)
 class LabelScores(Shown):
-    """Precision, recall and F1 of each label and over all, 0 to 1, as scikit-learn has them.
+    """Precision, recall and F1 of each label and over all, 0 to 1, as scikit-learn has them."""
 
-    Attributes:
-        labels: that count, in this order in what follows.
-        precision: of each label: how often it is right where it is predicted.
-        recall: of each label: how often it is predicted where it is right.
-        f1: of each label: their harmonic mean.
-        support: how often each label is gold.
-        predicted: how often each label is predicted.
-        macro: precision, recall and F1 averaged over labels, all alike.
-        micro: the same of the sums over labels.
-        weighted: averaged over labels, each as often as it is gold.
-        accuracy: share of segments whose label is right, whatever `labels` counts.
-        segments: how many there are.
-        notes: where a quotient had no denominator and what stands for it.
-        signature: all choices that move the numbers.
-    """
-
-    labels: tuple[str, ...]
-    precision: tuple[float, ...]
-    recall: tuple[float, ...]
-    f1: tuple[float, ...]
-    support: tuple[int, ...]
-    predicted: tuple[int, ...]
-    macro: tuple[float, float, float]
-    micro: tuple[float, float, float]
-    weighted: tuple[float, float, float]
-    accuracy: float
+    labels: tuple[str, ...]  # that count, in this order in what follows
+    precision: tuple[float, ...]  # of each label: how often it is right where it is predicted
+    recall: tuple[float, ...]  # of each label: how often it is predicted where it is right
+    f1: tuple[float, ...]  # of each label: their harmonic mean
+    support: tuple[int, ...]  # how often each label is gold
+    predicted: tuple[int, ...]  # how often each label is predicted
+    macro: tuple[float, float, float]  # precision, recall and F1 averaged over labels, all alike
+    micro: tuple[float, float, float]  # the same of the sums over labels
+    weighted: tuple[float, float, float]  # averaged over labels, each as often as it is gold
+    accuracy: float  # share of segments whose label is right, whatever `labels` counts
     segments: int
-    notes: tuple[str, ...]
-    signature: str
+    notes: tuple[str, ...]  # where a quotient had no denominator and what stands for it
+    signature: str  # all choices that move the numbers
 
     def _in_brief(self) -> str:
         f1 = f"{self.macro[2]:.4f} macro, {self.micro[2]:.4f} micro, {self.weighted[2]:.4f} weighted"
@@ -104,11 +79,7 @@ class LabelScores(Shown):
         return [dict(zip(columns, row, strict=True)) for row in zip(*parts, strict=True)]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return `rows`: a row for each label.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return `rows`: a row for each label."""
         return data_frame(self.rows())
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,6 +98,8 @@ def label_scores(
     gold: Sequence[str], predicted: Sequence[str], *, labels: Sequence[str] | None = None, zero_division: float = 0.0
 ) -> LabelScores:
     """Return precision, recall and F1 through scikit-learn.
+
+    Source: van Rijsbergen (1979), "Information Retrieval", chapter 7.
 
     Args:
         gold: the right label of each segment.
@@ -173,22 +146,14 @@ def label_scores(
 
 @dataclass(frozen=True, repr=False)
 class F1Score(Shown):
-    """One F1 of one system, with all figures of its labels where they were made.
+    """One F1 of one system, with all figures of its labels where they were made."""
 
-    Attributes:
-        metric: F1 and the kind of average.
-        score: 0 to 1.
-        signature: all choices that move the number.
-        labels: precision, recall and F1 of each label, and all averages.
-    """
-
-    metric: str
-    score: float
-    signature: str
-    labels: LabelScores | None = None
+    metric: str  # F1 and the kind of average
+    score: float  # 0 to 1
+    signature: str  # all choices that move the number
+    labels: LabelScores | None = None  # precision, recall and F1 of each label, and all averages
 
     def __str__(self) -> str:
-        """Return one line."""
         return f"{self.metric}|{self.signature} = {self.score:.4f}"
 
     def _in_brief(self) -> str:
@@ -219,55 +184,29 @@ class F1(ScoredSums):
     reference_columns: ClassVar[slice] = slice(2, None, 3)
 
     def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-            UsageError: one of them is out of range.
-        """
         if self.average not in get_args(Average):
             raise UsageError(f"average {self.average!r}: give macro, micro or weighted")
         _check_options(self.labels, self.zero_division)
 
     @property
     def name(self) -> str:
-        """F1 and the kind of average."""
         return f"{self.average} F1"
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the statistics: three of each label, or three in all for micro."""
         of = [""] if self.average == "micro" else [f"{label}: " for label in self.labels]
         return tuple(f"{label}{count}" for label in of for count in ("true positives", "predicted", "gold"))
 
     def signature(self, choices: Mapping[str, str] | None = None) -> str:
-        """Return all choices that move the number, after those of the caller.
-
-        Args:
-            choices: further keys of the signature.
-
-        >>> F1(("a", "b")).signature({"seed": "1"}).rpartition("|")[0]
-        'seed:1|average:macro|labels:2|zero:0'
-        """
+        """Return all choices that move the number, after those of the caller."""
+        # F1(("a", "b")).signature({"seed": "1"}).rpartition("|")[0] -> 'seed:1|average:macro|labels:2|zero:0'
         keys = "".join(f"{key}:{value}|" for key, value in (choices or {}).items())
         return f"{keys}average:{self.average}|{_signature(self.labels, self.zero_division)}"
 
     def statistics_of(self, gold: Sequence[str], predicted: Sequence[str]) -> Statistics:
-        """Count true positives, times predicted and times gold, of each label in each segment.
-
-        Args:
-            gold: the right label of each segment.
-            predicted: a system's label of each segment.
-
-        Returns:
-            int64 [segments, columns], columns as `columns`.
-
-        Raises:
-            InputError: the lists differ in length, are empty, or hold something that is not a string.
-            UsageError: the table would have more than a gigabyte.
-
-        >>> F1(("a", "b")).statistics_of(["a", "b"], ["a", "a"]).tolist()
-        [[1, 1, 1, 0, 0, 0], [0, 1, 0, 0, 0, 1]]
-        """
+        """Count true positives, times predicted and times gold, of each label in each segment."""
+        # -> int64 [segments, columns], columns as `columns`.
+        # F1(("a", "b")).statistics_of(["a", "b"], ["a", "a"]) -> [[1, 1, 1, 0, 0, 0], [0, 1, 0, 0, 0, 1]]
         check_labels(gold, predicted)
         columns = len(self.columns)
         if 8 * len(gold) * columns > LARGEST_TABLE:
@@ -287,24 +226,15 @@ class F1(ScoredSums):
         return out
 
     def scores(self, sums: Floats) -> Floats:
-        """Return F1 of each row of sums, float64 [rows, columns] -> float64 [rows], 0 to 1."""
         return f1_scores(sums, weighted=self.average == "weighted", zero_division=self.zero_division)
 
     def score(self, sums: Statistics, references: int | None = 1, choices: Mapping[str, str] | None = None) -> F1Score:
-        """Return the number from one sum of statistics, int64 [columns]; see `ScoredSums.score`."""
         value = float(self.scores(np.asarray(sums, dtype=np.float64)[None])[0])
         return F1Score(self.name, value, self.signature(choices))
 
 
 def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
     """Refuse what are not two lists of labels, as many in both.
-
-    Args:
-        gold: the right label of each segment.
-        predicted: a system's label of each segment.
-
-    Raises:
-        InputError: says what is wrong, and where.
 
     >>> check_labels(["noun", "verb"], ["noun", "noun"])
     """

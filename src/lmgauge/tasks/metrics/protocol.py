@@ -23,34 +23,29 @@ class TaskScore(Protocol):
 
     @property
     def metric(self) -> str:
-        """The metric's name, such as "BLEU" or "chrF2++"."""
+        """Return the metric's name, such as "BLEU" or "chrF2++"."""
 
     @property
     def score(self) -> float:
-        """The number in the metric's own unit: BLEU, chrF and TER times 100, error rates as a ratio."""
+        """Return the number in the metric's own unit: BLEU, chrF and TER times 100, error rates as a ratio."""
 
     @property
     def signature(self) -> str:
-        """All choices that move the number, in sacreBLEU's format."""
+        """Return all choices that move the number, in sacreBLEU's format."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score and its parts, flat, for JSON and data frames."""
 
 
 class ScoredSums(Protocol):
-    """What turns sums of statistics into a number. Classes that inherit from it get the defaults below.
+    """What turns sums of statistics into a number."""
 
-    Attributes:
-        percent: the number is a ratio, printed in per cent (error rates, F1).
-        higher_is_better: a higher number is the better one: BLEU, chrF; not error rates.
-        bounds: the lowest and the highest number there can be; intervals end there.
-        reference_columns: the statistics whose sum says how much reference a segment has.
-    """
+    # Classes that inherit from it get the defaults below.
 
-    percent: ClassVar[bool] = False
-    higher_is_better: ClassVar[bool] = True
+    percent: ClassVar[bool] = False  # the number is a ratio, printed in per cent (error rates, F1)
+    higher_is_better: ClassVar[bool] = True  # a higher number is the better one: BLEU, chrF; not error rates
     bounds: ClassVar[tuple[float, float]] = (0.0, 100.0)
-    reference_columns: ClassVar[slice]
+    reference_columns: ClassVar[slice]  # the statistics whose sum says how much reference a segment has
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -156,21 +151,10 @@ class TaskMetric(ScoredSums, Protocol):
 
 
 def signature_of(keys: dict[str, str]) -> str:
-    """Return the signature that keys and their values make.
-
-    Args:
-        keys: each choice that moves the number, such as how words are cut.
-
-    >>> signature_of({"nrefs": "1", "case": "lc"})
-    'nrefs:1|case:lc'
-    """
+    """Return the signature that keys and their values make."""
     return "|".join(f"{key}:{value}" for key, value in keys.items())
 
 
 def reference_key(references: int | None) -> dict[str, str]:
-    """Return the signature's key for a number of references per segment; None where the number varies.
-
-    >>> reference_key(None)
-    {'nrefs': 'var'}
-    """
+    """Return the signature's key for a number of references per segment; None where the number varies."""
     return {"nrefs": "var" if references is None else str(references)}

@@ -22,43 +22,26 @@ from lmgauge.tasks.texts import References, Texts
 
 
 def ter_scores(sums: Floats) -> Floats:
-    """Return TER times 100: edits for each 100 words of reference, which may be more than 100.
-
-    Without reference words it is 100 where there are edits and 0 where there are none.
-
-    Args:
-        sums: float64 [rows, 2]: edits, and reference words times `LENGTH_SCALE`.
-
-    Returns:
-        float64 [rows].
-
-    >>> ter_scores(np.array([[2.0, 5 * LENGTH_SCALE], [3.0, 0.0]])).tolist()
-    [40.0, 100.0]
-    """
+    """Return TER times 100: edits for each 100 words of reference, which may be more than 100."""
+    # Without reference words it is 100 where there are edits and 0 where there are none.
+    # sums: float64 [rows, 2]: edits, and reference words times `LENGTH_SCALE`.
+    # -> float64 [rows].
+    # ter_scores([[2.0, 5 * LENGTH_SCALE], [3.0, 0.0]]) -> [40.0, 100.0]
     edits, length = sums[:, 0], sums[:, 1] / LENGTH_SCALE
     return 100 * np.divide(edits, length, out=np.where(edits > 0, 1.0, 0.0), where=length > 0)
 
 
 @dataclass(frozen=True, repr=False)
 class TerScore(Shown):
-    """TER of a text and what it was made of.
-
-    Attributes:
-        metric: "TER".
-        score: edits for each 100 words of reference; less is better, and it may exceed 100.
-        num_edits: insertions, deletions, substitutions and shifts, of each segment against the reference that needs fewest.
-        ref_length: words of the references, of several the average.
-        signature: all choices that move the number, in sacreBLEU's format.
-    """
+    """TER of a text and what it was made of."""
 
     metric: str
-    score: float
+    score: float  # edits for each 100 words of reference; less is better, and it may exceed 100
     num_edits: int
-    ref_length: float
-    signature: str
+    ref_length: float  # words of the references, of several the average
+    signature: str  # all choices that move the number, in sacreBLEU's format
 
     def __str__(self) -> str:
-        """Return sacreBLEU's line, with one decimal."""
         return f"{self.metric}|{self.signature} = {self.score:.1f}"
 
     def _in_brief(self) -> str:

@@ -23,17 +23,7 @@ SCORES = ("score", "scores")
 
 
 def read_jsonl(lines: Iterable[tuple[int, str]], source: Source, reading: NbestReading, builder: ListBuilder) -> None:
-    """Add the lists of a JSONL file.
-
-    Args:
-        lines: with their numbers.
-        source: the file.
-        reading: which fields hold what.
-        builder: gets the hypotheses.
-
-    Raises:
-        InputError: a line is not a JSON object, or a field is missing or does not hold what it should.
-    """
+    """Add the lists of a JSONL file."""
     for number, line in lines:
         where = f"{source.name}:{number}"
         record = json_record(line, where, RECORD)
@@ -56,7 +46,7 @@ def read_jsonl(lines: Iterable[tuple[int, str]], source: Source, reading: NbestR
 
 
 def _with_scores(several: Sequence[Any], record: dict[str, Any], reading: NbestReading) -> list[Any]:
-    """Return hypotheses as records: texts get their scores from the lists beside them."""
+    # Hypotheses as records: texts get their scores from the lists beside them.
     if not all(isinstance(one, str) for one in several):
         return list(several)
     names = [name for name in reading.scores or SCORES if isinstance(record.get(name), list)]
@@ -65,7 +55,6 @@ def _with_scores(several: Sequence[Any], record: dict[str, Any], reading: NbestR
 
 
 def _hypothesis(record: Any, reading: NbestReading, where: str) -> tuple[str, dict[str, float]]:
-    """Return text and scores of a record."""
     if not isinstance(record, dict):
         raise InputError(f"{where}: a text, or an object with a text, is needed")
     text = record.get(reading.field)

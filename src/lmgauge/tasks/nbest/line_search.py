@@ -26,102 +26,60 @@ _MOST_ROUNDS = 50
 
 @dataclass(frozen=True)
 class Candidates:
-    """The hypotheses of all lists, as numbers.
+    """The hypotheses of all lists, as numbers."""
 
-    Attributes:
-        features: float64 [features, hypotheses], what is weighted; finite.
-        offsets: int64 [lists + 1], rising: the hypotheses of list i are `offsets[i]` to `offsets[i + 1]` (excluded).
-        errors: int64 [hypotheses].
-
-    >>> two = Candidates(np.array([[-1.0, -2.0], [-5.0, -3.0]]), np.array([0, 2]), np.array([1, 0]))
-    >>> two.choose(np.array([1.0, 0.0])).tolist(), two.choose(np.array([1.0, 1.0])).tolist()
-    ([0], [1])
-    """
-
-    features: Floats
-    offsets: Integers
-    errors: Integers
+    features: Floats  # float64 [features, hypotheses], what is weighted; finite
+    offsets: Integers  # int64 [lists + 1], rising: the hypotheses of list i are `offsets[i]` to `offsets[i + 1]` (excluded)
+    errors: Integers  # int64 [hypotheses]
 
     @cached_property
     def owners(self) -> Integers:
-        """int64 [hypotheses], the list of each."""
+        """Return int64 [hypotheses], the list of each."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def totals(self, weights: Floats) -> Floats:
-        """Return the weighted sum of each hypothesis, float64 [hypotheses]; equal hypotheses have equal sums.
-
-        Args:
-            weights: float64 [features].
-        """
+        """Return the weighted sum of each hypothesis, float64 [hypotheses]; equal hypotheses have equal sums."""
+        # weights: float64 [features].
         total = np.zeros(self.features.shape[1])
         for weight, column in zip(weights.tolist(), self.features, strict=True):
             total += weight * column
         return total
 
     def choose(self, weights: Floats) -> Integers:
-        """Return the index of the best hypothesis of each list, int64 [lists]; of equal ones the first.
-
-        Args:
-            weights: float64 [features].
-        """
+        """Return the index of the best hypothesis of each list, int64 [lists]; of equal ones the first."""
+        # weights: float64 [features].
         totals = self.totals(weights)
         best = np.maximum.reduceat(totals, self.offsets[:-1])
         at_top = np.flatnonzero(totals == best[self.owners])
         return at_top[np.searchsorted(at_top, self.offsets[:-1])]
 
     def count(self, weights: Floats) -> int:
-        """Return the errors of the best hypotheses together.
-
-        Args:
-            weights: float64 [features].
-        """
+        """Return the errors of the best hypotheses together."""
+        # weights: float64 [features].
         return int(self.errors[self.choose(weights)].sum())
 
     def along(self, weights: Floats, direction: Floats) -> Steps:
-        """Return the number of errors at every point of the line `weights + x direction`.
-
-        Args:
-            weights, direction: float64 [features].
-
-        >>> two = Candidates(np.array([[-1.0, -2.0], [-5.0, -3.0]]), np.array([0, 2]), np.array([1, 0]))
-        >>> steps = two.along(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
-        >>> steps.changes.tolist(), steps.errors.tolist()  # -1 - 5 x = -2 - 3 x
-        ([0.5], [1, 0])
-        """
+        """Return the number of errors at every point of the line `weights + x direction`."""
+        # weights, direction: float64 [features].
         return _steps(_Lines(self.totals(weights), self.totals(direction), self.offsets[:-1], self.errors))
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The number of errors along a line: constant but for steps.
+    """The number of errors along a line: constant but for steps."""
 
-    Attributes:
-        changes: float64 [n], rising: where it changes.
-        errors: int64 [n + 1], before the first change, between them, after the last.
-    """
-
-    changes: Floats
-    errors: Integers
+    changes: Floats  # float64 [n], rising: where it changes
+    errors: Integers  # int64 [n + 1], before the first change, between them, after the last
 
     def at(self, places: Floats) -> Integers:
-        """Return the errors at places of the line, int64 [places].
-
-        Args:
-            places: float64 [places].
-        """
+        """Return the errors at places of the line, int64 [places]."""
+        # places: float64 [places].
         return self.errors[np.searchsorted(self.changes, places, side="right")]
 
     def least(self, low: float, high: float) -> tuple[float, int]:
-        """Return a place between two others where there are the fewest errors, and their number.
-
-        It is 0 where that is as good as any, else the middle of the widest interval with the fewest.
-
-        Args:
-            low, high: the ends, of which 0 lies between; either may be infinite.
-
-        >>> Steps(np.array([0.5, 1.5]), np.array([2, 1, 3])).least(-math.inf, math.inf)
-        (1.0, 1)
-        """
+        """Return a place between two others where there are the fewest errors, and their number."""
+        # It is 0 where that is as good as any, else the middle of the widest interval with the fewest.
+        # Steps([0.5, 1.5], [2, 1, 3]).least(-math.inf, math.inf) -> (1.0, 1)
         inside = (self.changes > low) & (self.changes < high)
         begin = int(np.searchsorted(self.changes, low, side="right"))
         cuts = self.changes[inside]
@@ -154,12 +112,8 @@ class _Lines:
     errors: Integers
 
     def steepest(self, lines: Integers, starts: Integers) -> Integers:
-        """Return one line of each list: the steepest, of equal ones the highest, of equal ones the first.
-
-        Args:
-            lines: int64 [lines], rising.
-            starts: int64 [lists], where each list begins in `lines`; no list is empty.
-        """
+        # One line of each list: the steepest, of equal ones the highest, of equal ones the first.
+        # lines: int64 [lines], rising; starts: int64 [lists], where each list begins in `lines`; no list is empty.
         for values in (self.slope, self.at_zero):
             if len(lines) == len(starts):
                 return lines
@@ -171,20 +125,15 @@ class _Lines:
 
 
 def _begins(sizes: Integers) -> Integers:
-    """Return where lists of these sizes begin.
-
-    >>> _begins(np.array([2, 1, 3])).tolist()
-    [0, 2, 3]
-    """
+    # Where lists of these sizes begin.
+    # _begins([2, 1, 3]) -> [0, 2, 3]
     return np.cumsum(sizes) - sizes
 
 
 def _steps(lines: _Lines) -> Steps:
-    """Return the changes of all upper envelopes together; each list goes from its least slope to its greatest.
-
-    In each turn every list that is not done finds the line that is the next to overtake its own: that whose crossing is
-    the nearest, of equal ones the steepest. Lines less steep than that are done with.
-    """
+    # Changes of all upper envelopes together; each list goes from its least slope to its greatest.
+    # In each turn every list that is not done finds the line that is the next to overtake its own: that whose crossing is
+    # the nearest, of equal ones the steepest. Lines less steep than that are done with.
     rest = np.arange(len(lines.slope))
     sizes = np.diff(np.append(lines.starts, len(rest)))
     least = np.repeat(np.minimum.reduceat(lines.slope, lines.starts), sizes)
@@ -211,7 +160,7 @@ def _steps(lines: _Lines) -> Steps:
 
 
 def _merged(changes: Floats, deltas: Integers, base: int) -> Steps:
-    """Return changes of all lists as one row of steps; those at infinity (slopes that differ by nothing) are none."""
+    # Changes of all lists as one row of steps; those at infinity (slopes that differ by nothing) are none.
     base += int(deltas[changes == -math.inf].sum())
     finite = np.isfinite(changes)
     order = np.argsort(changes[finite], kind="stable")
@@ -221,43 +170,26 @@ def _merged(changes: Floats, deltas: Integers, base: int) -> Steps:
 
 @dataclass(frozen=True)
 class Tuned:
-    """Weights, and the errors they make.
+    """Weights, and the errors they make."""
 
-    Attributes:
-        weights: float64 [features].
-        errors: of the lists they were chosen on.
-        lines: how many lines were searched.
-    """
-
-    weights: Floats
-    errors: int
+    weights: Floats  # float64 [features]
+    errors: int  # of the lists they were chosen on
     lines: int
 
 
 @dataclass(frozen=True)
 class Search:
-    """How weights are looked for: from several places, along each weight, random directions and the way just gone.
+    """How weights are looked for: from several places, along each weight, random directions and the way just gone."""
 
-    The first weight is 1 and stays so, as only ratios matter.
-
-    Attributes:
-        candidates: with their errors.
-        lows: float64 [features], what weights may not fall below; -inf for none.
-        starts: how many random places to begin at, besides two fixed ones.
-        seed: of places and directions.
-    """
+    # The first weight is 1 and stays so, as only ratios matter.
 
     candidates: Candidates
-    lows: Floats
-    starts: int
+    lows: Floats  # float64 [features], what weights may not fall below; -inf for none
+    starts: int  # how many random places to begin at, besides two fixed ones
     seed: int
 
     def climb(self, number: int) -> Tuned:
-        """Return the best weights that line searches from one place lead to; they depend on nothing but seed and number.
-
-        Args:
-            number: of the place: 0 is the first feature alone, 1 gives all features the same say, others are random.
-        """
+        """Return the best weights that line searches from one place lead to; they depend on nothing but seed and number."""
         generator = np.random.default_rng((self.seed, number))
         weights = self._place(number, generator)
         errors, lines = self.candidates.count(weights), 0
@@ -273,18 +205,15 @@ class Search:
         return Tuned(weights, errors, lines)
 
     def run(self, threads: int | None = None) -> Tuned:
-        """Return the best of all places; of equal ones the first.
-
-        Args:
-            threads: how many to use, all cores if None; the result does not depend on it.
-        """
+        """Return the best of all places; of equal ones the first."""
         results = list(map_in_order(self.climb, range(self.starts + 2), thread_count(threads)))
         best = min(results, key=lambda result: result.errors)
         return Tuned(best.weights, best.errors, sum(result.lines for result in results))
 
     @cached_property
     def scales(self) -> Floats:
-        """float64 [features], weights that give all features the say of the first: ratios of deviations within lists."""
+        """Return float64 [features], weights that give all features the say of the first."""
+        # Ratios of deviations within lists.
         candidates = self.candidates
         sizes = np.diff(candidates.offsets)
         means = np.add.reduceat(candidates.features, candidates.offsets[:-1], axis=1) / sizes
@@ -305,7 +234,7 @@ class Search:
         return weights
 
     def _directions(self, generator: np.random.Generator) -> Iterator[Floats]:
-        """Yield the directions of a round: each weight, and as many random ones."""
+        # Directions of a round: each weight, and as many random ones.
         features = len(self.lows)
         for k in range(1, features):
             yield np.eye(features)[k]
@@ -315,7 +244,7 @@ class Search:
             yield direction
 
     def _improved(self, weights: Floats, errors: int, direction: Floats) -> tuple[Floats, int]:
-        """Return the best weights along a line, and their errors; the same weights where none are better."""
+        # Best weights along a line, and their errors; the same weights where none are better.
         place, promised = self.candidates.along(weights, direction).least(*self._ends(weights, direction))
         if promised >= errors:
             return weights, errors
@@ -324,7 +253,7 @@ class Search:
         return (better, counted) if counted < errors else (weights, errors)
 
     def _ends(self, weights: Floats, direction: Floats) -> tuple[float, float]:
-        """Return how far one may go along a line, backwards and forwards, before a weight falls below its least value."""
+        # How far one may go along a line, backwards and forwards, before a weight falls below its least value.
         held = np.isfinite(self.lows)
         room, pace = (weights - self.lows)[held], direction[held]
         falling, rising = pace < 0, pace > 0

@@ -10,14 +10,7 @@ from lmgauge.text.streams import Source, find_sources, read_chunks
 
 
 def decoded_lines(source: Source) -> Iterator[str]:
-    """Yield the lines of a file, without their ends and a byte order mark.
-
-    Args:
-        source: the file, packed or not.
-
-    Raises:
-        InputError: it cannot be read, or is not UTF-8.
-    """
+    """Yield the lines of a file, without their ends and a byte order mark."""
     whole = b"".join(read_chunks(source, 1 << 20)).removeprefix(b"\xef\xbb\xbf")
     for number, line in enumerate(whole.split(b"\n"), 1):
         try:
@@ -29,41 +22,14 @@ def decoded_lines(source: Source) -> Iterator[str]:
 
 
 def read_table(path: str | os.PathLike[str]) -> dict[str, tuple[int, str]]:
-    """Return by the id that begins each line of a file its number and what follows the id.
-
-    Args:
-        path: of the file, packed or not.
-
-    Raises:
-        InputError: the file cannot be read, or an id occurs twice.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder, "text")
-        ...     _ = file.write_text("utt1-1 a dog barks")
-        ...     read_table(file)
-        {'utt1-1': (1, 'a dog barks')}
-    """
+    """Return by the id that begins each line of a file its number and what follows the id."""
     source = find_sources(path, "text")[0]
     lines = (line.strip().replace("\t", " ", 1).partition(" ") for line in decoded_lines(source))
     return by_id(((number, key, rest.strip()) for number, (key, _, rest) in enumerate(lines, 1) if key), source.name)
 
 
 def by_id(rows: Iterable[tuple[int, str, str]], name: str) -> dict[str, tuple[int, str]]:
-    """Return numbered texts by their ids.
-
-    Args:
-        rows: number of the line, id and text of each.
-        name: of the file, for the message.
-
-    Raises:
-        InputError: an id occurs twice.
-
-    >>> by_id([(1, "u1", "a dog")], "ref.txt")
-    {'u1': (1, 'a dog')}
-    """
+    """Return numbered texts by their ids."""
     table: dict[str, tuple[int, str]] = {}
     for number, key, text in rows:
         if key in table:

@@ -23,21 +23,13 @@ Hypothesis = str | tuple[str, float] | tuple[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class NbestLists:
-    """Hypotheses in the order of the recognizer, list after list.
+    """Hypotheses in the order of the recognizer, list after list."""
 
-    Attributes:
-        ids: of the utterances, one for each list.
-        offsets: int64 [lists + 1], rising: list i has the hypotheses `offsets[i]` to `offsets[i + 1]` (excluded).
-        texts: of the hypotheses.
-        score_names: of the recognizer's scores.
-        scores: float64 [score names, hypotheses], logs of probabilities (or what else grows with how good a hypothesis is).
-        notes: what reading changed.
-    """
-
-    ids: tuple[str, ...]
-    offsets: Integers
+    ids: tuple[str, ...]  # of the utterances, one for each list
+    offsets: Integers  # int64 [lists + 1], rising: list i has the hypotheses `offsets[i]` to `offsets[i + 1]` (excluded)
     texts: tuple[str, ...]
     score_names: tuple[str, ...]
+    # float64 [score names, hypotheses], logs of probabilities (or what else grows with how good a hypothesis is)
     scores: Floats
     notes: tuple[str, ...] = ()
 
@@ -46,18 +38,8 @@ class NbestLists:
 
     @classmethod
     def of_hypotheses(cls, lists: Mapping[str, Sequence[Hypothesis]]) -> NbestLists:
-        """Return lists that a program has in memory.
-
-        Args:
-            lists: by the id of each utterance its hypotheses, the recognizer's best first.
-
-        Raises:
-            InputError: a list is empty, a score is not a number, or hypotheses do not have the same scores.
-            UsageError: something else than texts with scores.
-
-        >>> NbestLists.of_hypotheses({"u1": [("a dog", -3.0), ("a dock", -2.5)]}).scores.tolist()
-        [[-3.0, -2.5]]
-        """
+        """Return lists that a program has in memory."""
+        # NbestLists.of_hypotheses({"u1": [("a dog", -3.0), ("a dock", -2.5)]}).scores -> [[-3.0, -2.5]]
         builder = ListBuilder()
         for name, hypotheses in lists.items():
             if isinstance(hypotheses, str) or not isinstance(hypotheses, Sequence):
@@ -76,33 +58,15 @@ class NbestLists:
 
 @dataclass
 class ListBuilder:
-    """Collects hypotheses, those of an utterance together, in the order of their appearance.
-
-    Attributes:
-        hypotheses: of each utterance texts and scores.
-        source_of: from which source each utterance is.
-        names: of the scores; None before the first hypothesis.
-        no_words: how many signs for no word were left out.
-    """
+    """Collects hypotheses, those of an utterance together, in the order of their appearance."""
 
     hypotheses: dict[str, list[tuple[str, tuple[float, ...]]]] = field(default_factory=dict)
-    source_of: dict[str, str] = field(default_factory=dict)
-    names: tuple[str, ...] | None = None
-    no_words: int = 0
+    source_of: dict[str, str] = field(default_factory=dict)  # from which source each utterance is
+    names: tuple[str, ...] | None = None  # of the scores; None before the first hypothesis
+    no_words: int = 0  # how many signs for no word were left out
 
     def add(self, utterance: str, text: str, scores: Mapping[str, float], where: str, source: str = "") -> None:
-        """Add a hypothesis of an utterance, behind those it has.
-
-        Args:
-            utterance: its id.
-            text: as the recognizer wrote it.
-            scores: by their names; what has the word cost in its name, or is called as Kaldi's costs are, is a cost.
-            where: for messages: file and line.
-            source: a file or folder; all hypotheses of an utterance are from one.
-
-        Raises:
-            InputError: the utterance was in another source, scores are not those of the others, or one is not finite.
-        """
+        """Add a hypothesis of an utterance, behind those it has."""
         if self.source_of.setdefault(utterance, source) != source:
             raise InputError(
                 f"{where}: utterance {utterance!r} is in {self.source_of[utterance]} too; each utterance needs one list"
@@ -133,14 +97,7 @@ class ListBuilder:
         return text.strip() if len(rest) == len(words) else " ".join(rest)
 
     def lists(self, what: str) -> NbestLists:
-        """Return all lists.
-
-        Args:
-            what: was read, for the message.
-
-        Raises:
-            InputError: there are none.
-        """
+        """Return all lists."""
         if not self.hypotheses:
             raise InputError(f"{what}: there are no hypotheses; is this the file of n-best lists?")
         flat = [one for own in self.hypotheses.values() for one in own]
@@ -156,7 +113,7 @@ class ListBuilder:
 
 
 def _is_utf8(text: str) -> bool:
-    """Return True if a text can be written as UTF-8: it holds no lone surrogate."""
+    # True if a text can be written as UTF-8: it holds no lone surrogate.
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -165,20 +122,12 @@ def _is_utf8(text: str) -> bool:
 
 
 def is_cost(name: str) -> bool:
-    """Return True if a score of this name is a cost: the less the better.
-
-    >>> is_cost("ac_cost"), is_cost("lmwt.nolm"), is_cost("acwt"), is_cost("score")
-    (True, True, True, False)
-    """
+    """Return True if a score of this name is a cost: the less the better."""
     return "cost" in name or name.startswith(("acwt", "lmwt"))
 
 
 def _log_score(name: str, value: float, where: str) -> float:
-    """Return a score that grows with how good a hypothesis is: costs change their sign.
-
-    Raises:
-        InputError: it is not a finite number.
-    """
+    # Score that grows with how good a hypothesis is: costs change their sign.
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _MOST
     if not usable:
         raise InputError(

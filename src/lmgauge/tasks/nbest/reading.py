@@ -24,16 +24,7 @@ _NBEST_FOLDER = re.compile(r"[1-9][0-9]*best_recog")
 
 
 def read_nbest(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], reading: NbestReading) -> NbestLists:
-    """Read n-best lists; each path is a file or a folder of a format of its own.
-
-    Args:
-        paths: files and folders; "-" is standard input, globs stand for what they match.
-        reading: format and fields.
-
-    Raises:
-        InputError: something is missing or is not an n-best list.
-        UsageError: no path, or an unknown format.
-    """
+    """Read n-best lists; each path is a file or a folder of a format of its own."""
     if reading.format is not None and reading.format not in NBEST_FORMATS:
         raise UsageError(f"unknown format {reading.format!r} of n-best lists: choose one of {', '.join(NBEST_FORMATS)}")
     builder = ListBuilder()
@@ -50,7 +41,7 @@ def read_nbest(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
 
 
 def _matches(paths: list[str]) -> Iterator[str]:
-    """Yield paths, and in place of a pattern the folders that it matches; files of a pattern are found by their reader."""
+    # Paths, and in place of a pattern the folders that it matches; files of a pattern are found by their reader.
     for path in paths:
         folders = sorted(match for match in _glob(path) if os.path.isdir(match))
         yield from folders or [path]
@@ -84,7 +75,7 @@ def _read_folder(path: str, reading: NbestReading, builder: ListBuilder) -> None
 
 
 def _folder_format(names: list[str]) -> NbestFormat | None:
-    """Return the format of a folder that is a list as a whole; None for a folder of files."""
+    # Format of a folder that is a list as a whole; None for a folder of files.
     if any(_NBEST_FOLDER.fullmatch(name) for name in names):
         return "espnet"
     return "kaldi" if any(name in names for name in KALDI_TEXTS) else None
@@ -104,15 +95,9 @@ class _Lines(NamedTuple):
     lines: list[str]
 
     def numbered(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines that are not blank, with their numbers."""
         return ((number, line) for number, line in enumerate(self.lines, 1) if line and not line.isspace())
 
     def format(self) -> NbestFormat:
-        """Return the format by the first line.
-
-        Raises:
-            InputError: it is none.
-        """
         number, first = next(self.numbered(), (1, ""))
         if first.lstrip().startswith("{"):
             return "jsonl"

@@ -18,20 +18,7 @@ from lmgauge.text.streams import find_sources
 def references_of(
     ids: Sequence[str], references: str | os.PathLike[str] | Mapping[str, str], reading: NbestReading
 ) -> tuple[list[str], list[str]]:
-    """Return the reference of each utterance, and notes.
-
-    Args:
-        ids: of the utterances.
-        references: by their ids, or a file: Kaldi's `text` or a TSV file (id, then words), NIST's trn (words, then the id in
-            round brackets), or JSONL.
-        reading: fields of JSONL.
-
-    Raises:
-        InputError: the file cannot be read, an id occurs twice, or an utterance has no reference.
-
-    >>> references_of(["u1"], {"u1": "a dog barks", "u2": ""}, NbestReading())
-    (['a dog barks'], ['the references: 1 of 2 has no n-best list and is not counted'])
-    """
+    """Return the reference of each utterance, and notes."""
     known, notes = (references, []) if isinstance(references, Mapping) else _read(references, ids, reading)
     name = "the references" if isinstance(references, Mapping) else os.fspath(references)
     absent = [utterance for utterance in ids if utterance not in known]
@@ -48,18 +35,8 @@ def references_of(
 
 
 def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[str, str]) -> list[str]:
-    """Return who speaks each utterance.
-
-    Args:
-        ids: of the utterances.
-        speakers: by these ids, or a file with an id and a speaker (or call) on each line, as Kaldi's utt2spk.
-
-    Raises:
-        InputError: the file cannot be read, or an utterance is not in it.
-
-    >>> speakers_of(["u1", "u2"], {"u1": "anna", "u2": "ben"})
-    ['anna', 'ben']
-    """
+    """Return who speaks each utterance."""
+    # speakers_of(["u1", "u2"], {"u1": "anna", "u2": "ben"}) -> ['anna', 'ben']
     if isinstance(speakers, Mapping):
         known = dict(speakers)
     else:
@@ -72,7 +49,6 @@ def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[s
 
 
 def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading) -> tuple[Mapping[str, str], list[str]]:
-    """Return the references of a file by their ids, and notes."""
     source = find_sources(path, "text")[0]
     notes: list[str] = []
     lines = [(number, line) for number, line in enumerate(decoded_lines(source), 1) if line.strip()]
@@ -88,13 +64,13 @@ def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReadin
 
 
 def _ends_with_ids(lines: Sequence[tuple[int, str]], ids: Sequence[str]) -> bool:
-    """Return True if lines end with something in round brackets, and that is an id of the lists in one at least."""
+    # True if lines end with something in round brackets, and that is an id of the lists in one at least.
     last = [line.rstrip().rpartition("(")[2] for _, line in lines]
     return all(word.endswith(")") for word in last) and not {*ids}.isdisjoint(word[:-1] for word in last)
 
 
 def _of_trn(line: str, where: str) -> Iterator[Utterance]:
-    """Yield the utterance of a line of a trn file; nothing for a comment."""
+    # Utterance of a line of a trn file; nothing for a comment.
     for utterance in read_trn(iter([(line, where)])):
         if utterance.lattice is not None:
             raise InputError(f"{where}: the reference has alternatives, and one reading is needed here; write it plainly")
@@ -102,7 +78,6 @@ def _of_trn(line: str, where: str) -> Iterator[Utterance]:
 
 
 def _of_json(line: str, where: str, number: int, reading: NbestReading) -> tuple[int, str, str]:
-    """Return number, id and text of a record."""
     record = json_record(line, where, RECORD)
     utterance, text = record.get(reading.id), record.get(reading.field)
     if isinstance(utterance, bool) or not isinstance(utterance, (str, int)) or not isinstance(text, str):

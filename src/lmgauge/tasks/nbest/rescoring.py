@@ -26,26 +26,14 @@ _CURVE_POINTS = 59  # odd, so that the tuned weight is one; up to 60 points of a
 
 @dataclass(frozen=True)
 class ScoredLists:
-    """N-best lists and what models make of them.
-
-    Attributes:
-        lists: the hypotheses.
-        models: names of the models.
-        nats: float64 [models, hypotheses], natural logs of probabilities; -inf where a model rules a hypothesis out.
-        metric: says what lengths are counted in, and what an error is.
-    """
+    """N-best lists and what models make of them."""
 
     lists: NbestLists
     models: tuple[str, ...]
-    nats: Floats
-    metric: EditRate
+    nats: Floats  # float64 [models, hypotheses], natural logs of probabilities; -inf where a model rules a hypothesis out
+    metric: EditRate  # says what lengths are counted in, and what an error is
 
     def __post_init__(self) -> None:
-        """Refuse two weights of one name, and lists without scores and models.
-
-        Raises:
-            UsageError: a model is called as a score is, or there is neither.
-        """
         if len(self.names) == 1:
             raise UsageError("there is nothing to weight but the length: name a model (-m), or lists with scores")
         twice = [name for name in self.names if self.names.count(name) > 1]
@@ -62,18 +50,16 @@ class ScoredLists:
 
     @cached_property
     def lengths(self) -> Floats:
-        """float64 [hypotheses], words or characters of each, without white space."""
+        """Return float64 [hypotheses], words or characters of each, without white space."""
         texts = self.lists.texts
         sizes = [len(text.split()) if self.metric.unit == "word" else len("".join(text.split())) for text in texts]
         return np.array(sizes, dtype=np.float64)
 
     @cached_property
     def possible(self) -> tuple[Floats, Integers]:
-        """The features float64 [names, n] and the indexes int64 [n] of the hypotheses that may be chosen.
-
-        A hypothesis that a model rules out is none of them, if its list has others; where a model rules out all of a list
-        it has no say in that list.
-        """
+        """Return the features float64 [names, n] and the indexes int64 [n] of the hypotheses that may be chosen."""
+        # A hypothesis that a model rules out is none of them, if its list has others; where a model rules out all of a list
+        # it has no say in that list.
         offsets, nats = self.lists.offsets, self.nats.copy()
         owners = np.repeat(np.arange(len(self.lists)), np.diff(offsets))
         open_ones = np.ones(len(owners), bool)
@@ -85,30 +71,21 @@ class ScoredLists:
         return features[:, open_ones], np.flatnonzero(open_ones)
 
     def candidates(self, errors: Integers | None = None) -> Candidates:
-        """Return the hypotheses that may be chosen.
-
-        Args:
-            errors: int64 [hypotheses] of all; None: they are not known.
-        """
+        """Return the hypotheses that may be chosen."""
+        # errors: int64 [hypotheses] of all; None: they are not known.
         features, indexes = self.possible
         offsets = np.searchsorted(indexes, self.lists.offsets).astype(np.int64)
         own = np.zeros(len(indexes), np.int64) if errors is None else errors[indexes]
         return Candidates(features, offsets, own)
 
     def choose(self, weights: Floats) -> Integers:
-        """Return the best hypothesis of each list by these weights, int64 [lists]; of equal ones the first.
-
-        Args:
-            weights: float64 [names].
-        """
+        """Return the best hypothesis of each list by these weights, int64 [lists]; of equal ones the first."""
+        # weights: float64 [names].
         return self.possible[1][self.candidates().choose(weights)]
 
     def totals(self, weights: Floats) -> Floats:
-        """Return the weighted sum of each hypothesis, float64 [hypotheses]; -inf for those that may not be chosen.
-
-        Args:
-            weights: float64 [names].
-        """
+        """Return the weighted sum of each hypothesis, float64 [hypotheses]; -inf for those that may not be chosen."""
+        # weights: float64 [names].
         totals = np.full(len(self.lists.texts), -math.inf)
         totals[self.possible[1]] = self.candidates().totals(weights)
         return totals
@@ -119,17 +96,7 @@ class ScoredLists:
 
 
 def count_errors(lists: NbestLists, references: Sequence[str], metric: EditRate, threads: int | None) -> Statistics:
-    """Return hits, substitutions, deletions and insertions of each hypothesis, int64 [hypotheses, 4].
-
-    Args:
-        lists: the hypotheses.
-        references: one for each list.
-        metric: unit and normalization.
-        threads: how many to use.
-
-    Raises:
-        InputError: a text has 1 GiB or more.
-    """
+    """Return hits, substitutions, deletions and insertions of each hypothesis, int64 [hypotheses, 4]."""
     hypotheses = metric.prepared(Texts.of_strings(lists.texts, "hypothesis"))
     right = metric.prepared_references(Texts.of_strings(references, "reference"))
     owners = np.repeat(np.arange(len(lists)), np.diff(lists.offsets))
@@ -137,23 +104,15 @@ def count_errors(lists: NbestLists, references: Sequence[str], metric: EditRate,
 
 
 def rates_of(metric: EditRate, statistics: Statistics, chosen: Integers) -> ErrorRates:
-    """Return the error rate of some hypotheses together.
-
-    Args:
-        metric: of the statistics.
-        statistics: int64 [hypotheses, 4] of all.
-        chosen: int64 [lists], their indexes.
-    """
+    """Return the error rate of some hypotheses together."""
+    # statistics: int64 [hypotheses, 4] of all; chosen: int64 [lists], their indexes.
     return metric.score(statistics[chosen].sum(axis=0), 1)
 
 
 def extremes(lists: NbestLists, statistics: Statistics) -> tuple[Integers, Integers]:
-    """Return the hypotheses with the fewest and the most errors of each list, int64 [lists] each; of equal ones the first.
-
-    Args:
-        lists: the hypotheses.
-        statistics: int64 [hypotheses, 4].
-    """
+    """Return the hypotheses with the fewest and the most errors of each list, int64 [lists] each."""
+    # Of equal ones the first.
+    # statistics: int64 [hypotheses, 4].
     errors = statistics[:, 1:].sum(axis=1).astype(np.float64)
     candidates = Candidates(errors[None], lists.offsets, np.zeros(0, np.int64))
     return candidates.choose(-np.ones(1)), candidates.choose(np.ones(1))
@@ -162,17 +121,8 @@ def extremes(lists: NbestLists, statistics: Statistics) -> tuple[Integers, Integ
 def tune_weights(
     scored: ScoredLists, references: Sequence[str], *, starts: int, seed: int, threads: int | None
 ) -> tuple[dict[str, float], Tuning]:
-    """Return weights that make the fewest errors on lists with references, and how they were chosen.
-
-    The first weight is 1; those of scores and models are 0 or more; that of the length is free.
-
-    Args:
-        scored: the lists.
-        references: one for each list.
-        starts: random places to begin at.
-        seed: of these.
-        threads: how many to use; no weight depends on it.
-    """
+    """Return weights that make the fewest errors on lists with references, and how they were chosen."""
+    # The first weight is 1; those of scores and models are 0 or more; that of the length is free.
     metric = scored.metric
     statistics = count_errors(scored.lists, references, metric, threads)
     errors = statistics[:, 1:].sum(axis=1)
@@ -196,7 +146,7 @@ def tune_weights(
 
 
 def _curve(candidates: Candidates, names: Sequence[str], weights: Floats, k: int, length: int) -> WeightCurve:
-    """Return the error rate along one weight, the others as tuned."""
+    # Error rate along one weight, the others as tuned.
     steps = candidates.along(weights, np.eye(len(weights))[k])
     own = float(weights[k])
     reach = max(abs(own), float(np.quantile(np.abs(steps.changes + own), 0.9)) if len(steps.changes) else 0.0, 1e-3)
@@ -207,18 +157,8 @@ def _curve(candidates: Candidates, names: Sequence[str], weights: Floats, k: int
 
 
 def weights_of(names: Sequence[str], weights: Mapping[str, float]) -> Floats:
-    """Return weights in the order of what is weighted, float64 [names]; 0 for what is not named.
-
-    Args:
-        names: of all that can be weighted.
-        weights: by name.
-
-    Raises:
-        UsageError: a name is not known, a weight is not finite, or all are 0.
-
-    >>> weights_of(("score", "kn5", "words"), {"score": 1.0, "kn5": 0.5}).tolist()
-    [1.0, 0.5, 0.0]
-    """
+    """Return weights in the order of what is weighted, float64 [names]; 0 for what is not named."""
+    # weights_of(("score", "kn5", "words"), {"score": 1.0, "kn5": 0.5}) -> [1.0, 0.5, 0.0]
     unknown = [name for name in weights if name not in names]
     if unknown:
         raise UsageError(f"there is no weight {unknown[0]!r}; what is weighted is {first_few(list(names), 8)}")

@@ -30,46 +30,27 @@ FIRST, RESCORED = "first of the list", "rescored"
 
 @dataclass(frozen=True)
 class WeightCurve:
-    """The error rate on the tuning lists along one weight, the other weights as tuned.
-
-    Attributes:
-        name: of the weight.
-        tuned: the weight that was chosen.
-        weights: places along it, rising.
-        rates: the error rate at each, a ratio.
-    """
+    """The error rate on the tuning lists along one weight, the other weights as tuned."""
 
     name: str
     tuned: float
     weights: tuple[float, ...]
-    rates: tuple[float, ...]
+    rates: tuple[float, ...]  # the error rate at each, a ratio
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How weights were chosen.
+    """How weights were chosen."""
 
-    Attributes:
-        lists: how many n-best lists there were.
-        hypotheses: in all lists.
-        first: error rate of the first hypotheses.
-        best: error rate with the tuned weights, which were chosen for it: that of other lists is higher.
-        oracle: error rate of the best hypotheses there are.
-        places: from which the search began.
-        lines: how many lines were searched.
-        seed: of the search.
-        curves: one for each weight but the first.
-    """
-
-    lists: int
+    lists: int  # how many n-best lists there were
     hypotheses: int
-    first: ErrorRates
-    best: ErrorRates
-    oracle: ErrorRates
+    first: ErrorRates  # error rate of the first hypotheses
+    best: ErrorRates  # error rate with the tuned weights, which were chosen for it: that of other lists is higher
+    oracle: ErrorRates  # error rate of the best hypotheses there are
     places: int
     lines: int
     seed: int
-    curves: tuple[WeightCurve, ...]
+    curves: tuple[WeightCurve, ...]  # one for each weight but the first
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures but the curves as plain values."""
@@ -79,13 +60,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class UnknownWords:
-    """Words of different hypotheses that a model does not know.
-
-    Attributes:
-        model: its name.
-        unknown: how many.
-        words: how many there are.
-    """
+    """Words of different hypotheses that a model does not know."""
 
     model: str
     unknown: int
@@ -250,14 +225,7 @@ class Rescored(Shown):
 
 
 def form_of_best(path: str | os.PathLike[str]) -> Literal["jsonl", "trn", "kaldi"]:
-    """Return the form in which the best hypotheses are written to a file of this name, which is how they are read again.
-
-    Raises:
-        UsageError: files called so are read in a form that is not written.
-
-    >>> form_of_best("best.trn"), form_of_best("best.txt")
-    ('trn', 'kaldi')
-    """
+    """Return the form in which the best hypotheses are written to a file of this name, which is how they are read again."""
     suffix = os.path.splitext(path)[1].lower()
     known = format_of(os.fspath(path), None) or BY_SUFFIX.get(suffix, "text")
     if known in ("stm", "tsv", "parquet") or suffix in COMPRESSIONS:
@@ -266,6 +234,6 @@ def form_of_best(path: str | os.PathLike[str]) -> Literal["jsonl", "trn", "kaldi
 
 
 def _record(row: dict[str, Any], names: tuple[str, ...]) -> str:
-    """Return a hypothesis as a line of JSONL; costs get back their sign."""
+    # Hypothesis as a line of JSONL; costs get back their sign.
     own = {name: row[name] for name in ("id", "text", "rank", "total")}
     return to_json(own | {"scores": {name: -row[name] if is_cost(name) else row[name] for name in names}}, indent=None)

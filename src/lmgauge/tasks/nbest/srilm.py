@@ -31,17 +31,8 @@ _HINT = "see SRILM's page nbest-format(5)"
 
 
 def read_srilm(lines: Iterable[tuple[int, str]], source: Source, reading: NbestReading, builder: ListBuilder) -> None:
-    """Add the list of one file; the utterance is called as the file, without packing.
-
-    Args:
-        lines: with their numbers.
-        source: the file.
-        reading: which scores to take; all, if none is named.
-        builder: gets the hypotheses.
-
-    Raises:
-        InputError: a line is not of the format that the first one has.
-    """
+    """Add the list of one file; the utterance is called as the file, without packing."""
+    # Raises InputError: a line is not of the format that the first one has.
     utterance = "stdin" if source.path == STDIN else PurePath(source.stored_path).name.removesuffix(source.compression)
     version = 0
     for number, line in lines:
@@ -60,16 +51,7 @@ def read_srilm(lines: Iterable[tuple[int, str]], source: Source, reading: NbestR
 
 
 def chosen_scores(scores: dict[str, float], reading: NbestReading, where: str) -> dict[str, float]:
-    """Return the scores that are asked for; all, if none is named.
-
-    Args:
-        scores: that there are.
-        reading: has the names.
-        where: for messages.
-
-    Raises:
-        InputError: a score is not there.
-    """
+    """Return the scores that are asked for; all, if none is named."""
     absent = [name for name in reading.scores if name not in scores]
     if absent:
         raise InputError(f"{where}: has no score {absent[0]!r}; its scores are {first_few(list(scores))} (--score)")
@@ -90,16 +72,7 @@ def _in_brackets(word: str, where: str) -> float:
 
 
 def number(word: str, what: str, where: str) -> float:
-    """Return a word as a number.
-
-    Args:
-        word: as it was read.
-        what: it should be.
-        where: for messages.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Return a word as a number."""
     try:
         return float(word)
     except ValueError:
@@ -107,7 +80,7 @@ def number(word: str, what: str, where: str) -> float:
 
 
 def _with_columns(words: list[str], where: str) -> tuple[str, dict[str, float]]:
-    """Return a hypothesis with the scores of the recognizer and of its language model before it."""
+    # Hypothesis with the scores of the recognizer and of its language model before it.
     if len(words) < 3:
         raise InputError(f"{where}: acoustic score, language model's score, number of words and words are needed; {_HINT}")
     acoustic, language, _ = (number(word, "a number", where) for word in words[:3])
@@ -115,7 +88,6 @@ def _with_columns(words: list[str], where: str) -> tuple[str, dict[str, float]]:
 
 
 def _with_times(words: list[str], where: str) -> tuple[str, dict[str, float]]:
-    """Return a hypothesis whose words have times and scores."""
     _in_brackets(words[0], where)
     units = [words[i : i + _UNIT] for i in range(1, len(words), _UNIT)]
     said, acoustic, language, last_end = list[str](), 0.0, 0.0, -1.0

@@ -30,17 +30,7 @@ _TENSOR = re.compile(r"tensor\(([^,()]+)(,.*)?\)")
 
 
 def read_kaldi(folder: Path, names: Sequence[str], reading: NbestReading, builder: ListBuilder) -> None:
-    """Add the lists of a folder; hypothesis utt1-2 is the second of utterance utt1.
-
-    Args:
-        folder: of the files.
-        names: of all files in it.
-        reading: which files hold scores; all called as costs or scores are, if none is named.
-        builder: gets the hypotheses.
-
-    Raises:
-        InputError: a file is missing, a line has no id or no number, or files do not have the same ids.
-    """
+    """Add the lists of a folder; hypothesis utt1-2 is the second of utterance utt1."""
     words = next((name for name in KALDI_TEXTS if name in names), None)
     if words is None:
         raise InputError(f"{folder}: has no file `text` or `words_text` with the hypotheses of Kaldi's lists")
@@ -63,17 +53,7 @@ def read_kaldi(folder: Path, names: Sequence[str], reading: NbestReading, builde
 
 
 def read_espnet(folder: Path, ranks: Sequence[str], reading: NbestReading, builder: ListBuilder) -> None:
-    """Add the lists of a folder with the folders 1best_recog, 2best_recog and so on.
-
-    Args:
-        folder: of these.
-        ranks: their names.
-        reading: which files hold scores; `score` where there is one, if none is named.
-        builder: gets the hypotheses.
-
-    Raises:
-        InputError: a file is missing, a line has no number, or files do not have the same ids.
-    """
+    """Add the lists of a folder with the folders 1best_recog, 2best_recog and so on."""
     if not ranks:
         raise InputError(f"{folder}: has no folder 1best_recog, as ESPnet writes them")
     for rank in sorted(ranks, key=lambda name: (len(name), name)):
@@ -95,11 +75,6 @@ def _bare(name: str) -> str:
 
 
 def _scores(path: Path, texts: dict[str, tuple[int, str]], beside: Path) -> dict[str, float]:
-    """Return the number of each id.
-
-    Raises:
-        InputError: a line has none, or the ids are not those of the texts.
-    """
     table = read_table(path)
     absent = [key for key in texts if key not in table]
     if absent:

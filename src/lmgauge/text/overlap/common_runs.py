@@ -27,24 +27,15 @@ Windows = tuple[int, NDArray[np.uint64], NDArray[np.uint64]]
 
 
 class SuffixIndex:
-    """All suffixes of a text's tokens in order.
-
-    Attributes:
-        arrays: ids (uint32), and int32 arrays of the same length: the suffixes in order, the place of each, how much each
-            has in common with the one before; and the minima of the last.
-        separator: the id that separates what does not run on.
-    """
+    """All suffixes of a text's tokens in order."""
 
     def __init__(self, ids: NDArray[np.uint32], symbols: int, separator: int) -> None:
-        """Sort the suffixes of `ids`, each below `symbols`, none of them 0.
-
-        Raises:
-            InputError: there are more than 2^31 - 2 of them.
-        """
         if len(ids) > LARGEST:
             raise InputError(f"the test text has {len(ids):,} tokens, more than {LARGEST:,}: give it in parts")
         suffixes = _native.sort_suffixes(ids, symbols)
         ranks = np.empty(len(ids), np.int32)
+        # `a b a` as ids [3, 4, 3]: suffixes in order are a, a b a, b a: suffixes [2, 0, 1] -> ranks [1, 2, 0]; common
+        # prefixes of neighbors [0, 1, 0].
         ranks[suffixes] = np.arange(len(ids), dtype=np.int32)
         common = np.empty(len(ids), np.int32)
         _native.common_prefixes(ids, suffixes, ranks, common)
@@ -54,26 +45,17 @@ class SuffixIndex:
     def first_places(self, n: int) -> NDArray[np.int32]:
         """Return int32 [distinct n-grams]: the place in suffix order of the first suffix of each (or of a shorter rest).
 
-        Args:
-            n: tokens of an n-gram.
-
-        Example:
-            >>> index = SuffixIndex(np.array([3, 4, 3, 4, 2], np.uint32), symbols=5, separator=2)
-            >>> len(index.first_places(1)), index.whole_windows(3).tolist()
-            (3, [True, True, False, False, False])
+        >>> index = SuffixIndex(np.array([3, 4, 3, 4, 2], np.uint32), symbols=5, separator=2)
+        >>> len(index.first_places(1)), index.whole_windows(3).tolist()
+        (3, [True, True, False, False, False])
         """
         return np.flatnonzero(self.arrays[3] < n).astype(np.int32)
 
     def whole_windows(self, n: int) -> NDArray[np.bool_]:
-        """Return bool [tokens]: True where n tokens follow one another from here on, without a separator.
-
-        For n = 2 and the stream a b c | d | (separators at 3 and 5): aligned spans have 3 and 1 tokens, the first has
-        3 - 2 + 1 = 2 windows, at 0 and 1, and the second none. `steps` is +1 at 0 and -1 at 2, and its running sum is the
-        answer: [T T F F F F].
-
-        Args:
-            n: tokens of a window, 1 or more.
-        """
+        """Return bool [tokens]: True where n tokens follow one another from here on, without a separator."""
+        # For n = 2 and the stream a b c | d | (separators at 3 and 5): aligned spans have 3 and 1 tokens, the first has
+        # 3 - 2 + 1 = 2 windows, at 0 and 1, and the second none. `steps` is +1 at 0 and -1 at 2, and its running sum is the
+        # answer: [T T F F F F].
         ids = self.arrays[0]
         separators = np.append(np.flatnonzero(ids == self.separator), len(ids))
         lengths = np.diff(separators, prepend=-1) - 1  # tokens before each separator that stand together
@@ -84,11 +66,7 @@ class SuffixIndex:
         return np.cumsum(steps[:-1], dtype=np.int8) > 0
 
     def windows(self, n: int) -> Windows:
-        """Return the distinct n-grams of the text, for the kernels to look up.
-
-        Args:
-            n: tokens of an n-gram.
-        """
+        """Return the distinct n-grams of the text, for the kernels to look up."""
         size = max(64, len(self.first_places(n)))
         slots = np.zeros(1 << max(2 * size, len(self.arrays[0]) + 1).bit_length(), np.uint64)
         filter_words = np.zeros(1 << (size * _FILTER_BITS // 64).bit_length(), np.uint64)
@@ -98,18 +76,12 @@ class SuffixIndex:
 
 @dataclass(frozen=True)
 class CommonRuns:
-    """For each token of a test, the longest run of at least n tokens from there that the training text holds.
+    """For each token of a test, the longest run of at least n tokens from there that the training text holds."""
 
-    Attributes:
-        longest: int32 [tokens], its length in tokens; 0 if no run of n begins here.
-        begins: int64, positions where a run begins that is not just the rest of the one before, ascending.
-        source, line, byte: of each of `begins`, a place of that run in the training text: index into `sources`, line
-            (or record) from 1, byte in it from 0. The earliest where the test holds the run once.
-        sources: names of the training files.
-    """
-
-    longest: NDArray[np.int32]
-    begins: NDArray[np.int64]
+    longest: NDArray[np.int32]  # int32 [tokens], its length in tokens; 0 if no run of n begins here
+    begins: NDArray[np.int64]  # int64, positions where a run begins that is not just the rest of the one before, ascending
+    # source, line, byte: of each of `begins`, a place of that run in the training text: index into `sources`, line (or
+    # record) from 1, byte in it from 0. The earliest where the test holds the run once.
     source: NDArray[np.int32]
     line: NDArray[np.int64]
     byte: NDArray[np.int64]
@@ -118,31 +90,18 @@ class CommonRuns:
 
 @dataclass(frozen=True)
 class MetRuns:
-    """Runs that a part of a training text has in common with a test, before others are derived from them.
+    """Runs that a part of a training text has in common with a test, before others are derived from them."""
 
-    Attributes:
-        position: int64 [n], where each begins in the test's tokens, ascending.
-        longest: int32 [n], its length in tokens.
-        source: int32 [n], number of the training file.
-        line, byte: int64 [n], where it is in the file.
-        segment: int64 [n], number of the training segment that it begins in.
-    """
-
-    position: NDArray[np.int64]
-    longest: NDArray[np.int32]
-    source: NDArray[np.int32]
-    line: NDArray[np.int64]
+    position: NDArray[np.int64]  # int64 [n], where each begins in the test's tokens, ascending
+    longest: NDArray[np.int32]  # int32 [n], its length in tokens
+    source: NDArray[np.int32]  # int32 [n], number of the training file
+    line: NDArray[np.int64]  # line, byte: int64 [n], where it is in the file
     byte: NDArray[np.int64]
-    segment: NDArray[np.int64]
+    segment: NDArray[np.int64]  # int64 [n], number of the training segment that it begins in
 
 
 class Follower:
-    """Reads a training text, block by block, beside a test.
-
-    Args:
-        suffixes: the test.
-        n: the shortest runs that count, in tokens.
-    """
+    """Reads a training text, block by block, beside a test."""
 
     def __init__(self, suffixes: SuffixIndex, n: int) -> None:
         self._suffixes, self._n = suffixes, n
@@ -159,22 +118,19 @@ class Follower:
         self._blocks: deque[tuple[int, int, EncodedBlock]] = deque()  # first position, source, block: the latest
 
     def read(self, original: Segments, block: EncodedBlock) -> None:
-        """Follow the next block; blocks come in order.
-
-        Args:
-            original: the segments as they were read.
-            block: the same as tokens.
-        """
+        """Follow the next block; blocks come in order."""
         stream = block.stream
         begin = int(self._state[0])
         if self._joints.breaks_before(original):
             stream = np.concatenate((np.full(1, UNK, np.uint32), stream))
+            # A token that no test has: no run goes on over a break, and positions count it.
             begin += 1
         if not self.sources or self.sources[-1] != original.source:
             self.sources.append(original.source)
         self._blocks.append((begin, len(self.sources) - 1, block))
         ids = np.concatenate((self._tail, stream))
         runs = _native.follow_text(self._suffixes.arrays, self._windows, ids, len(self._tail), self._longest, self._state)
+        # The last n - 1 tokens: an n-gram may begin in this block and end in the next.
         self._tail = ids[len(ids) - min(len(ids), self._n - 1) :].copy()
         self._keep_places(runs.reshape(-1, 2))
         position, _, length, _ = self._state.tolist()
@@ -183,10 +139,11 @@ class Follower:
             self._blocks.popleft()
 
     def _keep_places(self, runs: NDArray[np.int64]) -> None:
-        """Store where runs begin in the training text; int64 [n, 2], positions in the test and in the training stream."""
+        # Store where runs begin in the training text; int64 [n, 2], positions in the test and in the training stream.
         if not len(runs):
             return
         firsts = [first for first, _, _ in self._blocks]
+        # firsts [0, 100], runs at 99 and 100 -> blocks [0, 1]
         owners = np.searchsorted(firsts, runs[:, 1], side="right") - 1
         for i in np.unique(owners).tolist():
             first, source, block = self._blocks[i]
@@ -206,12 +163,7 @@ class Follower:
         return MetRuns(at, self._longest[at], self._source[at], self._line[at], self._byte[at], self._segment[at])
 
     def take(self, met: MetRuns, sources: Sequence[str]) -> None:
-        """Keep the runs that another follower has met in another part of the training text, where they are longer.
-
-        Args:
-            met: the runs.
-            sources: names of the training files, by the numbers in `met`.
-        """
+        """Keep the runs that another follower has met in another part of the training text, where they are longer."""
         at = met.position
         better = (met.longest > self._longest[at]) | ((met.longest == self._longest[at]) & (met.segment < self._segment[at]))
         at = at[better]
@@ -226,6 +178,8 @@ class Follower:
         origin = np.arange(len(self._longest), dtype=np.int32)
         _native.spread_runs(self._suffixes.arrays, self._n, self._longest, origin)
         continued = np.zeros(len(self._longest), bool)
+        # longest [0, 3, 2, 1, 3]: a run of 3 at 1, its rests, and a run at 4 -> begins [1, 4]; as long as the one before or
+        # longer is a run of its own.
         continued[1:] = self._longest[1:] < self._longest[:-1]
         begins = np.flatnonzero((self._longest > 0) & ~continued)
         places = origin[begins]

@@ -39,11 +39,7 @@ _NOTHING = np.zeros(0, np.uint8)
 
 
 class WholeDuplicates:
-    """Looks up training segments among those of a test that have a token: by hash, then byte by byte.
-
-    Attributes:
-        matches: bool [test segments], those that the training text has, as far as it was read.
-    """
+    """Looks up training segments among those of a test that have a token: by hash, then byte by byte."""
 
     def __init__(self, test: WholeText) -> None:
         self._test = test
@@ -58,6 +54,7 @@ class WholeDuplicates:
         hashes = hash_segments(text)
         if not len(self._hashes):
             return np.zeros(0, np.int64)
+        # A hash above all others would be looked up behind the end.
         places = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
         return np.flatnonzero(self._hashes[places] == hashes)
 
@@ -77,17 +74,7 @@ class WholeDuplicates:
 
 
 def hash_segments(text: Segments) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of the bytes of each segment, terminators excluded, uint64 [segments].
-
-    Args:
-        text: the segments.
-
-    Example:
-        >>> from lmgauge.text.documents import Corpus
-        >>> hashes = hash_segments(next(iter(Corpus.from_strings(["the cat", "sat", "the cat"]))))
-        >>> len(set(hashes.tolist()))
-        2
-    """
+    """Return a 64-bit hash of the bytes of each segment, terminators excluded, uint64 [segments]."""
     hashes = np.empty(len(text), np.uint64)
     _native.hash_segments(text.data, text.starts, text.ends, hashes)
     return hashes
@@ -95,38 +82,22 @@ def hash_segments(text: Segments) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class NearPair:
-    """A test segment and the training segment most like it.
-
-    Attributes:
-        segment: index of the test segment.
-        source, line: file and line (or record) of the training segment.
-        jaccard: of the two sets of shingles, exact.
-        text: the training segment, as compared; an ellipsis where it was cut.
-        order: number of the training segment; of equally good ones the first is kept.
-    """
+    """A test segment and the training segment most like it."""
 
     segment: int
-    source: str
+    source: str  # source, line: file and line (or record) of the training segment
     line: int
-    jaccard: float
-    text: str
-    order: int
+    jaccard: float  # of the two sets of shingles, exact
+    text: str  # the training segment, as compared; an ellipsis where it was cut
+    order: int  # number of the training segment; of equally good ones the first is kept
 
     def is_better(self, other: NearPair | None) -> bool:
-        """Return True if this pair is to be kept, and not another of the same test segment.
-
-        Args:
-            other: None where there is none.
-        """
+        """Return True if this pair is to be kept, and not another of the same test segment."""
         return other is None or (self.jaccard, -self.order) > (other.jaccard, -other.order)
 
 
 def shingles(text: bytes, unit: str) -> frozenset[bytes]:
-    """Return the shingles of a segment; none if it is too short.
-
-    >>> sorted(shingles(b"a rose is a rose is a rose", "word"))
-    [b'a rose is a rose', b'is a rose is a', b'rose is a rose is']
-    """
+    """Return the shingles of a segment; none if it is too short."""
     n = SHINGLE[unit]
     if unit == "word":
         words = text.split()
@@ -136,16 +107,11 @@ def shingles(text: bytes, unit: str) -> frozenset[bytes]:
 
 
 def choose_bands(threshold: float, hashes: int = _HASHES, recall: float = _RECALL) -> tuple[int, int]:
-    """Return how many bands of how many rows propose a pair at the threshold with probability `recall` or more.
-
-    A pair of Jaccard index s agrees in some band with probability 1 - (1 - s^rows)^bands (Leskovec, Rajaraman & Ullman,
-    "Mining of Massive Datasets", section 3.4.2). As many rows as possible: fewer pairs to look at. At least two bands, as
-    datasketch asks for.
-
-    >>> bands, rows = choose_bands(0.8)
-    >>> 1 - (1 - 0.8**rows) ** bands >= 0.999
-    True
-    """
+    """Return how many bands of how many rows propose a pair at the threshold with probability `recall` or more."""
+    # A pair of Jaccard index s agrees in some band with probability 1 - (1 - s^rows)^bands (Leskovec, Rajaraman & Ullman,
+    # "Mining of Massive Datasets", section 3.4.2). As many rows as possible: fewer pairs to look at. At least two bands, as
+    # datasketch asks for.
+    # t = 0.8: 9 rows in 14 bands propose 1 - (1 - 0.8^9)^14 = 87 %, which is too few; 5 rows in 25 bands 99.995 %.
     for rows in range(hashes // 2, 0, -1):
         bands = hashes // rows
         if 1 - (1 - threshold**rows) ** bands >= recall:
@@ -158,14 +124,7 @@ def _shown(text: bytes) -> str:
 
 
 class NearDuplicates:
-    """Collects training segments that may be near duplicates of a test segment, and compares them batch by batch.
-
-    Args:
-        test: the test text.
-        suffixes: its suffix array.
-        encoder: with the test's vocabulary.
-        threshold: the smallest Jaccard index that counts, above 0.
-    """
+    """Collects training segments that may be near duplicates of a test segment, and compares them batch by batch."""
 
     def __init__(self, test: WholeText, suffixes: SuffixIndex, encoder: StreamEncoder, threshold: float) -> None:
         self._test, self._suffixes, self._encoder, self._threshold = test, suffixes, encoder, threshold
@@ -184,20 +143,16 @@ class NearDuplicates:
     def _count(
         self, block: EncodedBlock, *, only: NDArray[np.uint8] = _NOTHING, met: NDArray[np.uint8] = _NOTHING
     ) -> NDArray[np.bool_]:
-        """Return which segments of a block have enough shingles of the test (of those set in `only`); set those in `met`."""
+        # Which segments of a block have enough shingles of the test (of those set in `only`); set those in `met`.
         known, unknown = np.zeros(len(block.text), np.int32), np.zeros(len(block.text), np.int32)
         _native.count_shingles(self._suffixes.arrays, self.windows, block.ids, EOS, known, unknown, only, met)
+        # A & B| / |A | B| >= t implies |A & B| >= t |A|: 7 of 10 shingles are too few for t = 0.8.
         return (known > 0) & (known >= self._threshold * (known + unknown) - _ROUNDING)
 
     def add(self, block: EncodedBlock, segments: NDArray[np.int64], whole_duplicates: NDArray[np.bool_]) -> None:
-        """Take up candidates of a block; blocks come in order.
-
-        Args:
-            block: the block.
-            segments: int64, which of its segments.
-            whole_duplicates: bool [test segments], those known by now to be training segments byte for byte; kept, not
-                copied. They need no comparison.
-        """
+        """Take up candidates of a block; blocks come in order."""
+        # segments: int64, which of its segments; whole_duplicates: bool [test segments], those known by now to be training
+        # segments byte for byte; kept, not copied. They need no comparison.
         self._left_out = whole_duplicates
         if self.missing:
             return
@@ -216,11 +171,8 @@ class NearDuplicates:
             self.best[pair.segment] = pair
 
     def finish(self, whole_duplicates: NDArray[np.bool_]) -> list[NearPair]:
-        """Return the pairs found, by test segment; whole duplicates are not among them.
-
-        Args:
-            whole_duplicates: bool [test segments].
-        """
+        """Return the pairs found, by test segment; whole duplicates are not among them."""
+        # whole_duplicates: bool [test segments].
         self.compare()
         return [pair for segment, pair in sorted(self.best.items()) if not whole_duplicates[segment]]
 
@@ -259,7 +211,7 @@ class NearDuplicates:
                     self.take(pair)
 
     def _possible(self, batch: dict[bytes, tuple[str, int, int]]) -> NDArray[np.int64]:
-        """Return the test segments of which enough shingles are in the batch."""
+        # Test segments of which enough shingles are in the batch.
         met = np.zeros(len(self._suffixes.arrays[0]), np.uint8)
         # Candidates were folded already, and folding twice changes nothing.
         for block in Corpus.from_strings(text.decode() for text in batch):

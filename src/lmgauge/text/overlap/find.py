@@ -36,20 +36,10 @@ _NO_SEGMENTS = np.zeros(0, np.int64)
 def find_overlap(
     train: Corpus, test: Corpus, settings: OverlapSettings | None = None, *, threads: int | None = None
 ) -> Overlap:
-    """Find what of a test text is in a training text.
-
-    The test is held in memory (about 80 bytes a token), the training text is read once, block by block. N-grams run on
-    across the lines of a text file, but not across files, records or documents.
-
-    Args:
-        train: the training text.
-        test: the test text.
-        settings: what counts as overlap.
-        threads: number of threads; no result depends on it.
-
-    Raises:
-        InputError: the test is empty, the training text has no token, or a text cannot be read.
-    """
+    """Find what of a test text is in a training text."""
+    # The test is held in memory (about 80 bytes a token), the training text is read once, block by block. N-grams run on
+    # across the lines of a text file, but not across files, records or documents.
+    # threads: number of threads; no result depends on it.
     search = OverlapSearch(test, settings or OverlapSettings())
     seen = search.read(train, threads)
     training = TrainingText(train.report.bytes, train.report.segments, train.report.sha256, tuple(train.report.notes()))
@@ -58,13 +48,7 @@ def find_overlap(
 
 @dataclass(frozen=True)
 class TrainingText:
-    """What is said of a whole training text.
-
-    Attributes:
-        bytes, segments: how many it has.
-        sha256: its digest.
-        notes: what was changed while reading.
-    """
+    """What is said of a whole training text."""
 
     bytes: int
     segments: int
@@ -73,20 +57,7 @@ class TrainingText:
 
 
 class OverlapSearch:
-    """A test text, ready to meet a training text, or parts of one.
-
-    Args:
-        test: the test text, which is read.
-        settings: what counts as overlap.
-
-    Raises:
-        InputError: the test is empty.
-
-    Attributes:
-        follower: knows the runs of tokens in common.
-        duplicates: knows the whole duplicates.
-        near: knows the near duplicates; None if they are not asked for.
-    """
+    """A test text, ready to meet a training text, or parts of one."""
 
     def __init__(self, test: Corpus, settings: OverlapSettings) -> None:
         self._corpus, self.settings = test, settings
@@ -99,12 +70,8 @@ class OverlapSearch:
         self.near = NearDuplicates(self.test, self.suffixes, self._encoder, settings.near) if settings.near else None
 
     def read(self, train: Iterable[Segments], threads: int | None = None) -> int:
-        """Read training text, and return how many tokens it has.
-
-        Args:
-            train: blocks of it, in order.
-            threads: number of threads; no result depends on it.
-        """
+        """Read training text, and return how many tokens it has."""
+        # train: blocks of it, in order; threads: number of threads; no result depends on it.
         near = self.near
 
         def prepare(original: Segments) -> tuple[Segments, EncodedBlock, NDArray[np.int64], NDArray[np.int64]]:
@@ -125,15 +92,7 @@ class OverlapSearch:
         return tokens
 
     def finish(self, train: TrainingText, tokens: int) -> Overlap:
-        """Return what of the test is in the training text.
-
-        Args:
-            train: the whole training text.
-            tokens: how many it has.
-
-        Raises:
-            InputError: it has none.
-        """
+        """Return what of the test is in the training text."""
         settings, near = self.settings, self.near
         if not tokens:
             raise InputError(f"the training text has no {settings.overlap_unit}s: is it the right file?")
@@ -163,14 +122,7 @@ class OverlapSearch:
 
 
 class _Matches:
-    """The parts of a test text that the training text has, counted over segments, bytes and groups.
-
-    Attributes:
-        windows: bool [tokens], where a whole n-gram of the test begins.
-        seen: bool [tokens], where an n-gram begins that the training text has.
-        in_run: bool [tokens], tokens inside such n-grams.
-        contaminated: bool [segments], segments with such a token, and whole duplicates.
-    """
+    """The parts of a test text that the training text has, counted over segments, bytes and groups."""
 
     def __init__(
         self,
@@ -200,7 +152,7 @@ class _Matches:
         self.contaminated_bytes = self._contaminated_bytes()
 
     def _contaminated_bytes(self) -> NDArray[np.int64]:
-        """int64 [segments]: bytes of runs and whole duplicates together, and of the white space between words of either."""
+        # int64 [segments]: bytes of runs and whole duplicates together, and of the white space between words of either.
         test, duplicate = self.test, self.duplicate
         words = test.ids != SEPARATOR
         inside = self.in_run | (duplicate[self.token_segments] & words)
@@ -214,17 +166,11 @@ class _Matches:
         return np.where(duplicate | enclosed, self.sizes, counts)
 
     def _bytes_of(self, inside: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return how many bytes of each segment lie in some of its tokens, and in the white space that joins them.
-
-        For "ab cd  ef" and inside = [T T F], joined = [T F F] there is one span, bytes 0 to 5: "ab cd".
-
-        Args:
-            inside: bool [tokens], which tokens.
-            joined: bool [tokens], tokens whose white space up to the next one counts, too.
-
-        Returns:
-            int64 [segments].
-        """
+        # How many bytes of each segment lie in some of its tokens, and in the white space that joins them.
+        # For "ab cd ef" and inside = [T T F], joined = [T F F] there is one span, bytes 0 to 5: "ab cd".
+        # inside: bool [tokens], which tokens; joined: bool [tokens], tokens whose white space up to the next one counts,
+        # too.
+        # -> int64 [segments].
         test = self.test
         first = np.flatnonzero(inside & ~np.concatenate(([False], joined[:-1])))
         last = np.flatnonzero(inside & ~joined)
@@ -249,7 +195,6 @@ class _Matches:
         return covered_before(test.ends + test.terminators) - covered_before(test.starts)
 
     def counts(self) -> dict[str, Any]:
-        """Return the fields of `Overlap` that are counted over the test."""
         test = self.test
         near = np.zeros(len(test), bool)
         near[[pair.segment for pair in self.pairs]] = True
@@ -346,17 +291,7 @@ class _Matches:
 
 
 def comparison_notes(settings: OverlapSettings, *, unspaced: bool, ngrams: int) -> Iterator[str]:
-    """Yield what is wrong with comparing this test in n-grams of this kind.
-
-    Args:
-        settings: of the comparison.
-        unspaced: True if words were compared where spaces do not separate them.
-        ngrams: number of n-grams in the test.
-
-    Example:
-        >>> list(comparison_notes(OverlapSettings(near=0), unspaced=False, ngrams=0))
-        ['no run of 13 words fits in the test: the search was for whole duplicates only']
-    """
+    """Yield what is wrong with comparing this test in n-grams of this kind."""
     if unspaced:
         yield "most of the text has no spaces between words: --overlap-unit character compares it"
     if not ngrams:
@@ -366,21 +301,8 @@ def comparison_notes(settings: OverlapSettings, *, unspaced: bool, ngrams: int) 
 
 
 def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:
-    """Write the test text without contaminated segments and near duplicates.
-
-    Lines stay lines; records and documents become JSON lines {"text": ...}, as they may hold newlines. Blank lines stay.
-
-    Args:
-        overlap: of the test with the training text.
-        path: the file, which appears when it is complete.
-
-    Returns:
-        The number of segments written.
-
-    Raises:
-        UsageError: the file is one of the test's own.
-        OutputError: the file cannot be written.
-    """
+    """Write the test text without contaminated segments and near duplicates."""
+    # Lines stay lines; records and documents become JSON lines {"text": ...}, as they may hold newlines. Blank lines stay.
     test, target = overlap.text, Path(path)
     refuse_replacing({"the clean test": target}, test.sources)
     clean = ~overlap.segment_excluded

@@ -24,22 +24,11 @@ _TABLE_SIZE = 0x20000
 
 
 def fold(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return text in lower case, its punctuation, symbols and special spaces as spaces.
-
-    An apostrophe inside a word is taken out, and the word filled up with spaces at its end: "don't" becomes "dont ".
-    Letters whose lower case has another length in UTF-8 (such as the capital sharp s) stay as they are.
-
-    Args:
-        data: uint8 [bytes], valid UTF-8.
-        starts: int64 [segments], where segments begin; no word goes across.
-
-    Returns:
-        uint8 [bytes], valid UTF-8. Every word begins at the byte where it began.
-
-    Example:
-        >>> fold(np.frombuffer(b"It's ME!", np.uint8), np.zeros(1, np.int64)).tobytes()
-        b'its  me '
-    """
+    """Return text in lower case, its punctuation, symbols and special spaces as spaces."""
+    # An apostrophe inside a word is taken out, and the word filled up with spaces at its end: "don't" becomes "dont ".
+    # Letters whose lower case has another length in UTF-8 (such as the capital sharp s) stay as they are.
+    # data: uint8 [bytes], valid UTF-8; starts: int64 [segments], where segments begin; no word goes across.
+    # -> uint8 [bytes], valid UTF-8. Every word begins at the byte where it began.
     folded = _ascii_table()[data]
     leads = np.flatnonzero(data >= 0xC2)
     if len(leads):
@@ -61,7 +50,7 @@ def _ascii_table() -> NDArray[np.uint8]:
 
 @cache
 def _table() -> NDArray[np.uint32]:
-    """Return what each code point becomes: a space, an apostrophe, its lower case, or itself."""
+    # What each code point becomes: a space, an apostrophe, its lower case, or itself.
     table = np.arange(_TABLE_SIZE, dtype=np.uint32)
     for code in range(0x80, _TABLE_SIZE):
         character = chr(code)
@@ -78,7 +67,7 @@ def _table() -> NDArray[np.uint32]:
 
 
 def _fold_characters(folded: NDArray[np.uint8], leads: NDArray[np.int64]) -> None:
-    """Fold the characters that begin at `leads` and are longer than a byte, in place."""
+    # Fold the characters that begin at `leads` and are longer than a byte, in place.
     first = folded[leads]
     lengths = 2 + (first >= 0xE0).astype(np.int64) + (first >= 0xF0)
     for length, mask in ((2, 0x1F), (3, 0x0F), (4, 0x07)):
@@ -99,7 +88,7 @@ def _fold_characters(folded: NDArray[np.uint8], leads: NDArray[np.int64]) -> Non
 
 
 def _join_at_apostrophes(folded: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
-    """Close the gap where apostrophes stand inside a word; make all others spaces."""
+    # Close the gap where apostrophes stand inside a word; make all others spaces.
     marks = np.flatnonzero(folded == _APOSTROPHE)
     if not len(marks):
         return
@@ -125,7 +114,7 @@ def _join_at_apostrophes(folded: NDArray[np.uint8], starts: NDArray[np.int64]) -
 def _close_gaps(
     folded: NDArray[np.uint8], word: NDArray[np.bool_], border: NDArray[np.bool_], gaps: NDArray[np.int64]
 ) -> None:
-    """Move the bytes of each word together over its `gaps`; spaces fill its end."""
+    # Move the bytes of each word together over its `gaps`; spaces fill its end.
     first = word & np.concatenate(([True], ~word[:-1] | border[1:-1]))
     begins = np.flatnonzero(first)
     ends = np.flatnonzero(word & np.concatenate((first[1:] | ~word[1:], [True]))) + 1

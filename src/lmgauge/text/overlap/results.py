@@ -24,17 +24,11 @@ SHORT_SEGMENT = 20
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a text.
-
-    Attributes:
-        source: name of the file.
-        line: line (or record) in it, from 1.
-        byte: byte in that line, from 0.
-    """
+    """A place in a text."""
 
     source: str
-    line: int
-    byte: int
+    line: int  # line (or record) in it, from 1
+    byte: int  # byte in that line, from 0
 
     def __str__(self) -> str:
         return f"{self.source}:{self.line}"
@@ -42,48 +36,34 @@ class Place:
 
 @dataclass(frozen=True)
 class Passage:
-    """A longest run of tokens that test and training text have in common.
+    """A longest run of tokens that test and training text have in common."""
 
-    Attributes:
-        test, train: where it begins in either; in the training text it may stand elsewhere, too.
-        length: in tokens.
-        bytes: in the test.
-        segment: index of the test segment it begins in.
-        text: how it begins in the test; an ellipsis at its end where it goes on.
-    """
-
-    test: Place
+    test: Place  # test, train: where it begins in either; in the training text it may stand elsewhere, too
     train: Place
     length: int
     bytes: int
-    segment: int
-    text: str
+    segment: int  # index of the test segment it begins in
+    text: str  # how it begins in the test; an ellipsis at its end where it goes on
 
 
 @dataclass(frozen=True)
 class NearDuplicate:
-    """A test segment and the training segment most like it.
-
-    Attributes:
-        test, train: where they are.
-        jaccard: of their sets of shingles.
-        shingle: tokens of a shingle.
-        segment: index of the test segment.
-        text, train_text: the two, cut where they are long; `train_text` as compared.
-    """
+    """A test segment and the training segment most like it."""
 
     test: Place
     train: Place
     jaccard: float
     shingle: int
     segment: int
-    text: str
+    text: str  # text, train_text: the two, cut where they are long; `train_text` as compared
     train_text: str
 
 
 @dataclass(frozen=True)
 class GroupOverlap:
-    """Counts for one group of the test's segments, usually one of its files. An n-gram belongs where it begins."""
+    """Counts for one group of the test's segments, usually one of its files."""
+
+    # An n-gram belongs where it begins.
 
     name: str
     segments: int
@@ -97,7 +77,7 @@ class GroupOverlap:
 
     @property
     def ngram_share(self) -> float:
-        """Share of the n-grams that are in the training text; 0 where there are none."""
+        """Return share of the n-grams that are in the training text; 0 where there are none."""
         return self.seen_ngrams / self.ngrams if self.ngrams else 0.0
 
 

@@ -1,8 +1,7 @@
-"""Text as one stream of tokens that runs on across line ends, with the place of each token in its file.
+"""Text as one stream of tokens that runs on across line ends, with the place of each token in its file."""
 
-Another edition of a text breaks its lines elsewhere, so runs of tokens are followed across the lines of a text file; they
-end where a file, a record or a document ends.
-"""
+# Another edition of a text breaks its lines elsewhere, so runs of tokens are followed across the lines of a text file; they
+# end where a file, a record or a document ends.
 
 from __future__ import annotations
 
@@ -27,37 +26,25 @@ _SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 
 @dataclass(frozen=True)
 class EncodedBlock:
-    """A block of text as tokens.
+    """A block of text as tokens."""
 
-    Attributes:
-        text: the segments as compared, folded if asked for; the bytes stand where they stood.
-        ids: uint32 [tokens], each segment closed by `EOS`; white space is none of them.
-        span_ends: int64 [tokens], one past the last byte of each token in its segment.
-        unit: "word" or "character".
-    """
-
-    text: Segments
-    ids: NDArray[np.uint32]
-    span_ends: NDArray[np.int64]
+    text: Segments  # the segments as compared, folded if asked for; the bytes stand where they stood
+    ids: NDArray[np.uint32]  # uint32 [tokens], each segment closed by `EOS`; white space is none of them
+    span_ends: NDArray[np.int64]  # int64 [tokens], one past the last byte of each token in its segment
     unit: str
 
     @cached_property
     def stream(self) -> NDArray[np.uint32]:
-        """uint32 [n]: the ids without line ends; where a record ends, `UNK`, which no test has."""
+        """Return uint32 [n]: the ids without line ends; where a record ends, `UNK`, which no test has."""
         if self.text.terminator:
             words: NDArray[np.uint32] = self.ids[self.ids != EOS]
             return words
         return np.where(self.ids == EOS, np.uint32(UNK), self.ids)
 
     def places(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where tokens begin.
-
-        Args:
-            positions: int64 [n], positions in `stream`.
-
-        Returns:
-            int64 [n] each: index of the segment in the block, and byte in it.
-        """
+        """Return where tokens begin."""
+        # positions: int64 [n], positions in `stream`.
+        # -> int64 [n] each: index of the segment in the block, and byte in it.
         tokens = np.flatnonzero(self.ids != EOS)[positions] if self.text.terminator else positions
         return self.token_places(tokens)
 
@@ -78,12 +65,7 @@ class EncodedBlock:
 
 
 class StreamEncoder:
-    """Turns blocks of text into tokens: those of a test are learned, all others are compared with them.
-
-    Args:
-        unit: "word" (runs of bytes that are not ASCII white space) or "character" (code points but white space).
-        folded: True if case and punctuation are ignored.
-    """
+    """Turns blocks of text into tokens: those of a test are learned, all others are compared with them."""
 
     def __init__(self, unit: OverlapUnit, *, folded: bool) -> None:
         self.unit, self.folded = unit, folded
@@ -103,7 +85,7 @@ class StreamEncoder:
         return len(self.vocabulary)
 
     def __call__(self, block: Segments) -> EncodedBlock:
-        """Return a block of text as tokens; in several threads only after `finish`."""
+        # Block of text as tokens; in several threads only after `finish`.
         text = replace(block, data=fold(block.data, block.starts)) if self.folded else block
         encoded = encode(text, self.tokenizer, self.vocabulary, bos=False, reserved="escape", spans=True)
         ids, spans = encoded.ids, encoded.span_ends
@@ -120,7 +102,7 @@ class Joints:
         self._before: Segments | None = None
 
     def breaks_before(self, block: Segments) -> bool:
-        """Whether nothing runs on from the blocks before into this one; to be asked of each block in order."""
+        """Return True if nothing runs on from the blocks before into this one; to be asked of each block in order."""
         before, self._before = self._before, block
         if before is None or not len(before) or not len(block):
             return before is not None

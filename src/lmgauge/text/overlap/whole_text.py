@@ -33,27 +33,10 @@ _UNSPACED = (
 
 
 class WholeText:
-    """The segments of a corpus as one array of bytes and one stream of tokens, `SEPARATOR` where it breaks.
-
-    Attributes:
-        ids: uint32 [tokens], separators included; the last is one.
-        token_starts, token_ends: int32 or int64 [tokens], bytes in the whole text; a separator stands where the next file or
-            record begins.
-        starts, ends: int64 [segments], bytes in the whole text, terminators excluded.
-        lines: int64 [segments], line or record in its source, from 1.
-        sources: names of the files; `source_codes`, int32 [segments], is the one of each segment.
-        groups: int32 [segments], code of the group, into `group_names`.
-        records: whether some segments are records or documents, which may hold newlines.
-        bytes: of the text, terminators included.
-        sha256: digest of the text.
-    """
+    """The segments of a corpus as one array of bytes and one stream of tokens, `SEPARATOR` where it breaks."""
 
     def __init__(self, corpus: Corpus, encoder: StreamEncoder) -> None:
-        """Read a corpus to its end; its tokens enter the encoder's vocabulary.
-
-        Raises:
-            InputError: there is no segment.
-        """
+        # Read a corpus to its end; its tokens enter the encoder's vocabulary.
         self._blocks: list[tuple[int, Segments, Segments]] = []
         ids: list[NDArray[np.uint32]] = []
         token_starts: list[NDArray[Any]] = []
@@ -123,12 +106,10 @@ class WholeText:
         return b"".join(pieces).decode(errors="ignore") + ("…" if stop < end else "")
 
     def has_no_spaces(self) -> bool:
-        """Return True if the pieces between white space are mostly phrases or sentences, not words.
-
-        That is where they are longer than 20 code points on average, or where they are longer than 6 and most code points
-        are of scripts that set no spaces between words (such text with spaces put in, as for segmentation, has words of
-        about 2 to 4).
-        """
+        """Return True if the pieces between white space are mostly phrases or sentences, not words."""
+        # That is where they are longer than 20 code points on average, or where they are longer than 6 and most code points
+        # are of scripts that set no spaces between words (such text with spaces put in, as for segmentation, has words of
+        # about 2 to 4).
         words = int(np.count_nonzero(self.ids != SEPARATOR))
         unspaced = characters = 0
         for block in self.blocks():
@@ -147,7 +128,7 @@ class WholeText:
         return np.cumsum(steps[:-1], dtype=np.int32) - 1
 
     def blank(self) -> NDArray[np.bool_]:
-        """bool [segments]: whether there is no token in it."""
+        """Return bool [segments]: whether there is no token in it."""
         blank = np.ones(len(self), bool)
         blank[self.token_segments()[self.ids != SEPARATOR]] = False
         return blank
@@ -162,7 +143,7 @@ def _append_separator(
 
 
 def _token_bytes(block: EncodedBlock, original: Segments, *, folded: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return first and one past the last byte, in the block's data, of each token; `EOS` stands where its segment ends."""
+    # First and one past the last byte, in the block's data, of each token; `EOS` stands where its segment ends.
     closes = block.ids == EOS
     segments = np.cumsum(closes) - closes
     starts, ends = original.starts[segments], original.starts[segments] + block.span_ends

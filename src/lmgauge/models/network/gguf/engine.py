@@ -25,12 +25,7 @@ _TOGETHER = 256
 
 
 class GgufEngine:
-    """Scores jobs in order, several that are short at a time, showing no token twice that the network still holds.
-
-    Args:
-        network: the file, loaded.
-        policy: what each prediction sees.
-    """
+    """Scores jobs in order, several that are short at a time, showing no token twice that the network still holds."""
 
     carries_state = False
     # What is shown of a running context at a time, and so the rounding, depends on nothing but the text.
@@ -45,25 +40,17 @@ class GgufEngine:
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """Compute with this number of threads from now on.
-
-        Args:
-            count: threads of the processor.
-        """
+        """Compute with this number of threads from now on."""
+        # count: threads of the processor.
         self._network.set_threads(count)
         yield
 
     def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
-        """Return the log-probabilities of each job's targets, nats, float64 [predicted] each.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-            UsageError: a context does not fit into the memory.
-        """
+        """Return the log-probabilities of each job's targets, nats, float64 [predicted] each."""
         return [logprob for pack in self._packs(jobs) for logprob in self._scored(pack)]
 
     def _packs(self, jobs: Iterable[Job]) -> Iterator[list[Job]]:
-        """Yield jobs to be shown together: those that fit into one batch, and alone what is longer or goes on."""
+        # Jobs to be shown together: those that fit into one batch, and alone what is longer or goes on.
         most, tokens = self._network.most_contexts, min(_TOGETHER, self._network.at_a_time)
         pack: list[Job] = []
         for job in jobs:
@@ -76,7 +63,7 @@ class GgufEngine:
             yield pack
 
     def _scored(self, pack: Sequence[Job]) -> list[NDArray[np.float64]]:
-        """Return the log-probabilities of the targets of each job of a pack."""
+        # Log-probabilities of the targets of each job of a pack.
         targets = np.concatenate([job.targets for job in pack]).astype(np.int32)
         logprob = of_targets(self._logits(pack, np.ones(len(targets), bool)), targets)
         if np.isnan(logprob).any():
@@ -85,7 +72,7 @@ class GgufEngine:
         return np.split(logprob, np.cumsum([len(job.targets) for job in pack])[:-1])
 
     def _logits(self, pack: Sequence[Job], wanted: NDArray[np.bool_]) -> Iterator[NDArray[np.float32]]:
-        """Show jobs and yield the logits, float32 [n, size], of those targets of all of them that are wanted."""
+        # Show jobs and yield the logits, float32 [n, size], of those targets of all of them that are wanted.
         network = self._network
         shown = [self._new(pack[0])] if len(pack) == 1 else [job.ids.astype(np.int32) for job in pack]
         asked = _at_the_ends(shown, pack, wanted)
@@ -97,7 +84,7 @@ class GgufEngine:
             yield network.logits_of_many(shown, asked)
 
     def _new(self, job: Job) -> NDArray[np.int32]:
-        """Make the network ready for a job, and return what it has not been shown yet, int32 [n]."""
+        # Make the network ready for a job, and return what it has not been shown yet, int32 [n].
         network, known = self._network, job.known
         if not known or network.holder is not job.stream:
             known = 0
@@ -108,17 +95,9 @@ class GgufEngine:
     def distributions(
         self, jobs: Sequence[Job], rows: NDArray[np.int64], wanted: NDArray[np.bool_]
     ) -> Iterator[tuple[NDArray[np.float32], None]]:
-        """Yield natural log-probabilities of all tokens at the targets of jobs, a part at a time; see `Engine`.
-
-        Args:
-            jobs: in the order of the events.
-            rows: int64 [vocabulary], the network's id of each token; -1 for none.
-            wanted: bool [targets of all jobs], which of them to look at.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-            UsageError: a context does not fit into the memory.
-        """
+        """Yield natural log-probabilities of all tokens at the targets of jobs, a part at a time; see `Engine`."""
+        # jobs: in the order of the events; rows: int64 [vocabulary], the network's id of each token; -1 for none; wanted:
+        # bool [targets of all jobs], which of them to look at.
         masks = np.split(wanted, np.cumsum([len(job.targets) for job in jobs])[:-1])
         # A running context needs to be shown all; of others only what is asked about.
         looked_at = [job.stream is not None or bool(mask.any()) for job, mask in zip(jobs, masks, strict=True)]
@@ -136,21 +115,15 @@ class GgufEngine:
             self.progress(len(of_pack))
 
     def log_distribution(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the log-probabilities of all that may follow, nats, float64 [rows of the output layer].
-
-        Args:
-            ids: int64 [n], n > 0, what the network is shown.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-        """
+        """Return the log-probabilities of all that may follow, nats, float64 [rows of the output layer]."""
+        # ids: int64 [n], n > 0, what the network is shown.
         logprob = self._after(ids.astype(np.int32))
         if np.isnan(logprob).any():
             raise self._gives_nan("after some context")
         return logprob
 
     def _after(self, sequence: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return log-probabilities of what follows a context, float64 [rows of the output layer]."""
+        # Log-probabilities of what follows a context, float64 [rows of the output layer].
         network, full = self._network, (len(sequence) - 1) // _PART * _PART
         held = self._held if network.holder is self else self._held[:0]
         shared = min(len(held), full)
@@ -166,11 +139,7 @@ class GgufEngine:
         return network.log_distribution(sequence[full:])
 
     def _blame(self, pack: Sequence[Job]) -> NoReturn:
-        """Say which of some jobs gives NaN: that of one may have spread to those beside it.
-
-        Raises:
-            ModelFileError: always.
-        """
+        # Say which of some jobs gives NaN: that of one may have spread to those beside it.
         for job in pack if len(pack) > 1 else ():
             self._network.wipe()
             if np.isnan(
@@ -187,7 +156,7 @@ class GgufEngine:
 
 
 def _at_the_ends(shown: Sequence[NDArray[np.int32]], pack: Sequence[Job], wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which of the tokens shown have a target after them that is wanted, bool [tokens of all]."""
+    # Which of the tokens shown have a target after them that is wanted, bool [tokens of all].
     asked = [np.arange(len(ids)) >= len(ids) - len(job.targets) for ids, job in zip(shown, pack, strict=True)]
     places = np.concatenate(asked)
     places[places] = wanted

@@ -21,14 +21,7 @@ from lmgauge.threads import thread_count
 
 
 class GgufModel(NetworkModel):
-    """A GGUF file and a policy of what each prediction sees.
-
-    Args:
-        network: the file, loaded.
-        tokens: how text becomes ids.
-        policy: what each prediction sees.
-        options: what was chosen about scoring.
-    """
+    """A GGUF file and a policy of what each prediction sees."""
 
     def __init__(self, network: GgufNetwork, tokens: TokenMap, policy: ContextPolicy, options: ScoringOptions) -> None:
         super().__init__(GgufEngine(network, policy), tokens, policy, options, network.path.stem)
@@ -36,28 +29,18 @@ class GgufModel(NetworkModel):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the file and the policy."""
         with self.network.path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
         digest.update(str(self.context_policy).encode())
         return digest.hexdigest()
 
     def with_options(self, options: ScoringOptions) -> GgufModel:
-        """Return the same network, scoring by other options; it shares the weights and the processes.
-
-        Args:
-            options: how to score; device and number format stay as they are.
-
-        Raises:
-            UsageError: they do not fit the network.
-        """
         tokens = gguf_tokens(self.network)
         model = GgufModel(self.network, tokens, _policy(self.network, tokens, options), options)
         model.workers = self.workers
         return model.made_from(self, GgufModel.with_options, options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is in the model."""
         return {
             "model_type": "gguf",
             "label": self.label,
@@ -69,17 +52,7 @@ class GgufModel(NetworkModel):
 
 
 def load_gguf(path: Path, options: ScoringOptions) -> GgufModel:
-    """Load a GGUF file.
-
-    Args:
-        path: the file.
-        options: how to score; `device` is `cpu`, or None to use a GPU where there is one. The file decides on its dtype.
-
-    Raises:
-        MissingExtraError: llama-cpp-python is not installed.
-        ModelFileError: damaged, or not of a network that predicts the next token.
-        UsageError: the options do not fit it.
-    """
+    """Load a GGUF file."""
     if any(place != "cpu" for place in options.devices or ()):
         raise UsageError(f"{path}: llama.cpp chooses among GPUs itself: --devices is for torch; --processes is for both")
     network = GgufNetwork(path, options.places[0])
@@ -91,7 +64,6 @@ def load_gguf(path: Path, options: ScoringOptions) -> GgufModel:
 
 
 def _policy(network: GgufNetwork, tokens: TokenMap, options: ScoringOptions) -> ContextPolicy:
-    """Return the policy that options come to for a file."""
     has_bos = tokens.bos != NO_ID
     chosen = options
     if options.first_token is None and options.protocol is None:

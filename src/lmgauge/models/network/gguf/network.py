@@ -1,8 +1,7 @@
-"""A GGUF file as a network: llama.cpp, through the functions of `llama-cpp-python`, with what is kept of a context at hand.
+"""A GGUF file as a network: llama.cpp, through the functions of `llama-cpp-python`, with what it keeps of a context."""
 
-What is kept (keys and values) is float32, and logits come for every token that is asked about, a part at a time, so that
-memory holds one part of them and never a context's length times a vocabulary.
-"""
+# What is kept (keys and values) is float32, and logits come for every token that is asked about, a part at a time, so that
+# memory holds one part of them and never a context's length times a vocabulary.
 
 from __future__ import annotations
 
@@ -37,11 +36,6 @@ _listeners: list[Any] = []  # callbacks that C code holds must not be collected
 
 
 def _library() -> ModuleType:
-    """Return the bindings, kept from writing to standard error.
-
-    Raises:
-        MissingExtraError: not installed.
-    """
     with needing("llama-cpp-python", extra="gguf"):
         import llama_cpp
     if not _listeners:
@@ -59,29 +53,13 @@ def _library() -> ModuleType:
 
 
 def _last_words() -> str:
-    """Return what the library said of the last failure."""
     lines = [line.partition(": ")[2] or line for line in _said]  # without the name of the function
     complaints = [line for word in ("error", "fail") for line in lines if word in line.lower()]
     return next(iter(complaints or lines[-1:]), "no reason given").removeprefix("error loading model: ")
 
 
 class GgufNetwork:
-    """A network in llama.cpp, which holds one context that goes on, or several short ones that are shown once.
-
-    Args:
-        path: the file.
-        device: `cpu` to keep off a GPU; None to use one where there is one.
-
-    Attributes:
-        positions: how many tokens it was trained to see.
-        size: rows of the output layer.
-        room: tokens that the context held may have.
-        holder: whose context is held, for those who share the network.
-
-    Raises:
-        MissingExtraError: llama-cpp-python is not installed.
-        ModelFileError: damaged, of an architecture that is not known, or not one that predicts the next token.
-    """
+    """A network in llama.cpp, which holds one context that goes on, or several short ones that are shown once."""
 
     def __init__(self, path: Path, device: str | None = None) -> None:
         self._api: Any = _library()
@@ -107,11 +85,7 @@ class GgufNetwork:
         self.architecture = architecture
 
     def setting(self, name: str) -> str | None:
-        """Return a value of the file's header as a string of at most 4,095 bytes; None where it is missing or a list.
-
-        Args:
-            name: such as `general.name`.
-        """
+        """Return a value of the file's header as a string of at most 4,095 bytes; None where it is missing or a list."""
         buffer = ctypes.create_string_buffer(1 << 12)
         length = self._api.llama_model_meta_val_str(self._model, name.encode(), buffer, len(buffer))
         return None if length < 0 else buffer.value.decode("utf-8", "replace")
@@ -131,7 +105,7 @@ class GgufNetwork:
 
     @property
     def adds_bos(self) -> bool:
-        """Whether the file says that texts begin with the BOS token."""
+        """Return True if the file says that texts begin with the BOS token."""
         return bool(self._api.llama_vocab_get_add_bos(self._vocabulary))
 
     def strings(self) -> list[str]:
@@ -145,11 +119,7 @@ class GgufNetwork:
         return np.fromiter(values, np.float32, self.size)
 
     def piece(self, token: int) -> bytes:
-        """Return the bytes that a token adds to a text.
-
-        Args:
-            token: id, from 0 to `size - 1`.
-        """
+        """Return the bytes that a token adds to a text."""
         room = 64
         while True:
             buffer = ctypes.create_string_buffer(room)
@@ -159,11 +129,7 @@ class GgufNetwork:
             room = -length
 
     def tokenize(self, text: bytes) -> list[int]:
-        """Return the tokens of a text: nothing added, and no special token read into it.
-
-        Args:
-            text: UTF-8 bytes.
-        """
+        """Return the tokens of a text: nothing added, and no special token read into it."""
         room = len(text) + 16
         while True:
             buffer = (self._api.llama_token * room)()
@@ -173,24 +139,13 @@ class GgufNetwork:
             room = -count
 
     def set_threads(self, threads: int) -> None:
-        """Compute with this number of threads; no result depends on it.
-
-        Args:
-            threads: of the processor; tokens are computed one after another.
-        """
+        """Compute with this number of threads; no result depends on it."""
         self._threads = threads
         if self._context is not None:
             self._api.llama_set_n_threads(self._context, threads, threads)
 
     def begin(self, length: int) -> None:
-        """Forget all contexts, and make room for one of this length, or several together.
-
-        Args:
-            length: tokens of the context.
-
-        Raises:
-            UsageError: not enough memory.
-        """
+        """Forget all contexts, and make room for one of this length, or several together."""
         if length > self.room:
             self._open(length)
         else:
@@ -203,42 +158,20 @@ class GgufNetwork:
             self._api.llama_memory_clear(self._api.llama_get_memory(self._context), True)
 
     def rewind(self, length: int) -> bool:
-        """Forget all but the first tokens of the context; return False if the network cannot.
-
-        Args:
-            length: tokens to keep.
-        """
+        """Forget all but the first tokens of the context; return False if the network cannot."""
         memory = self._api.llama_get_memory(self._context)
         return bool(self._api.llama_memory_seq_rm(memory, 0, length, -1))
 
     def logprob(self, shown: NDArray[np.int32], targets: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Show the next tokens of the context and return the log-probabilities of what comes after the last of them.
-
-        Args:
-            shown: int32 [n].
-            targets: int32 [m], m <= n: what follows the last m tokens shown.
-
-        Returns:
-            float64 [m], nats; see `of_targets`.
-
-        Raises:
-            ModelFileError: llama.cpp fails to compute.
-        """
+        """Show the next tokens of the context and return the log-probabilities of what comes after the last of them."""
+        # shown: int32 [n]; targets: int32 [m], m <= n: what follows the last m tokens shown.
+        # -> float64 [m], nats; see `of_targets`.
         return of_targets(self.logits(shown, np.arange(len(shown)) >= len(shown) - len(targets)), targets)
 
     def logits(self, shown: NDArray[np.int32], wanted: NDArray[np.bool_]) -> Iterator[NDArray[np.float32]]:
-        """Show the next tokens of the context and yield the logits after those that are asked about.
-
-        Args:
-            shown: int32 [n].
-            wanted: bool [n].
-
-        Yields:
-            float32 [m, size]; good until the next is asked for.
-
-        Raises:
-            ModelFileError: llama.cpp fails to compute.
-        """
+        """Show the next tokens of the context and yield the logits after those that are asked about."""
+        # shown: int32 [n]; wanted: bool [n].
+        # -> float32 [m, size]; good until the next is asked for.
         for begin in range(0, len(shown), self.at_a_time):
             part = slice(begin, begin + self.at_a_time)
             logits = self._decode(shown[part], wanted[part])
@@ -246,34 +179,18 @@ class GgufNetwork:
                 yield logits
 
     def logits_of_many(self, contexts: Sequence[NDArray[np.int32]], wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Show whole contexts beside each other, after `begin`, and return the logits after the tokens asked about.
-
-        Args:
-            contexts: int32 [n] each, at most `most_contexts`, of no more than `at_a_time` tokens together.
-            wanted: bool [tokens of all].
-
-        Returns:
-            float32 [m, size], context after context; good until the next call.
-
-        Raises:
-            ModelFileError: llama.cpp fails to compute.
-        """
+        """Show whole contexts beside each other, after `begin`, and return the logits after the tokens asked about."""
+        # contexts: int32 [n] each, at most `most_contexts`, of no more than `at_a_time` tokens together; wanted: bool
+        # [tokens of all].
+        # -> float32 [m, size], context after context; good until the next call.
         sizes = [len(context) for context in contexts]
         positions = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
         return self._decode(np.concatenate(contexts), wanted, positions, np.repeat(np.arange(len(sizes)), sizes))
 
     def log_distribution(self, shown: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Show the next tokens of the context and return the log-probabilities of all that may follow.
-
-        Args:
-            shown: int32 [n], n > 0.
-
-        Returns:
-            float64 [size], nats; sums to one in float64.
-
-        Raises:
-            ModelFileError: llama.cpp fails to compute.
-        """
+        """Show the next tokens of the context and return the log-probabilities of all that may follow."""
+        # shown: int32 [n], n > 0.
+        # -> float64 [size], nats; sums to one in float64.
         for begin in range(0, len(shown), self.at_a_time):
             part = shown[begin : begin + self.at_a_time]
             logits = self._decode(part, np.arange(len(part)) == len(part) - 1).astype(np.float64)
@@ -295,17 +212,16 @@ class GgufNetwork:
 
     @property
     def at_a_time(self) -> int:
-        """How many tokens are computed together: the logits of all of them may be held."""
+        """Return how many tokens are computed together: the logits of all of them may be held."""
         return max(_FEWEST_TOKENS, min(_MOST_TOKENS, _LOGIT_BYTES // (4 * self.size)))
 
     @property
     def most_contexts(self) -> int:
-        """How many contexts may be shown beside each other: one, if each would need a recurrent state of its own."""
+        """Return how many contexts may be shown beside each other: one, if each would need a recurrent state of its own."""
         with_state = any(getattr(self._api, f"llama_model_is_{kind}")(self._model) for kind in ("recurrent", "hybrid"))
         return 1 if with_state else _SEQUENCES
 
     def _open(self, length: int) -> None:
-        """Open a context with room for this number of tokens and some more, up to what the network was trained for."""
         if self._context is not None:
             self._api.llama_free(self._context)
             self._context = None
@@ -334,7 +250,7 @@ class GgufNetwork:
         return UsageError(f"{self.path}: no memory for a context of {room:,} tokens: {reason}; choose a smaller --context")
 
     def _bytes_a_token(self) -> int:
-        """Return what is kept of a token of the context: keys and values of all layers."""
+        # What is kept of a token of the context: keys and values of all layers.
         if self._api.llama_model_is_recurrent(self._model):
             return 0
         sizes = (getattr(self._api, f"llama_model_n_{name}")(self._model) for name in ("embd", "head", "head_kv", "layer"))
@@ -348,13 +264,9 @@ class GgufNetwork:
         positions: NDArray[np.int32] | None = None,
         contexts: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float32]:
-        """Show tokens; the logits after those wanted, float32 [m, size], valid until the next call.
-
-        Args:
-            shown: int32 [n].
-            wanted: bool [n].
-            positions, contexts: of each token, [n]; it follows the one before in the first context if None.
-        """
+        # Show tokens; the logits after those wanted, float32 [m, size], valid until the next call.
+        # shown: int32 [n]; wanted: bool [n]; positions, contexts: of each token, [n]; it follows the one before in the
+        # first context if None.
         tokens, flags = np.ascontiguousarray(shown, np.int32), np.ascontiguousarray(wanted, np.int8)
         batch = self._api.llama_batch()
         batch.n_tokens = len(tokens)
@@ -382,19 +294,9 @@ def _pointer(values: NDArray[Any], kind: Any) -> Any:
 
 
 def of_targets(parts: Iterable[NDArray[np.float32]], targets: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return the log-probabilities of tokens.
-
-    Args:
-        parts: logits, float32 [n, size] each.
-        targets: int32, a token for each row of all parts.
-
-    Returns:
-        float64, nats; from float32 logits, summed in float64. NaN where the logits are.
-
-    Example:
-        >>> of_targets([np.zeros((1, 4), np.float32)], np.array([3], np.int32)).round(4).tolist()
-        [-1.3863]
-    """
+    """Return the log-probabilities of tokens."""
+    # parts: logits, float32 [n, size] each; targets: int32, a token for each row of all parts.
+    # -> float64, nats; from float32 logits, summed in float64. NaN where the logits are.
     logprob = np.empty(len(targets))
     done = 0
     for logits in parts:
@@ -406,18 +308,10 @@ def of_targets(parts: Iterable[NDArray[np.float32]], targets: NDArray[np.int32])
 
 
 def log_sum_exp(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the logarithms, in nats, of summed exponentials; exponentials in the dtype of the logits, sums in float64.
-
-    Args:
-        logits: [n, size].
-
-    Returns:
-        float64 [n].
-
-    Example:
-        >>> log_sum_exp(np.zeros((1, 2), np.float32)).round(4).tolist()
-        [0.6931]
-    """
+    """Return the logarithms, in nats, of summed exponentials; exponentials in the dtype of the logits, sums in float64."""
+    # logits: [n, size].
+    # -> float64 [n].
+    # log_sum_exp(np.zeros((1, 2), np.float32)).round(4) -> [0.6931]
     sums = np.empty(len(logits))
     largest = logits.max(axis=1, keepdims=True)
     rows = max(1, _IN_CACHE // logits.shape[1])

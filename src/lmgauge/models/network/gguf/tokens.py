@@ -29,16 +29,10 @@ _MOST_SETTINGS = 1 << 16
 
 
 class GgufTokenizer:
-    """The tokenizer of a GGUF file; no special token is added to a text, and none is read into one.
+    """The tokenizer of a GGUF file; no special token is added to a text, and none is read into one."""
 
-    Spans are the bytes that a token stands for. A segment is given back exactly if what its tokens stand for is its text,
-    but for the space that some tokenizers set before the first word.
-
-    Args:
-        network: the file, loaded.
-        names: a distinct name of each token.
-        sha256: hexadecimal digest of all that the file says of its tokenizer.
-    """
+    # Spans are the bytes that a token stands for. A segment is given back exactly if what its tokens stand for is its text,
+    # but for the space that some tokenizers set before the first word.
 
     PREFIX = "gguf@"
     unit: TokenUnit = "subword"
@@ -55,14 +49,7 @@ class GgufTokenizer:
         self._adds_space = self._spelled(network.tokenize(b"a")) == b" a"
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of `segments`.
-
-        Args:
-            segments: n segments of text.
-
-        Returns:
-            Tokens with their byte spans, segment after segment.
-        """
+        """Return the tokens of `segments`."""
         by_segment: list[list[int]] = []
         spans: list[int] = []
         lossy = np.zeros(len(segments), bool)
@@ -79,20 +66,12 @@ class GgufTokenizer:
         return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, np.array(spans, np.int64), lossy)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are.
-
-        Args:
-            tokens: n strings of the vocabulary.
-        """
+        """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are."""
         whole = b"".join(self.token_bytes(tokens))
         return (whole.removeprefix(b" ") if self._adds_space else whole).decode("utf-8", "replace")
 
     def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
-        """Return the bytes that each token stands for; a string that is not in the vocabulary stands for itself.
-
-        Args:
-            tokens: n strings of the vocabulary.
-        """
+        """Return the bytes that each token stands for; a string that is not in the vocabulary stands for itself."""
         known = [self._ids.get(token, NO_ID) for token in tokens]
         return [token.encode() if i == NO_ID else self._piece(i) for token, i in zip(tokens, known, strict=True)]
 
@@ -106,7 +85,7 @@ class GgufTokenizer:
 
     @property
     def fingerprint(self) -> str:
-        """Six hexadecimal digits of the SHA-256."""
+        """Return six hexadecimal digits of the SHA-256."""
         return self._sha256[:6]
 
     def _spelled(self, tokens: Sequence[int]) -> bytes:
@@ -123,14 +102,7 @@ class GgufTokenizer:
 
 
 def gguf_tokens(network: GgufNetwork) -> TokenMap:
-    """Return tokens and ids of a GGUF file.
-
-    Args:
-        network: the opened file.
-
-    Raises:
-        ModelFileError: the header is damaged, or the file has no vocabulary.
-    """
+    """Return tokens and ids of a GGUF file."""
     strings = network.strings()
     ids = [network.unknown_id(), network.token_id("bos"), network.token_id("eos")]
     if ids[UNK] in (ids[BOS], ids[EOS]):
@@ -150,15 +122,9 @@ def gguf_tokens(network: GgufNetwork) -> TokenMap:
 
 
 def distinct_names(strings: Sequence[str]) -> list[str]:
-    """Return a name for each token: its string, unless that is empty, taken, or one of ours for `<unk>`, `<s>` and `</s>`.
-
-    Args:
-        strings: of the tokens, by id.
-
-    Example:
-        >>> distinct_names(["a", "a", "", "<s>"])
-        ['a', 'a (id 1)', '<row 2>', '<s> (text)']
-    """
+    """Return a name for each token."""
+    # Its string, unless that is empty, taken, or one of ours for `<unk>`, `<s>` and `</s>`.
+    # distinct_names(["a", "a", "", "<s>"]) -> ['a', 'a (id 1)', '<row 2>', '<s> (text)']
     taken = set(SPECIAL_TOKENS)
     names = []
     for token, string in enumerate(strings):
@@ -173,14 +139,8 @@ def distinct_names(strings: Sequence[str]) -> list[str]:
 
 
 def tokenizer_digest(path: Path) -> str:
-    """Return SHA-256 over all settings of a GGUF file's header that its tokenizer depends on, as hexadecimal digits.
-
-    Args:
-        path: the file, of which only the bytes of the header are read.
-
-    Raises:
-        ModelFileError: the header is damaged, or of a version that is not known.
-    """
+    """Return SHA-256 over all settings of a GGUF file's header that its tokenizer depends on, as hexadecimal digits."""
+    # path: the file, of which only the bytes of the header are read.
     digest = hashlib.sha256()
     for name, value in sorted(_settings(path)):
         if name.startswith(b"tokenizer.ggml."):
@@ -189,7 +149,6 @@ def tokenizer_digest(path: Path) -> str:
 
 
 def _settings(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Yield names and raw values of a GGUF header."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             magic, version, _, count = _HEAD.unpack_from(data, 0)
@@ -214,7 +173,6 @@ def _after_string(data: mmap.mmap, at: int) -> int:
 
 
 def _after_value(data: mmap.mmap, at: int) -> int:
-    """Return one past the last byte of a value whose kind stands at `at`."""
     (kind,) = _KIND.unpack_from(data, at)
     at += _KIND.size
     if kind == _STRING:

@@ -42,12 +42,7 @@ _NOT_THERE = (ConnectionRefusedError, socket.gaierror)
 
 
 class ServerError(ModelFileError):
-    """Raised when a server cannot be reached, refuses a request, or answers what it should not.
-
-    Attributes:
-        status: of the HTTP reply; 0 if there was none.
-        reason: the server's own words.
-    """
+    """Raised when a server cannot be reached, refuses a request, or answers what it should not."""
 
     def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
         super().__init__(message)
@@ -55,19 +50,9 @@ class ServerError(ModelFileError):
 
 
 class Endpoint:
-    """The address of a server.
+    """The address of a server."""
 
-    Args:
-        url: such as `http://127.0.0.1:8000/v1`; what follows a `#` names a model.
-        pause: waits this number of seconds.
-
-    Attributes:
-        url: without what follows the `#`.
-        model: what follows it; empty if nothing does.
-
-    Raises:
-        UsageError: not an http(s) address, or one that holds a password.
-    """
+    # pause: waits this number of seconds.
 
     def __init__(self, url: str, *, pause: Callable[[float], None] = time.sleep) -> None:
         shown = re.sub(r"//[^/]*@", "//***@", url)
@@ -91,7 +76,7 @@ class Endpoint:
         self._answered = False
 
     def _find_key(self) -> tuple[str, str]:
-        """Return the key to send and the variable that holds it; empty where no variable has one for this server."""
+        # Key to send and the variable that holds it; empty where no variable has one for this server.
         encrypted = self._secure or _is_loopback(self._host)
         variable = KEY_VARIABLE
         if not os.environ.get(variable):
@@ -108,26 +93,12 @@ class Endpoint:
         return key, variable
 
     def get(self, path: str) -> dict[str, Any]:
-        """Return the reply to a GET, a JSON object of at most 2^28 bytes.
-
-        Args:
-            path: what follows the address, such as `/models`.
-
-        Raises:
-            ServerError: as `post` does.
-        """
+        """Return the reply to a GET, a JSON object of at most 2^28 bytes."""
         return self._request("GET", path, None)
 
     def post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Return the reply to a POST of a JSON object.
-
-        Args:
-            path: what follows the address, such as `/completions`.
-            content: the JSON object to send, in bytes of UTF-8.
-
-        Raises:
-            ServerError: no server there, it refuses, stays busy, or does not answer with a JSON object.
-        """
+        """Return the reply to a POST of a JSON object."""
+        # Raises ServerError: no server there, it refuses, stays busy, or does not answer with a JSON object.
         return self._request("POST", path, json.dumps(content, ensure_ascii=False).encode())
 
     def close(self) -> None:
@@ -172,7 +143,6 @@ class Endpoint:
         )
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
-        """Status, content, and the seconds that the server asks to wait."""
         with self._lock.value:
             connection = self._idle.value.pop() if self._idle.value else None
         if connection is not None:
@@ -214,7 +184,6 @@ class Endpoint:
         return response.status, reply, _seconds(response.headers.get("Retry-After"))
 
     def _checked(self, status: int, reply: bytes) -> dict[str, Any]:
-        """Return the JSON object of a reply that went well."""
         if status in _REFUSED_KEY:
             hint = f"the server wants a key: set {KEY_VARIABLE}"
             if self._key:
@@ -234,7 +203,7 @@ class Endpoint:
         return content
 
     def _words(self, reply: bytes) -> str:
-        """Return what a reply says for people: the message of the usual error objects, else its beginning."""
+        # What a reply says for people: the message of the usual error objects, else its beginning.
         text = reply[: 1 << 16].decode("utf-8", "replace")
         try:
             problem = from_json(text)
@@ -276,7 +245,7 @@ class _Deadline:
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None] | None:
-    """Return what two addresses of one server have in common; None of what is not an address."""
+    # What two addresses of one server have in common; None of what is not an address.
     try:
         parts = urlsplit(url)
         return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
@@ -292,18 +261,15 @@ def _is_loopback(host: str) -> bool:
 
 
 def _one_line(text: str) -> str:
-    """Return what a server says without control characters and without more white space than words need."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _set_timeout(connected: socket.socket | None) -> None:
-    """Allow a reply more time than a connection."""
     if connected is not None:
         connected.settimeout(_READ_SECONDS)
 
 
 def _seconds(problem: str | None) -> float:
-    """Return the header `Retry-After`, where it tells seconds."""
     try:
         return max(0.0, float(problem or 0.0))
     except ValueError:

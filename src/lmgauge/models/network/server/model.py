@@ -1,8 +1,7 @@
-"""Models behind an OpenAI-compatible completions server that tells the log-probabilities of a prompt.
+"""Models behind an OpenAI-compatible completions server that tells the log-probabilities of a prompt."""
 
-The text goes to the server segment by segment: its tokenizer cuts it, its model scores the tokens, and byte spans come from
-the text itself, against which the tokens are checked.
-"""
+# The text goes to the server segment by segment: its tokenizer cuts it, its model scores the tokens, and byte spans come
+# from the text itself, against which the tokens are checked.
 
 from __future__ import annotations
 
@@ -41,13 +40,9 @@ _SPECIAL = re.compile(r"</?s>|<(unk|pad|mask|bos|eos)>|<\|[^\s|<>]+\|>")
 
 
 class UnknownVocabulary(Vocabulary):
-    """The vocabulary of a server's model: there is one, the same for all runs of that model, but no one tells it.
+    """The vocabulary of a server's model: there is one, the same for all runs of that model, but no one tells it."""
 
-    It has a fingerprint and no size; whatever needs its tokens is refused.
-
-    Args:
-        identity: what tells it from others.
-    """
+    # It has a fingerprint and no size; whatever needs its tokens is refused.
 
     def __init__(self, identity: str) -> None:
         self._identity, self.closed = identity, True
@@ -57,23 +52,13 @@ class UnknownVocabulary(Vocabulary):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of what tells it from others: the model's name, and where it cuts a text."""
         return hashlib.sha256(b"vocabulary of a server" + self._identity.encode()).hexdigest()
 
     @property
     def ids_fingerprint(self) -> str:
-        """The same: no id is known."""
         return self.fingerprint
 
     def token(self, token_id: int) -> str:
-        """Refuse.
-
-        Args:
-            token_id: of any token.
-
-        Raises:
-            UsageError: always.
-        """
         raise _unknown()
 
     def __getattr__(self, name: str) -> Any:
@@ -98,13 +83,9 @@ def _unknown() -> UsageError:
 
 @dataclass(frozen=True)
 class ServerTokenizer:
-    """The tokenizer of a server's model, which only the server can use.
+    """The tokenizer of a server's model, which only the server can use."""
 
-    Attributes:
-        fingerprint: six hexadecimal digits of the model's name and of where it cuts a text.
-    """
-
-    fingerprint: str
+    fingerprint: str  # six hexadecimal digits of the model's name and of where it cuts a text
     unit: TokenUnit = "subword"
     kernel: int | None = None
 
@@ -114,26 +95,13 @@ class ServerTokenizer:
         return f"server@{self.fingerprint}"
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Refuse.
-
-        Args:
-            segments: text that only the server can cut into tokens.
-
-        Raises:
-            UsageError: always.
-        """
+        """Refuse."""
+        # segments: text that only the server can cut into tokens.
         raise UsageError("a server keeps its tokenizer to itself; name the model itself: -m FOLDER or -m FILE.gguf")
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the strings in a row, as the server shows them.
-
-        Args:
-            tokens: n token strings.
-
-        Example:
-            >>> ServerTokenizer("abcdef").detokenize(["a", " b"])
-            'a b'
-        """
+        """Return the strings in a row, as the server shows them."""
+        # ServerTokenizer("abcdef").detokenize(["a", " b"]) -> 'a b'
         return "".join(tokens)
 
     def settings(self) -> dict[str, object]:
@@ -146,15 +114,7 @@ class ServerTokenizer:
 
 
 class CompletionsModel(ScoresStrings):
-    """A model on a server.
-
-    Attributes:
-        server: where it is.
-        context_policy: what each prediction sees.
-        options: what was chosen about scoring.
-        tolerance: nats by which rows may differ when they are scored again.
-        progress: is called with the number of tokens scored since the last call.
-    """
+    """A model on a server."""
 
     blocks_are_independent = False
     tolerance = _TOLERANCE
@@ -172,13 +132,13 @@ class CompletionsModel(ScoresStrings):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over what the server tells of the model, and the policy; the weights are not to be seen."""
+        """Return SHA-256 over what the server tells of the model, and the policy; the weights are not to be seen."""
         identity = json.dumps(["server", self._identity, str(self.context_policy), self.server.before])
         return hashlib.sha256(identity.encode()).hexdigest()
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about the text scored last: why its bits are a bound."""
+        """Return sentences about the text scored last: why its bits are a bound."""
         notes = []
         if self._altered:
             notes.append(f"{self.label}: the tokens show the text with changes in {_segments(self._altered)}")
@@ -189,17 +149,7 @@ class CompletionsModel(ScoresStrings):
         return notes
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield one batch of the score table for each block of segments, in order.
-
-        Args:
-            segments: blocks of text.
-            spans: whether to fill the column `ends`.
-            threads: requests at a time, where more than a few.
-
-        Raises:
-            ServerError: the server fails, or refuses a segment; the message says which.
-            UsageError: given text is to be cut into tokens apart from what comes after it.
-        """
+        """Yield one batch of the score table for each block of segments, in order."""
         at_a_time = max(threads or 0, _AT_A_TIME)
         self._altered, self._special = 0, []
         try:
@@ -221,26 +171,12 @@ class CompletionsModel(ScoresStrings):
             self.server.endpoint.close()
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments.
-
-        Args:
-            block: the segments.
-            spans: whether to fill the column `ends`, in bytes.
-
-        Raises:
-            ServerError: the server fails, or refuses a segment.
-        """
+        """Return the batch of one block of segments."""
         return next(self.score([block], spans=spans))
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Refuse: a few likely tokens and their log-probabilities are not a distribution.
-
-        Args:
-            context_ids: uint32 [n].
-
-        Raises:
-            UsageError: always.
-        """
+        """Refuse: a few likely tokens and their log-probabilities are not a distribution."""
+        # context_ids: uint32 [n].
         raise UsageError(
             f"{self.label}: a server tells the log-probabilities of the text's own tokens, not of the whole vocabulary; "
             "audits, divergence, sampling, entropy and rank need the model itself: -m FOLDER or -m FILE.gguf"
@@ -297,10 +233,9 @@ class CompletionsModel(ScoresStrings):
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """The events of a segment; `bound`: not all of its text is in them, as its tokens are altered or special, or else.
+    """The events of a segment; `bound`: not all of its text is in them, as its tokens are altered or special, or else."""
 
-    `shown` are the tokens of the text given before it, and `crossing` says that the first event begins in that.
-    """
+    # `shown` are the tokens of the text given before it, and `crossing` says that the first event begins in that.
 
     strings: list[str]
     logprob: NDArray[np.float64]
@@ -335,24 +270,15 @@ def _batch(block: Segments, rows: list[_Scored], *, spans: bool) -> ScoreBatch:
 
 
 def _shown(piece: str | bytes) -> str:
-    """Return a token as a string that every file format takes."""
     shown = piece.decode("utf-8", "replace") if isinstance(piece, bytes) else piece
     return shown.encode("utf-8", "replace").decode()
 
 
 def load_completions(url: str, options: ScoringOptions) -> CompletionsModel:
-    """Connect to a server and try it out.
-
-    Args:
-        url: its address, such as `http://127.0.0.1:8000/v1`; a model's name may follow after a `#`.
-        options: `first_token` (`bos` or `unscored`), `end` (`newline` or `none`) and `bos`, a text set before each segment,
-            so that the first token has a context and a score: the model's BOS token as the server reads it, such as `<s>`,
-            or any text that stands alone. The others do not fit a server.
-
-    Raises:
-        UsageError: options that a server cannot follow, or something that is not an address.
-        ServerError: not reachable, no such model, no scores of prompts.
-    """
+    """Connect to a server and try it out."""
+    # options: `first_token` (`bos` or `unscored`), `end` (`newline` or `none`) and `bos`, a text set before each segment,
+    # so that the first token has a context and a score: the model's BOS token as the server reads it, such as `<s>`, or any
+    # text that stands alone. The others do not fit a server.
     end = _check_options(url, options)
     endpoint = Endpoint(url)
     try:
@@ -376,7 +302,7 @@ def load_completions(url: str, options: ScoringOptions) -> CompletionsModel:
 
 
 def _check_options(url: str, options: ScoringOptions) -> SegmentEnd:
-    """Return what ends a segment, once the options are known to fit a server."""
+    # What ends a segment, once the options are known to fit a server.
     if options.context is not None or options.stride is not None:
         raise UsageError(
             f"{url}: --context and --stride count tokens, and a server takes text; leave them out, and cut the text into "

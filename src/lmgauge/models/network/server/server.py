@@ -1,8 +1,7 @@
-"""A completions server as far as scoring needs it: which model it serves, and the tokens of a text with their scores.
+"""A completions server as far as scoring needs it: which model it serves, and the tokens of a text with their scores."""
 
-Servers agree on the request (`echo`, `logprobs`) and on little else, so that what they do is found out when first met, by
-two short requests whose answers are known to have a certain form, and never assumed.
-"""
+# Servers agree on the request (`echo`, `logprobs`) and on little else, so that what they do is found out when first met, by
+# two short requests whose answers are known to have a certain form, and never assumed.
 
 from __future__ import annotations
 
@@ -31,35 +30,16 @@ _NEEDED = "scoring needs a server that answers `echo` with `logprobs` for the pr
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The tokens of a text and where they are.
+    """The tokens of a text and where they are."""
 
-    Attributes:
-        pieces: as the server shows them.
-        logprob: nats; None for a first token without any.
-        ends: one past the last byte of each.
-        exact: whether the tokens give the text back.
-        added: tokens that the server added at the end.
-    """
-
-    pieces: list[Piece]
-    logprob: list[float | None]
-    ends: list[int]
-    exact: bool
-    added: int
+    pieces: list[Piece]  # as the server shows them
+    logprob: list[float | None]  # nats; None for a first token without any
+    ends: list[int]  # one past the last byte of each
+    exact: bool  # whether the tokens give the text back
+    added: int  # tokens that the server added at the end
 
     def after(self, before: int) -> Located:
-        """Return the tokens after the first bytes.
-
-        Args:
-            before: bytes to leave out.
-
-        Raises:
-            ServerError: a token lies on both sides.
-
-        Example:
-            >>> Located(["a", " b"], [None, -1.0], [1, 3], True, 0).after(1).ends
-            [2]
-        """
+        """Return the tokens after the first bytes."""
         if not before:
             return self
         if before not in self.ends:
@@ -71,48 +51,24 @@ class Located:
 
 @dataclass
 class Server:
-    """A model on a server.
-
-    Attributes:
-        endpoint: where.
-        model: its name there.
-        entry: what the server's list says of it.
-        before: text that is set before each text, as the beginning of its context.
-        asking: how the server is asked.
-    """
+    """A model on a server."""
 
     endpoint: Endpoint
     model: str
-    entry: Mapping[str, Any] = field(default_factory=dict)
-    before: str = ""
+    entry: Mapping[str, Any] = field(default_factory=dict)  # what the server's list says of it
+    before: str = ""  # text that is set before each text, as the beginning of its context
     asking: Asking = "echo"
 
     @classmethod
     def connect(cls, endpoint: Endpoint, before: str = "") -> Server:
-        """Find the model, how to ask for scores, and that they are what they should be.
-
-        Args:
-            endpoint: where the server is.
-            before: text that is set before each text, in front of its first token.
-
-        Raises:
-            ServerError: not reachable, no such model, no scores of prompts, or wrong ones.
-            UsageError: there are several models and none is named.
-        """
+        """Find the model, how to ask for scores, and that they are what they should be."""
         server = cls(endpoint, *_choose_model(endpoint), before)
         server._find_asking()
         server._check_places()
         return server
 
     def tokens(self, text: str) -> PromptTokens:
-        """Return the tokens of a text that is not empty, with whatever the server adds.
-
-        Args:
-            text: not empty.
-
-        Raises:
-            ServerError: the server refuses, or its answer has no scores.
-        """
+        """Return the tokens of a text that is not empty, with whatever the server adds."""
         request: dict[str, Any] = {"model": self.model, "prompt": text, "max_tokens": _ADDED, "temperature": 0}
         try:
             if self.asking == "echo":
@@ -131,14 +87,7 @@ class Server:
         return prompt
 
     def locate(self, text: str) -> Located:
-        """Return the tokens of a text that is not empty, and where they are in it.
-
-        Args:
-            text: not empty.
-
-        Raises:
-            ServerError: as `tokens` does; or the tokenizer joins the text with what is set before it.
-        """
+        """Return the tokens of a text that is not empty, and where they are in it."""
         return locate(self.tokens(self.before + text), text.encode(), self.before.encode())
 
     def identity(self) -> list[Any]:
@@ -147,7 +96,7 @@ class Server:
         return [self.model, entry, self.locate(PROBE).ends]
 
     def _find_asking(self) -> None:
-        """Ask in one way, then in the other; raise the first refusal if both fail."""
+        # Ask in one way, then in the other; raise the first refusal if both fail.
         refusal: ServerError | None = None
         for asking in ("echo", "prompt_logprobs"):
             self.asking = asking
@@ -167,11 +116,7 @@ class Server:
         raise refusal
 
     def _check_places(self) -> None:
-        """Check that a token's log-probability is of that token: the last tokens of two texts have the same alternatives.
-
-        Raises:
-            ServerError: they do not, so that scores are of some other place.
-        """
+        # Check that a token's log-probability is of that token: the last tokens of two texts have the same alternatives.
         for one, other in _PAIRS:
             a, b = (self._last_place(text) for text in (one, other))
             if a is None or b is None or a[0] != b[0] or a[1] == b[1]:
@@ -185,7 +130,7 @@ class Server:
             return
 
     def _last_place(self, text: str) -> tuple[list[Piece], Piece, float] | None:
-        """Return the tokens before the last of a text, the last, and the log-probability of the likeliest one there."""
+        # Tokens before the last of a text, the last, and the log-probability of the likeliest one there.
         tokens = self.tokens(self.before + text)
         located = locate(tokens, text.encode(), self.before.encode())
         last = located.added + 1
@@ -196,22 +141,9 @@ class Server:
 
 
 def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
-    """Return which tokens of a reply are the text's, and where they are in it.
-
-    Args:
-        tokens: of what is set before the text, the text, and what the server added.
-        text: UTF-8, not empty.
-        before: what is set before it.
-
-    Raises:
-        ServerError: a token is partly before the text and partly in it, one after the first has no log-probability, or the
-            tokens do not show all of the text.
-
-    Example:
-        >>> reply = PromptTokens(["a", " b", "!"], [None, -1.0, -2.0], [None] * 3, generated=1, echoes=True)
-        >>> locate(reply, b"a b").ends
-        [1, 3]
-    """
+    """Return which tokens of a reply are the text's, and where they are in it."""
+    # Raises ServerError: a token is partly before the text and partly in it, one after the first has no log-probability,
+    # or the tokens do not show all of the text.
     # A first token without a score that is not text of the segment is the model's BOS token.
     firsts = (0, 1) if tokens.logprob[:1] == [None] and tokens.pieces[0].strip() else (0,)
     for extra in tokens.added_first(_ADDED):
@@ -227,7 +159,6 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
 
 
 def _nearly(tokens: PromptTokens, text: bytes, before: bytes) -> Located:
-    """Return the same where the tokens do not give the text back, but show all of it as a tokenizer may alter it."""
     extra = tokens.added_first(_ADDED)[0]
     last = len(tokens.pieces) - extra
     first = int(tokens.logprob[:1] == [None] and _stands_alone(tokens.pieces[0], before + text))
@@ -263,12 +194,11 @@ def _checked(located: Located) -> Located:
 
 
 def _cut(text: str) -> str:
-    """Return as much of a server's words as a message has room for."""
     return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
 
 
 def _choose_model(endpoint: Endpoint) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and the list entry of the model that the address names, or of the only one there is."""
+    # Name and the list entry of the model that the address names, or of the only one there is.
     try:
         listed = endpoint.get("/models").get("data")
     except ServerError as error:

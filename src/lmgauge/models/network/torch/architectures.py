@@ -29,17 +29,7 @@ CELLS = ("rnn", "lstm", "gru")
 
 
 class FeedForwardConfig(PretrainedConfig):
-    """Sizes of a feed-forward n-gram model.
-
-    Args:
-        vocab_size: number of ids.
-        embedding_size: width of a word's vector.
-        hidden_size: width of the tanh layer.
-        order: a word is predicted from the `order - 1` before it.
-        direct_connections: whether the output layer also sees the word vectors themselves (W of Bengio's equation 1).
-        dropout: share of units dropped after the embeddings and after the hidden layer, in training.
-        initializer_range: parameters begin uniform in plus or minus this.
-    """
+    """Sizes of a feed-forward n-gram model."""
 
     model_type = "lmgauge_ffnn"
     keys_to_ignore_at_inference = ["state"]  # noqa: RUF012 - as transformers declares it
@@ -66,18 +56,9 @@ class FeedForwardConfig(PretrainedConfig):
 
 
 class RecurrentConfig(PretrainedConfig):
-    """Sizes of a recurrent model.
+    """Sizes of a recurrent model."""
 
-    Args:
-        vocab_size: number of ids.
-        cell: "rnn" (Elman), "lstm" or "gru".
-        embedding_size: width of a word's vector.
-        hidden_size: width of each recurrent layer.
-        num_layers: how many of them.
-        nonlinearity: of the Elman network: "sigmoid" or "tanh".
-        dropout: share of units dropped between embeddings, layers and output, never from one step to the next.
-        initializer_range: parameters begin uniform in plus or minus this.
-    """
+    # dropout: share of units dropped between embeddings, layers and output, never from one step to the next.
 
     model_type = "lmgauge_rnn"
     keys_to_ignore_at_inference = ["state"]  # noqa: RUF012 - as transformers declares it
@@ -116,30 +97,19 @@ def _with_specials(options: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class BaseOutput(ModelOutput):
-    """What a base returns.
+    """What a base returns."""
 
-    Attributes:
-        last_hidden_state: float [batch, time, width], exactly what `lm_head` takes.
-        state: what to hand to the next window; of no use after padding.
-    """
-
-    last_hidden_state: Tensor | None = None
-    state: State | None = None
+    last_hidden_state: Tensor | None = None  # float [batch, time, width], exactly what `lm_head` takes
+    state: State | None = None  # what to hand to the next window; of no use after padding
 
 
 @dataclass
 class CausalOutput(ModelOutput):
-    """What a language model returns.
+    """What a language model returns."""
 
-    Attributes:
-        loss: mean cross-entropy in nats of the labels that count, where labels were given.
-        logits: float [batch, time, vocabulary].
-        state: what to hand to the next window; of no use after padding.
-    """
-
-    loss: Tensor | None = None
-    logits: Tensor | None = None
-    state: State | None = None
+    loss: Tensor | None = None  # mean cross-entropy in nats of the labels that count, where labels were given
+    logits: Tensor | None = None  # float [batch, time, vocabulary]
+    state: State | None = None  # what to hand to the next window; of no use after padding
 
 
 class _Base(PreTrainedModel):
@@ -150,25 +120,19 @@ class _Base(PreTrainedModel):
             nn.init.uniform_(parameter, -self.config.initializer_range, self.config.initializer_range)
 
     def get_input_embeddings(self) -> nn.Module:
-        """Return the table of word vectors."""
         base: Any = getattr(self, self.base_model_prefix, self)
         embeddings: nn.Embedding = base.embed_tokens
         return embeddings
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replace the table of word vectors.
-
-        Args:
-            value: weights [vocabulary, width].
-        """
+        # value: weights [vocabulary, width].
         getattr(self, self.base_model_prefix, self).embed_tokens = value
 
 
 class FeedForwardModel(_Base):
-    """Ids to the vectors the output layer takes: tanh(d + H x), x the vectors of the last `order - 1` words.
+    """Ids to the vectors the output layer takes: tanh(d + H x), x the vectors of the last `order - 1` words."""
 
-    Words before the first are `<s>`. The state is the last `order - 1` ids, int64 [batch, order - 1].
-    """
+    # Words before the first are `<s>`. The state is the last `order - 1` ids, int64 [batch, order - 1].
 
     config_class = FeedForwardConfig
 
@@ -183,21 +147,8 @@ class FeedForwardModel(_Base):
         PreTrainedModel.post_init(self)
 
     def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> BaseOutput:
-        """Return vectors [batch, time, width] for the ids, and the last ids as state.
-
-        Args:
-            input_ids: int64 [batch, time].
-            state: what the window before returned; None at the beginning.
-            ignored: what other architectures take.
-
-        Raises:
-            IndexError: an id is outside the vocabulary.
-
-        Example:
-            >>> sizes = {"vocab_size": 5, "embedding_size": 2, "hidden_size": 4}
-            >>> FeedForwardModel(FeedForwardConfig(order=3, **sizes))(torch.tensor([[3, 4]])).last_hidden_state.shape
-            torch.Size([1, 2, 4])
-        """
+        """Return vectors [batch, time, width] for the ids, and the last ids as state."""
+        # input_ids: int64 [batch, time].
         batch, time = input_ids.shape
         if state is None:
             state = (input_ids.new_full((batch, self.context_size), self.config.bos_token_id),)
@@ -211,11 +162,10 @@ class FeedForwardModel(_Base):
 
 
 class RecurrentModel(_Base):
-    """Ids to the vectors the output layer takes, through layers of Elman, LSTM or GRU cells.
+    """Ids to the vectors the output layer takes, through layers of Elman, LSTM or GRU cells."""
 
-    Dropout stands where Zaremba et al. put it: before each layer and after the last, on no recurrent connection. The
-    state is (hidden,) or, of an LSTM, (hidden, cell), each float [layers, batch, width].
-    """
+    # Dropout stands where Zaremba et al. put it: before each layer and after the last, on no recurrent connection. The
+    # state is (hidden,) or, of an LSTM, (hidden, cell), each float [layers, batch, width].
 
     config_class = RecurrentConfig
 
@@ -231,21 +181,8 @@ class RecurrentModel(_Base):
         PreTrainedModel.post_init(self)
 
     def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> BaseOutput:
-        """Return vectors [batch, time, width] for the ids, and the state after the last of them.
-
-        Args:
-            input_ids: int64 [batch, time].
-            state: what the window before returned; None at the beginning.
-            ignored: what other architectures take.
-
-        Raises:
-            IndexError: an id is outside the vocabulary.
-
-        Example:
-            >>> sizes = {"vocab_size": 5, "embedding_size": 2, "hidden_size": 4}
-            >>> RecurrentModel(RecurrentConfig(**sizes))(torch.tensor([[3, 4]])).last_hidden_state.shape
-            torch.Size([1, 2, 4])
-        """
+        """Return vectors [batch, time, width] for the ids, and the state after the last of them."""
+        # input_ids: int64 [batch, time].
         vectors = self.dropout(self.embed_tokens(input_ids))
         if self.config.cell == "rnn" and self.config.nonlinearity == "sigmoid":
             outputs, final = self._sigmoid_layers(vectors, state)
@@ -296,16 +233,11 @@ class _CausalModel(_Base, GenerationMixin):
         PreTrainedModel.post_init(self)
 
     def get_output_embeddings(self) -> nn.Module:
-        """Return the output layer."""
         head: nn.Linear = self.lm_head
         return head
 
     def set_output_embeddings(self, value: nn.Linear) -> None:
-        """Replace the output layer.
-
-        Args:
-            value: weights [vocabulary, width].
-        """
+        # value: weights [vocabulary, width].
         self.lm_head = value
 
     def forward(
@@ -317,18 +249,8 @@ class _CausalModel(_Base, GenerationMixin):
         num_items_in_batch: Tensor | int | None = None,
         **ignored: Any,
     ) -> CausalOutput:
-        """Return logits, and the loss where labels are given.
-
-        Args:
-            input_ids: int64 [batch, time].
-            attention_mask: [batch, time], 0 for padding, which may stand at the right only.
-            labels: int64 [batch, time], the ids themselves (position t predicts label t + 1); -100 is not counted.
-            state: what the window before returned.
-            num_items_in_batch: what to divide the sum of losses by, if not by the number of labels that count.
-
-        Raises:
-            ValueError: padding at the left, which would be read as text.
-        """
+        # input_ids: int64 [batch, time]; attention_mask: [batch, time], 0 for padding, which may stand at the right only;
+        # labels: int64 [batch, time], the ids themselves (position t predicts label t + 1); -100 is not counted.
         if attention_mask is not None and bool((attention_mask[:, 1:] > attention_mask[:, :-1]).any()):
             raise ValueError(
                 "padding at the left is read as text by a model that reads from left to right; pad at the right"
@@ -348,14 +270,8 @@ class _CausalModel(_Base, GenerationMixin):
     def prepare_inputs_for_generation(
         self, input_ids: Tensor, *rest: Any, attention_mask: Tensor | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Return what `forward` needs for the next word: all ids at first, then the last one and the state.
-
-        Args:
-            input_ids: int64 [batch, time].
-            rest: not used.
-            attention_mask: [batch, time].
-            options: `state`, what the window before returned.
-        """
+        # What `forward` needs for the next word: all ids at first, then the last one and the state.
+        # input_ids: int64 [batch, time]; attention_mask: [batch, time].
         state = options.get("state")
         inputs = input_ids if state is None else input_ids[:, -1:]
         return {"input_ids": inputs, "attention_mask": attention_mask, "state": state}

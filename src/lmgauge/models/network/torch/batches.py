@@ -1,7 +1,6 @@
-"""Windows to batches: of about equal length, so that next to nothing is padded, and as large as memory allows.
+"""Windows to batches: of about equal length, so that next to nothing is padded, and as large as memory allows."""
 
-What is padded stands at the right, where a causal network's predictions cannot see it, and is never scored.
-"""
+# What is padded stands at the right, where a causal network's predictions cannot see it, and is never scored.
 
 from __future__ import annotations
 
@@ -25,33 +24,16 @@ _FALLBACK_FREE_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Jobs to compute together.
-
-    Attributes:
-        jobs: their numbers.
-        ids: int64 [jobs, length], padded at the right.
-        rows: int64 [n], where in the flattened ids each prediction is made, job after job.
-        targets: int64 [n].
-    """
+    """Jobs to compute together."""
 
     jobs: list[int]
-    ids: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    ids: NDArray[np.int64]  # int64 [jobs, length], padded at the right
+    rows: NDArray[np.int64]  # int64 [n], where in the flattened ids each prediction is made, job after job
+    targets: NDArray[np.int64]  # int64 [n]
 
 
 def batches(jobs: Sequence[Job], most_tokens: int) -> Iterator[Batch]:
-    """Yield jobs in batches, longest first, so that memory fails early if at all.
-
-    Args:
-        jobs: windows of tokens to score.
-        most_tokens: of a batch, padding included; a batch of one job may have more.
-
-    Example:
-        >>> jobs = [Job(np.arange(length), np.arange(length), 0) for length in (3, 8, 3, 3)]
-        >>> [batch.jobs for batch in batches(jobs, most_tokens=8)]
-        [[1], [0, 2], [3]]
-    """
+    """Yield jobs in batches, longest first, so that memory fails early if at all."""
     order = sorted(range(len(jobs)), key=lambda number: -len(jobs[number].ids))
     chosen: list[int] = []
     longest = shown = 0
@@ -71,19 +53,8 @@ def batches(jobs: Sequence[Job], most_tokens: int) -> Iterator[Batch]:
 
 
 def join(jobs: Sequence[Job], chosen: list[int]) -> Batch:
-    """Return one batch of the chosen jobs.
-
-    Args:
-        jobs: windows of tokens to score.
-        chosen: their numbers, at least one.
-
-    Returns:
-        The batch, ids padded at the right.
-
-    Example:
-        >>> join([Job(np.arange(3), np.arange(2), 0), Job(np.arange(2), np.arange(2), 1)], [0, 1]).ids.tolist()
-        [[0, 1, 2], [0, 1, 1]]
-    """
+    """Return one batch of the chosen jobs."""
+    # join([Job(np.arange(3), np.arange(2), 0), Job(np.arange(2), np.arange(2), 1)], [0, 1]).ids -> [[0, 1, 2], [0, 1, 1]]
     length = max(len(jobs[number].ids) for number in chosen)
     ids = np.zeros((len(chosen), length), np.int64)
     rows = []
@@ -97,16 +68,7 @@ def join(jobs: Sequence[Job], chosen: list[int]) -> Batch:
 
 
 def tokens_at_a_time(bytes_a_token: int, device: torch.device) -> int:
-    """Return how many tokens fit into the memory that is free now.
-
-    Args:
-        device: where.
-        bytes_a_token: memory in bytes that computing one token takes.
-
-    Example:
-        >>> tokens_at_a_time(1, torch.device("cpu"))
-        2048
-    """
+    """Return how many tokens fit into the memory that is free now."""
     fitting = int(_SHARE_OF_FREE_MEMORY * _free_bytes(device)) // max(1, bytes_a_token)
     return max(1, min(fitting, _GPU_TOKENS if device.type == "cuda" else _CPU_TOKENS))
 

@@ -42,32 +42,16 @@ _NO_LIMIT = 1 << 24  # some configurations write a huge number where they mean n
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A network on its device, and its tokens.
-
-    Attributes:
-        network: in evaluation mode.
-        tokens: how text becomes its ids.
-        folder: where it was loaded from; None for a name on a hub.
-        notes: what differs from what was asked for.
-    """
+    """A network on its device, and its tokens."""
 
     network: PreTrainedModel
     tokens: TokenMap
-    folder: Path | None
-    notes: tuple[str, ...] = ()
+    folder: Path | None  # where it was loaded from; None for a name on a hub
+    notes: tuple[str, ...] = ()  # what differs from what was asked for
 
 
 def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
-    """Load a network and its tokenizer.
-
-    Args:
-        source: a folder, or a name on a hub such as `gpt2`.
-        options: dtype, device, and whether code that comes with the model may run.
-
-    Raises:
-        ModelFileError: not there, incomplete, damaged, or not of a kind that predicts the next token.
-        UsageError: the device is not there.
-    """
+    """Load a network and its tokenizer."""
     from lmgauge.models.network.torch.architectures import register_architectures
 
     settle_after_fork()
@@ -91,18 +75,7 @@ def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
 
 
 def choose_device(name: str | None) -> torch.device:
-    """Return the device of a name; a GPU where there is one if None.
-
-    Args:
-        name: such as cpu or cuda:1.
-
-    Raises:
-        UsageError: no such device here.
-
-    Example:
-        >>> choose_device("cpu")
-        device(type='cpu')
-    """
+    """Return the device of a name; a GPU where there is one if None."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -115,34 +88,22 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """Return the dtype that is asked for; `auto` is bfloat16 (16 bits) on a GPU and float32 elsewhere.
-
-    Args:
-        name: auto, float32 or bfloat16.
-        device: where the network is to compute.
-
-    Example:
-        >>> choose_dtype("auto", torch.device("cpu"))
-        torch.float32
-    """
+    """Return the dtype that is asked for; `auto` is bfloat16 (16 bits) on a GPU and float32 elsewhere."""
+    # name: auto, float32 or bfloat16.
     if name == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     return torch.bfloat16 if name == "bfloat16" else torch.float32
 
 
 def positions_of(network: PreTrainedModel) -> int | None:
-    """Return how many tokens a network has positions for; None if it has no limit.
-
-    Args:
-        network: of the transformers library.
-    """
+    """Return how many tokens a network has positions for; None if it has no limit."""
     config = network.config.get_text_config()
     limits = (getattr(config, name, None) for name in _POSITIONS)
     return next((int(n) for n in limits if isinstance(n, int) and 0 < n < _NO_LIMIT), None)
 
 
 def _hub_answers() -> bool:
-    """Whether the hub can be reached; if not, only what was downloaded before is looked at, and no one waits for retries."""
+    # True if the hub can be reached; if not, only what was downloaded before is looked at, and no one waits for retries.
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         return False
     if getproxies():
@@ -157,7 +118,7 @@ def _hub_answers() -> bool:
 
 
 def _check_layers(folder: Path) -> None:
-    """Refuse a config.json that asks for more layers than there are weights: the library would build them all first."""
+    # Refuse a config.json that asks for more layers than there are weights: the library would build them all first.
     stored = 0
     for file in folder.glob("*.safetensors"):
         with safe_open(file, "pt") as weights:
@@ -175,7 +136,7 @@ def _check_layers(folder: Path) -> None:
 def _in_dtype(
     source: str, options: ScoringOptions, device: torch.device, *, only_local: bool
 ) -> tuple[PreTrainedModel, tuple[str, ...]]:
-    """Return the network in the dtype asked for, or in float32 and a note that says so."""
+    # Network in the dtype asked for, or in float32 and a note that says so.
 
     def load(dtype: torch.dtype) -> PreTrainedModel:
         return _network(source, dtype, device, trust=options.trust_remote_code, only_local=only_local)
@@ -238,16 +199,7 @@ def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_l
 
 @contextlib.contextmanager
 def telling(source: str, folder: Path | None) -> Iterator[None]:
-    """Turn what the library raises into words for people.
-
-    Args:
-        source: what is loaded, for messages.
-        folder: where from; None for a name on a hub.
-
-    Raises:
-        ModelFileError: in the place of any error of the library.
-        UnknownKindError: the library does not know the kind of network.
-    """
+    """Turn what the library raises into words for people."""
     try:
         yield
     except (ModelFileError, UsageError):
@@ -302,18 +254,7 @@ def quiet() -> Iterator[None]:
 
 
 def read_scoring(folder: Path) -> dict[str, Any]:
-    """Return what was chosen about scoring when a model was copied into a mixture; empty for all others.
-
-    Args:
-        folder: the model's.
-
-    Raises:
-        ModelFileError: the file is damaged.
-
-    Example:
-        >>> read_scoring(Path("nothing/here"))
-        {}
-    """
+    """Return what was chosen about scoring when a model was copied into a mixture; empty for all others."""
     file = folder / SCORING_FILE
     if not file.is_file():
         return {}
@@ -325,16 +266,7 @@ def read_scoring(folder: Path) -> dict[str, Any]:
 
 
 def described(network: Any) -> str:
-    """Return a short name of a kind of network for signatures, e.g. `gpt2` or `lstm`.
-
-    Args:
-        network: of the transformers library.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> described(SimpleNamespace(config=SimpleNamespace(model_type="gpt2")))
-        'gpt2'
-    """
+    """Return a short name of a kind of network for signatures, e.g. `gpt2` or `lstm`."""
     config = network.config
     training = getattr(config, "lmgauge", None)
     return str(training["kind"]) if isinstance(training, dict) and "kind" in training else str(config.model_type)

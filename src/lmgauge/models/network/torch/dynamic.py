@@ -44,29 +44,16 @@ class _Replayed:
 
 
 class DynamicModel(ScoresStrings):
-    """A network that learns from each segment after it has scored it.
+    """A network that learns from each segment after it has scored it."""
 
-    Each pass over a text begins with a copy of the network, which itself stays as it is: the same text gets the same
-    numbers. The context of a prediction is its segment; by the weights it sees all segments before.
-
-    Attributes:
-        rate: of the gradient steps.
-        context_policy: `stream`.
-        tolerance: nats by which rows may differ when they are scored again.
-    """
+    # Each pass over a text begins with a copy of the network, which itself stays as it is: the same text gets the same
+    # numbers. The context of a prediction is its segment; by the weights it sees all segments before.
 
     blocks_are_independent = False
 
     def __init__(self, model: NeuralModel, rate: float) -> None:
-        """Take a network whose segments are contexts of their own.
-
-        Args:
-            model: the network.
-            rate: step size; a step goes against the gradient of the mean nats an event.
-
-        Raises:
-            UsageError: the context runs on, the end of a line is not `</s>`, or the rate is not a positive number.
-        """
+        # Take a network whose segments are contexts of their own.
+        # rate: step size; a step goes against the gradient of the mean nats an event.
         policy = model.context_policy
         if policy.runs_on or policy.line_ends != "event" or not policy.scores_first_tokens:
             raise UsageError(
@@ -86,31 +73,22 @@ class DynamicModel(ScoresStrings):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Tokens and ids."""
+        """Return tokens and ids."""
         return self._model.vocabulary
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """How text becomes tokens."""
+        """Return how text becomes tokens."""
         return self._model.tokenizer
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over the network's fingerprint and the rate."""
+        """Return SHA-256 over the network's fingerprint and the rate."""
         return hashlib.sha256(json.dumps(["lmgauge-dynamic", self._model.fingerprint, self.rate.hex()]).encode()).hexdigest()
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield one batch for each block of segments, in order; each segment is scored, then learned.
-
-        Args:
-            segments: blocks of text, e.g. a `Corpus`.
-            spans: whether to fill the column `ends`, in bytes.
-            threads: not used: one, so that no number depends on it.
-
-        Raises:
-            InputError: the text has a reserved token that is refused.
-            ModelFileError: the network gives NaN.
-        """
+        """Yield one batch for each block of segments, in order; each segment is scored, then learned."""
+        # threads: not used: one, so that no number depends on it.
         pupil = self._copy()
         for block in alone(segments, self.label):
             events = block_events(block, pupil.tokens, pupil.context_policy, spans=spans)
@@ -121,27 +99,12 @@ class DynamicModel(ScoresStrings):
             yield pupil.batch_of(events, np.concatenate(scored), firsts)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments, with nothing before it.
-
-        Args:
-            block: the segments.
-            spans: whether to fill the column `ends`, in bytes.
-        """
+        """Return the batch of one block of segments, with nothing before it."""
         return next(self.score([block], spans=spans))
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of all tokens after a context.
-
-        Args:
-            context_ids: ids of all of the text before the event, `<s>` first.
-
-        Returns:
-            float64 [vocabulary], nats.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-            UsageError: an id is outside the vocabulary.
-        """
+        """Return natural log-probabilities of all tokens after a context."""
+        # -> float64 [vocabulary], nats.
         context = check_context(context_ids, len(self.vocabulary))[1:]
         ends = np.flatnonzero(context == EOS) + 1
         learned = context[: ends[-1] if len(ends) else 0]
@@ -156,12 +119,11 @@ class DynamicModel(ScoresStrings):
             return state.pupil.log_distribution(np.insert(context[len(learned) :], 0, BOS))
 
     def _copy(self) -> NeuralModel:
-        """Return the network as it was, to learn."""
         network = copy.deepcopy(self._model.network).requires_grad_(True)
         return NeuralModel.wrap(network, self._model.tokens, self._model.options, label=self._model.label)
 
     def _score_and_learn(self, pupil: NeuralModel, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
-        """Return the scores of a segment, float64 each; then take a step against the gradient of its mean loss."""
+        # Scores of a segment, float64 each; then take a step against the gradient of its mean loss.
         with pupil.engine.threads(_THREADS):
             scored = pupil.engine.score(jobs)
             with torch.enable_grad():
@@ -179,7 +141,6 @@ class DynamicModel(ScoresStrings):
 
 
 def _loss(model: NeuralModel, job: Job) -> torch.Tensor:
-    """Return the summed nats of a job's targets."""
     device = model.network.device
     logits = model.network(input_ids=torch.from_numpy(job.ids).to(device)[None]).logits[0, -len(job.targets) :]
     targets = torch.from_numpy(job.targets).to(device)

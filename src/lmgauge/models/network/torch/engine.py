@@ -37,18 +37,7 @@ Head = Callable[[Tensor, Tensor], Tensor]
 
 
 class TorchEngine:
-    """Scores jobs with a network in batches, and carries the state of a recurrent one through a stream.
-
-    Args:
-        network: what computes.
-        policy: what each prediction sees.
-        batch_tokens: tokens at a time; found from the free memory if None.
-        name: of the model, for messages.
-
-    Attributes:
-        split: what computes.
-        journal: where scores are written as soon as they are known; None to write none.
-    """
+    """Scores jobs with a network in batches, and carries the state of a recurrent one through a stream."""
 
     segment_by_segment = False
 
@@ -66,16 +55,13 @@ class TorchEngine:
 
     @property
     def batch_tokens(self) -> int:
-        """Tokens computed at a time; batches are smaller from where memory ran out on."""
+        """Return tokens computed at a time; batches are smaller from where memory ran out on."""
         return self._tokens
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """Let torch use this number of threads inside the `with` block, and as many as before afterwards.
-
-        Args:
-            count: threads of the processor.
-        """
+        """Let torch use this number of threads inside the `with` block, and as many as before afterwards."""
+        # count: threads of the processor.
         before = torch.get_num_threads()
         # Steps of one sequence are too small to share: threads would wait for each other most of the time.
         torch.set_num_threads(1 if self.carries_state else count)
@@ -85,12 +71,7 @@ class TorchEngine:
             torch.set_num_threads(before)
 
     def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
-        """Return the log-probabilities of each job's targets, nats, float64 [predicted] each.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-            UsageError: one job alone does not fit into the memory.
-        """
+        """Return the log-probabilities of each job's targets, nats, float64 [predicted] each."""
         if self.carries_state:
             return [self._carried_scores(job) for job in jobs]
         scores: list[NDArray[np.float64] | None] = [None] * len(jobs)
@@ -112,20 +93,10 @@ class TorchEngine:
     def distributions(
         self, jobs: Sequence[Job], rows: NDArray[np.int64], wanted: NDArray[np.bool_]
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield natural log-probabilities and probabilities of all tokens at the targets of jobs, a few at a time.
-
-        Args:
-            jobs: in the order of the events.
-            rows: int64 [vocabulary], the row of the output layer that predicts each token; -1 for none.
-            wanted: bool [targets of all jobs], which of them to look at.
-
-        Yields:
-            Two float32 [m, vocabulary]: m targets in order; what cannot come has -inf and 0.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-            UsageError: one job alone does not fit into the memory.
-        """
+        """Yield natural log-probabilities and probabilities of all tokens at the targets of jobs, a few at a time."""
+        # jobs: in the order of the events; rows: int64 [vocabulary], the row of the output layer that predicts each token;
+        # -1 for none; wanted: bool [targets of all jobs], which of them to look at.
+        # -> two float32 [m, vocabulary]: m targets in order; what cannot come has -inf and 0.
         own_rows = torch.from_numpy(rows).to(self.split.device)
         bounds = np.cumsum([len(job.targets) for job in jobs])
         with kept_pages():
@@ -145,7 +116,7 @@ class TorchEngine:
     def _groups(
         self, jobs: Sequence[Job], wanted: Sequence[NDArray[np.bool_]]
     ) -> Iterator[tuple[list[Job], list[NDArray[np.bool_]]]]:
-        """Yield jobs whose hidden states may be held together, with the targets to look at; no jobs without any."""
+        # Jobs whose hidden states may be held together, with the targets to look at; no jobs without any.
         at_a_time = max(1, _STATE_BYTES // self._bytes_a_state)
         some: list[Job] = []
         asked: list[NDArray[np.bool_]] = []
@@ -162,13 +133,12 @@ class TorchEngine:
 
     @property
     def _bytes_a_state(self) -> int:
-        """What `SplitNetwork.last` gives for a position."""
         size = self.split.vocabulary_size if self.split.output is None else self.split.output.weight.shape[1]
         return int(size) * 4
 
     @torch.inference_mode()
     def _carried_scores(self, job: Job) -> NDArray[np.float64]:
-        """Return the scores of what goes on where the job before of the same stream ended."""
+        # Scores of what goes on where the job before of the same stream ended.
         parts = [np.zeros(0)]
         for chunk, last in self._carried(job):
             logprob = self.split.log_probabilities(last, torch.from_numpy(chunk.targets).to(self.split.device))
@@ -178,7 +148,6 @@ class TorchEngine:
         return np.concatenate(parts)
 
     def _carried(self, job: Job) -> Iterator[tuple[Job, Tensor]]:
-        """Yield a job's parts, and what the output layer takes at each id of them."""
         stream = job.stream or StreamState()
         for at in range(0, len(job.ids), _STREAM_CHUNK):
             chunk = Job(job.ids[at : at + _STREAM_CHUNK], job.targets[at : at + _STREAM_CHUNK], job.segment)
@@ -188,21 +157,16 @@ class TorchEngine:
             self.progress(len(chunk.targets))
 
     def _run(self, jobs: Sequence[Job], waiting: list[int], head: Head, take: Callable[[int, Tensor], None]) -> None:
-        """Compute jobs, in smaller batches where memory runs out.
-
-        Args:
-            jobs: all of them.
-            waiting: numbers of those to compute.
-            head: what to make of the last hidden states, [n, hidden], and the targets, int64 [n].
-            take: is given each job's number and what was made, [predicted, ...].
-        """
+        # Compute jobs, in smaller batches where memory runs out.
+        # head: what to make of the last hidden states, [n, hidden], and the targets, int64 [n]; take: is given each job's
+        # number and what was made, [predicted, ...].
         while waiting:
             waiting = self._run_until_smaller(jobs, waiting, head, take)
 
     def _run_until_smaller(
         self, jobs: Sequence[Job], waiting: list[int], head: Head, take: Callable[[int, Tensor], None]
     ) -> list[int]:
-        """Compute jobs until all are done or batches have to become smaller; returns those left."""
+        # Compute jobs until all are done or batches have to become smaller; returns those left.
         tokens = self._tokens
         chosen = [jobs[number] for number in waiting]
         done: set[int] = set()
@@ -240,7 +204,6 @@ class TorchEngine:
         return head(self.split.last(ids, rows), targets)
 
     def _of_halves(self, jobs: Sequence[Job], batch: Batch, head: Head) -> list[tuple[int, Tensor]]:
-        """Return the batch in two halves, and all later ones no larger than these."""
         if self.split.device.type == "cuda":
             torch.cuda.empty_cache()
         if len(batch.jobs) == 1:
@@ -254,11 +217,7 @@ class TorchEngine:
         return [made for half in halves for made in self._of_batch(jobs, join(jobs, half), head)]
 
     def _blame(self, *jobs: Job) -> NoReturn:
-        """Say where NaN comes from, the first of some jobs that show it.
-
-        Raises:
-            ModelFileError: always.
-        """
+        # Say where NaN comes from, the first of some jobs that show it.
         job = next((job for job in jobs if _first_layer_with_nan(self.split, job) != _OUTPUT), jobs[0])
         layer = _first_layer_with_nan(self.split, job)
         raise ModelFileError(
@@ -268,14 +227,14 @@ class TorchEngine:
 
 
 def _at_most_certain(logprob: Tensor) -> NDArray[np.float64]:
-    """Return log-probabilities as NumPy's; the log-sum-exp of rounded terms may fall a little below its largest."""
+    # Log-probabilities as NumPy's; the log-sum-exp of rounded terms may fall a little below its largest.
     values: NDArray[np.float64] = logprob.cpu().numpy()
     return np.minimum(values, 0.0)
 
 
 @torch.inference_mode()
 def _first_layer_with_nan(network: SplitNetwork, job: Job) -> str:
-    """Return the name of the first module whose output has a NaN; that of the output layer if none has."""
+    # Name of the first module whose output has a NaN; that of the output layer if none has.
     broken: list[str] = []
 
     def watch(name: str) -> Callable[..., None]:
@@ -296,7 +255,7 @@ def _first_layer_with_nan(network: SplitNetwork, job: Job) -> str:
 
 
 def _bytes_a_token(network: SplitNetwork) -> int:
-    """Return about what computing a token takes: activations of one layer, and its logits where all are asked for."""
+    # About what computing a token takes: activations of one layer, and its logits where all are asked for.
     config = network.network.config.get_text_config()
     size = int(getattr(config, "hidden_size", 0) or getattr(config, "n_embd", 0) or getattr(config, "d_model", 0) or 1024)
     width = torch.finfo(network.network.dtype).bits // 8

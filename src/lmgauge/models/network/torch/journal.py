@@ -18,19 +18,7 @@ _HEAD = np.dtype([("key", f"V{_KEY_BYTES}"), ("count", "<u4")])
 
 
 class Journal:
-    """A file of scores, each found by what was scored: a record cut off by a kill, or of another model, is never taken.
-
-    Args:
-        path: the file; made if it is not there.
-        model: fingerprint of what scores; part of every key.
-
-    Attributes:
-        taken: events whose scores were found here.
-        scores: events whose scores are here.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """A file of scores, each found by what was scored: a record cut off by a kill, or of another model, is never taken."""
 
     def __init__(self, path: Path, model: str) -> None:
         self._model = hashlib.sha256(model.encode())
@@ -48,11 +36,7 @@ class Journal:
             raise OutputError(f"{path}: cannot keep finished work: {error.strerror or error}") from error
 
     def get(self, job: Job) -> NDArray[np.float64] | None:
-        """Return the scores of a job, float64 [predicted] in nats; None if they are not known.
-
-        Args:
-            job: what would be scored.
-        """
+        """Return the scores of a job, float64 [predicted] in nats; None if they are not known."""
         entry = self._known.get(self._key(job))
         if entry is None or len(entry) != len(job.targets):
             return None
@@ -60,15 +44,8 @@ class Journal:
         return entry
 
     def put(self, job: Job, logprob: NDArray[np.float64]) -> None:
-        """Write the scores of a job.
-
-        Args:
-            job: what was scored.
-            logprob: float64 [predicted], nats.
-
-        Raises:
-            OutputError: they cannot be written.
-        """
+        """Write the scores of a job."""
+        # logprob: float64 [predicted], nats.
         if not self._open:
             return
         head = np.array([(self._key(job), len(logprob))], _HEAD)
@@ -96,7 +73,7 @@ class Journal:
 
 
 def _read(content: bytes) -> tuple[dict[bytes, NDArray[np.float64]], int]:
-    """Return the whole records of a file, and where they end."""
+    # Whole records of a file, and where they end.
     known: dict[bytes, NDArray[np.float64]] = {}
     at = 0
     while at + _HEAD.itemsize <= len(content):

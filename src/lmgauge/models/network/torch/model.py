@@ -66,12 +66,6 @@ class NeuralModel(NetworkModel):
     engine: TorchEngine
 
     def __init__(self, checkpoint: Checkpoint, options: ScoringOptions, label: str) -> None:
-        """Take a loaded network; use `load_neural` or `wrap`.
-
-        Raises:
-            ModelFileError: tokenizer and network do not belong together.
-            UsageError: the options do not fit the network.
-        """
         self._checkpoint = checkpoint
         name = str(checkpoint.folder or label)
         with quiet(), telling(name, checkpoint.folder):
@@ -252,7 +246,7 @@ class NeuralModel(NetworkModel):
 
 
 def _bytes_of(name: str, weight: Any) -> Iterator[Any]:
-    """Yield what is to be digested of an entry of a network's state: a tensor, or what a quantized layer packs into one."""
+    # What is to be digested of an entry of a network's state: a tensor, or what a quantized layer packs into one.
     if isinstance(weight, tuple | list):
         for i, part in enumerate(weight):
             yield from _bytes_of(f"{name}.{i}", part)
@@ -272,16 +266,7 @@ def _bytes_of(name: str, weight: Any) -> Iterator[Any]:
 
 
 def load_neural(source: str | Path, options: ScoringOptions | None = None) -> NeuralModel:
-    """Load any causal network of the `transformers` library, from a folder or by its name on a hub.
-
-    Args:
-        source: a folder, or a name on a hub such as `gpt2`.
-        options: how to score; the defaults if None.
-
-    Raises:
-        ModelFileError: not there, incomplete, damaged, or not of a kind that predicts the next token.
-        UsageError: the options do not fit the network, or the device is not there.
-    """
+    """Load any causal network of the `transformers` library, from a folder or by its name on a hub."""
     asked = options or ScoringOptions()
     options = asked.over(read_scoring(Path(source)))
     checkpoint = load_checkpoint(str(source), options.at(options.places[0]))

@@ -26,65 +26,31 @@ _GPU_PIECES = (1024, 32768, 256)
 
 
 def unchanged(logits: Tensor) -> Tensor:
-    """Return logits as the matrix product gives them.
-
-    Args:
-        logits: float32 [n, vocabulary].
-
-    Example:
-        >>> unchanged(torch.ones(1, 2)).tolist()
-        [[1.0, 1.0]]
-    """
+    """Return logits as the matrix product gives them."""
+    # logits: float32 [n, vocabulary].
+    # unchanged(torch.ones(1, 2)) -> [[1.0, 1.0]]
     return logits
 
 
 @dataclass(frozen=True)
 class OutputLayer:
-    """The last layer of a language model.
+    """The last layer of a language model."""
 
-    Attributes:
-        weight: [vocabulary, hidden], in the dtype to multiply in.
-        bias: float32 [vocabulary], or None.
-        adjust: what the model does to float32 logits after the product (in place or not), such as soft capping.
-    """
-
-    weight: Tensor
-    bias: Tensor | None = None
+    weight: Tensor  # [vocabulary, hidden], in the dtype to multiply in
+    bias: Tensor | None = None  # float32 [vocabulary], or None
+    # what the model does to float32 logits after the product (in place or not), such as soft capping
     adjust: Callable[[Tensor], Tensor] = unchanged
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Return all logits, float32 [n, vocabulary].
-
-        Args:
-            hidden: [n, hidden], few states.
-
-        Raises:
-            RuntimeError: torch has not enough memory.
-
-        Example:
-            >>> OutputLayer(torch.eye(2)).logits(torch.tensor([[1.0, 2.0]])).tolist()
-            [[1.0, 2.0]]
-        """
+        """Return all logits, float32 [n, vocabulary]."""
+        # hidden: [n, hidden], few states.
+        # OutputLayer(torch.eye(2)).logits(torch.tensor([[1.0, 2.0]])) -> [[1.0, 2.0]]
         return self._adjusted(hidden.float() @ self.weight.float().T, slice(None))
 
     def log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return log-probabilities of the targets, in nats.
-
-        Args:
-            hidden: [n, hidden].
-            targets: int64 [n].
-
-        Returns:
-            float64 [n]: the target's logit less the log-sum-exp of all, both from float32.
-
-        Raises:
-            RuntimeError: torch has not enough memory.
-
-        Example:
-            >>> layer = OutputLayer(torch.zeros(4, 2))
-            >>> round(float(layer.log_probabilities(torch.ones(1, 2), torch.tensor([3])).exp()), 6)
-            0.25
-        """
+        """Return log-probabilities of the targets, in nats."""
+        # hidden: [n, hidden]; targets: int64 [n].
+        # -> float64 [n]: the target's logit less the log-sum-exp of all, both from float32.
         rows, columns = _CPU_TILE if hidden.device.type == "cpu" else _GPU_TILE
         with _products_as_exact_as(self.weight.dtype):
             parts = [
@@ -94,23 +60,10 @@ class OutputLayer:
         return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64, device=hidden.device)
 
     def distributions(self, hidden: Tensor, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield natural log-probabilities and probabilities of all tokens, for a few states at a time, in order.
-
-        Args:
-            hidden: [n, hidden].
-            rows: int64 [vocabulary], the row of the layer that predicts each token; -1 for what no row predicts.
-
-        Yields:
-            Two float32 [m, vocabulary]; rows sum to one, and what cannot come has -inf and 0.
-
-        Raises:
-            RuntimeError: torch has not enough memory.
-
-        Example:
-            >>> layer = OutputLayer(torch.zeros(2, 2))
-            >>> [p.tolist() for _, p in layer.distributions(torch.ones(1, 2), torch.tensor([-1, 1, 0]))]
-            [[[0.0, 0.5, 0.5]]]
-        """
+        """Yield natural log-probabilities and probabilities of all tokens, for a few states at a time, in order."""
+        # hidden: [n, hidden]; rows: int64 [vocabulary], the row of the layer that predicts each token; -1 for what no row
+        # predicts.
+        # -> two float32 [m, vocabulary]; rows sum to one, and what cannot come has -inf and 0.
         states, columns, at_a_time = _CPU_PIECES if hidden.device.type == "cpu" else _GPU_PIECES
         missing = (rows < 0).nonzero()[:, 0]
         parts = [_as_slice(part.clamp(min=0)) for part in rows.split(columns)]
@@ -132,11 +85,9 @@ class OutputLayer:
         return self._target_logits(hidden, targets).double() - (largest.double() + total.log())
 
     def _sums(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
-        """Return a shift, float32 [n], and the sum of exponentials of logits less it, float64 [n], inf or NaN on overflow.
-
-        The shift is the largest logit of the first tile: the others are most often as large, and looking for theirs would
-        cost a pass over memory for each. Where it is small, nothing is subtracted at all, which spares another.
-        """
+        # Shift, float32 [n], and the sum of exponentials of logits less it, float64 [n], inf or NaN on overflow.
+        # The shift is the largest logit of the first tile: the others are most often as large, and looking for theirs would
+        # cost a pass over memory for each. Where it is small, nothing is subtracted at all, which spares another.
         shift = torch.zeros(len(hidden), device=hidden.device)
         total = torch.zeros(len(hidden), dtype=torch.float64, device=hidden.device)
         shifted = True
@@ -155,7 +106,7 @@ class OutputLayer:
         return shift, total
 
     def _sums_of_any_size(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
-        """Return the same with a shift that follows the largest logit so far (online log-sum-exp)."""
+        # Same with a shift that follows the largest logit so far (online log-sum-exp).
         largest = torch.full((len(hidden),), -torch.inf, device=hidden.device)
         total = torch.zeros(len(hidden), dtype=torch.float64, device=hidden.device)
         room = self._room(hidden, columns)
@@ -170,12 +121,12 @@ class OutputLayer:
         return largest, total
 
     def _room(self, hidden: Tensor, columns: int) -> Tensor:
-        """Memory for the logits of a tile, used again for each: fresh pages would cost a fifth of the product."""
+        # Memory for the logits of a tile, used again for each: fresh pages would cost a fifth of the product.
         size = len(hidden) * min(columns, len(self.weight))
         return torch.empty(size, dtype=torch.float32, device=hidden.device)
 
     def _tile(self, hidden: Tensor, part: slice | Tensor, room: Tensor) -> Tensor:
-        """Return float32 [n, columns], the logits of a part of the layer's rows, which may be written over."""
+        # float32 [n, columns], the logits of a part of the layer's rows, which may be written over.
         weight = self.weight[part]
         logits = room[: len(hidden) * len(weight)].view(len(hidden), len(weight))
         if hidden.device.type == "cuda" and weight.dtype in (torch.bfloat16, torch.float16):
@@ -188,7 +139,7 @@ class OutputLayer:
         return self.adjust(product)
 
     def _target_logits(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Return float32 [n], each target's logit."""
+        # float32 [n], each target's logit.
         logits = (hidden.float() * self.weight[targets].float()).sum(1)
         if self.bias is not None:
             logits += self.bias[targets]
@@ -197,15 +148,9 @@ class OutputLayer:
 
 
 def normalized(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities, in nats, and probabilities of all columns; the logits are written over.
-
-    Args:
-        logits: float32 [n, columns].
-
-    Example:
-        >>> [values.exp().tolist() for values in normalized(torch.tensor([[1.0, 1.0]]))[:1]]
-        [[[0.5, 0.5]]]
-    """
+    """Return log-probabilities, in nats, and probabilities of all columns; the logits are written over."""
+    # logits: float32 [n, columns].
+    # [values.exp().tolist() for values in normalized(torch.tensor([[1.0, 1.0]]))[:1]] -> [[[0.5, 0.5]]]
     shift = logits.amax(1, keepdim=True)
     p = torch.sub(logits, shift).exp_()
     total = p.sum(1, keepdim=True)
@@ -213,14 +158,13 @@ def normalized(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _as_slice(rows: Tensor) -> slice | Tensor:
-    """Return consecutive rows as a slice, which copies nothing."""
     first = int(rows[0])
     return slice(first, first + len(rows)) if torch.equal(rows, torch.arange(first, first + len(rows)).to(rows)) else rows
 
 
 @contextmanager
 def _products_as_exact_as(dtype: torch.dtype) -> Iterator[None]:
-    """Let a processor multiply float32 copies of bfloat16 values as the bfloat16 they are; sums and results are float32."""
+    # Let a processor multiply float32 copies of bfloat16 values as the bfloat16 they are; sums and results are float32.
     if dtype != torch.bfloat16 or not torch.backends.mkldnn.is_available():
         yield
         return

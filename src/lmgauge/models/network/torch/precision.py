@@ -17,15 +17,7 @@ FLOAT32_INSTEAD = "computed in float32 instead of bfloat16: this processor has n
 
 
 def in_bfloat16(compute: Callable[[], T], device: torch.device) -> T | None:
-    """Return the result of a computation in bfloat16, or None if it has to be done in float32.
-
-    Args:
-        compute: does in bfloat16 what is to follow, on a small scale.
-        device: where it computes. A GPU is taken at its word.
-
-    Raises:
-        RuntimeError: the computation fails on a GPU, or for lack of memory.
-    """
+    """Return the result of a computation in bfloat16, or None if it has to be done in float32."""
     if device.type == "cpu" and not has_bfloat16_products():
         return None
     try:
@@ -38,12 +30,10 @@ def in_bfloat16(compute: Callable[[], T], device: torch.device) -> T | None:
 
 @cache
 def has_bfloat16_products() -> bool:
-    """Return True if the processor multiplies bfloat16 and torch's library of products (oneDNN) uses that.
-
-    Elsewhere torch's own loops multiply: on AVX2 a Transformer took 20 times as long as in float32. AVX-512 without bfloat16
-    instructions emulates them, which is slower than float32, too. The processor is asked and not timed, so that the answer
-    is the same each time: it decides numbers.
-    """
+    """Return True if the processor multiplies bfloat16 and torch's library of products (oneDNN) uses that."""
+    # Elsewhere torch's own loops multiply: on AVX2 a Transformer took 20 times as long as in float32. AVX-512 without
+    # bfloat16 instructions emulates them, which is slower than float32, too. The processor is asked and not timed, so that
+    # the answer is the same each time: it decides numbers.
     supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
     if not torch.backends.mkldnn.is_available() or supported is None or not supported():
         return False

@@ -27,19 +27,10 @@ _ROWS_OF_LOGITS = 8  # made into distributions at a time
 
 
 class SplitNetwork:
-    """The part of a network below its output layer, and that layer.
+    """The part of a network below its output layer, and that layer."""
 
-    Whether the two give the network's own logits is tried out once. Where they do not (the network does something in between
-    that is not known here), all logits are asked of the network itself: as right, and slower.
-
-    Attributes:
-        vocabulary_size: rows of the output layer.
-        rounds_together: whether layers round what they are given by one scale for all tokens of a batch.
-        tolerance: by how much logits that should be the same may differ, as a share of the largest.
-        recurrent: whether it takes and gives a state that stands for all that was shown before.
-        caches: whether it takes and gives the keys and values of what was shown before.
-        output: the output layer; None where the network is asked for logits itself.
-    """
+    # Whether the two give the network's own logits is tried out once. Where they do not (the network does something in
+    # between that is not known here), all logits are asked of the network itself: as right, and slower.
 
     def __init__(self, network: PreTrainedModel) -> None:
         self.network = network
@@ -63,10 +54,8 @@ class SplitNetwork:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """For the time of a computation: GELU in one pass over memory (the same function), and float32 that is float32.
-
-        A GPU's recurrent and convolution kernels would round float32 to 19 bits without asking.
-        """
+        """For the time of a computation: GELU in one pass over memory (the same function), and float32 that is float32."""
+        # A GPU's recurrent and convolution kernels would round float32 to 19 bits without asking.
         settle_after_fork()
         library: Any = torch.backends.cudnn  # not typed
         settings = [library.rnn, library.conv] if self.device.type == "cuda" else []
@@ -85,7 +74,6 @@ class SplitNetwork:
 
     @torch.inference_mode()
     def _keeps_keys_and_values(self) -> bool:
-        """Return True if the network takes up a context where it left it, as attention does with keys and values."""
         from transformers import DynamicCache
 
         if getattr(self.network, "_is_stateful", False):
@@ -103,7 +91,7 @@ class SplitNetwork:
 
     @torch.inference_mode()
     def _refuse_what_sees_later_tokens(self) -> None:
-        """Refuse networks that load as causal ones and are not, such as BERT: their figures would not be perplexities."""
+        # Refuse networks that load as causal ones and are not, such as BERT: their figures would not be perplexities.
         ids = self._probed_ids()
         other, half = ids.clone(), ids.shape[1] // 2
         other[:, half:] = ids[:, : ids.shape[1] - half]
@@ -115,7 +103,6 @@ class SplitNetwork:
 
     @torch.inference_mode()
     def _probe(self) -> OutputLayer | None:
-        """Return the output layer with what the network does to logits, or None if that is not found."""
         if self.network.base_model is self.network or self.output is None:
             return None
         ids = self._probed_ids()
@@ -131,77 +118,35 @@ class SplitNetwork:
         return None
 
     def states(self, ids: Tensor) -> Tensor:
-        """Return the last hidden states of sequences, each seen from its beginning.
-
-        Args:
-            ids: int64 [batch, length].
-
-        Returns:
-            [batch, length, hidden], in the network's dtype.
-
-        Raises:
-            RuntimeError: torch has not enough memory.
-        """
+        """Return the last hidden states of sequences, each seen from its beginning."""
+        # ids: int64 [batch, length].
+        # -> [batch, length, hidden], in the network's dtype.
         states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
         return states
 
     def last(self, ids: Tensor, rows: Tensor) -> Tensor:
-        """Return what the output layer takes at some positions; all logits where it is not known apart.
-
-        Args:
-            ids: int64 [batch, length].
-            rows: int64 [n], positions in the flattened ids.
-
-        Returns:
-            [n, hidden], or [n, rows of the output layer].
-
-        Raises:
-            RuntimeError: torch has not enough memory.
-        """
+        """Return what the output layer takes at some positions; all logits where it is not known apart."""
+        # ids: int64 [batch, length]; rows: int64 [n], positions in the flattened ids.
+        # -> [n, hidden], or [n, rows of the output layer].
         states = self.states(ids) if self.output is not None else self.network(input_ids=ids, use_cache=False).logits
         return states.reshape(-1, states.shape[-1])[rows]
 
     def carried(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return the same at each id of a recurrent network that continues from a state.
-
-        Args:
-            ids: int64 [n].
-            state: what the latest call gave; None at the beginning.
-
-        Returns:
-            As `last`, and the state after the last id.
-
-        Raises:
-            RuntimeError: torch has not enough memory.
-        """
+        """Return the same at each id of a recurrent network that continues from a state."""
+        # ids: int64 [n].
         output = (self._base if self.output is not None else self.network)(input_ids=ids[None], state=state)
         return (output.last_hidden_state if self.output is not None else output.logits)[0], output.state
 
     def log_probabilities(self, last: Tensor, targets: Tensor) -> Tensor:
-        """Return log-probabilities of targets, nats, float64 [n].
-
-        Args:
-            last: what `last` gives, [n, ...].
-            targets: int64 [n].
-
-        Raises:
-            RuntimeError: torch has not enough memory.
-        """
+        """Return log-probabilities of targets, nats, float64 [n]."""
+        # last: what `last` gives, [n, ...]; targets: int64 [n].
         return _of_logits(last, targets) if self.output is None else self.output.log_probabilities(last, targets)
 
     def distributions(self, last: Tensor, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield natural log-probabilities and probabilities of all tokens, for a few positions at a time.
-
-        Args:
-            last: what `last` gives, [n, ...].
-            rows: int64 [vocabulary], the row of the output layer that predicts each token; -1 for none.
-
-        Yields:
-            Two float32 [m, vocabulary].
-
-        Raises:
-            RuntimeError: torch has not enough memory.
-        """
+        """Yield natural log-probabilities and probabilities of all tokens, for a few positions at a time."""
+        # last: what `last` gives, [n, ...]; rows: int64 [vocabulary], the row of the output layer that predicts each token;
+        # -1 for none.
+        # -> two float32 [m, vocabulary].
         if self.output is not None:
             yield from self.output.distributions(last, rows)
             return
@@ -212,7 +157,7 @@ class SplitNetwork:
 
 
 def _plain(head: torch.nn.Module) -> OutputLayer | None:
-    """Return an output layer whose weights are numbers; None where they are packed, as quantized ones are."""
+    # Output layer whose weights are numbers; None where they are packed, as quantized ones are.
     weight: Any = getattr(head, "weight", None)
     bias: Any = getattr(head, "bias", None)
     if type(weight) not in (Tensor, torch.nn.Parameter) or not weight.is_floating_point() or callable(bias):
@@ -225,14 +170,14 @@ def _rounds_together(network: torch.nn.Module) -> bool:
 
 
 def _of_logits(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return float64 [n], log-probabilities of targets from all logits [n, vocabulary]."""
+    # float64 [n], log-probabilities of targets from all logits [n, vocabulary].
     whole = logits.float()
     of_target = whole.gather(1, targets[:, None])[:, 0].double()
     return of_target - whole.double().logsumexp(1)
 
 
 def _adjustments(config: Any, plain: Tensor, wanted: Tensor, dtype: torch.dtype) -> list[Callable[[Tensor], Tensor]]:
-    """Return what networks are known to do to logits: nothing, soft capping (Gemma), scaling (Cohere, Granite)."""
+    # What networks are known to do to logits: nothing, soft capping (Gemma), scaling (Cohere, Granite).
     cap = getattr(config, "final_logit_softcapping", None)
     if cap:
         return [lambda logits: logits.div_(cap).tanh_().mul_(cap)]
@@ -250,7 +195,7 @@ def _adjustments(config: Any, plain: Tensor, wanted: Tensor, dtype: torch.dtype)
 
 
 def _close(a: Tensor, b: Tensor, tolerance: float) -> bool:
-    """Return True if logits are the same up to rounding; what a network makes impossible (-inf) must be the same, too."""
+    # True if logits are the same up to rounding; what a network makes impossible (-inf) must be the same, too.
     if bool(b.isnan().any()):
         return True  # NaN cannot be compared; scoring says where it comes from
     possible = torch.isfinite(b)
@@ -261,7 +206,7 @@ def _close(a: Tensor, b: Tensor, tolerance: float) -> bool:
 
 
 def _fused(network: torch.nn.Module) -> list[tuple[torch.nn.Module, str, torch.nn.Module]]:
-    """GELU's tanh approximation (Hendrycks & Gimpel 2016) where a network takes eight passes over memory for it."""
+    # GELU's tanh approximation (Hendrycks & Gimpel 2016) where a network takes eight passes over memory for it.
     from transformers.activations import FastGELUActivation, NewGELUActivation
 
     kinds = (FastGELUActivation, NewGELUActivation)

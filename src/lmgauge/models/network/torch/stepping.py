@@ -14,11 +14,10 @@ from lmgauge.models.network.torch.split_network import SplitNetwork
 
 
 class Stepper:
-    """The log-probabilities of all rows of the output layer after some ids, of one context or several of one length.
+    """The log-probabilities of all rows of the output layer after some ids, of one context or several of one length."""
 
-    What the network keeps of a context (keys and values, or a recurrent state) is kept for the next question, which most
-    often asks for the same contexts and one more id each.
-    """
+    # What the network keeps of a context (keys and values, or a recurrent state) is kept for the next question, which most
+    # often asks for the same contexts and one more id each.
 
     def __init__(self, network: SplitNetwork) -> None:
         self._network = network
@@ -27,33 +26,17 @@ class Stepper:
         self._latest: NDArray[np.float64] | None = None
 
     def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of what follows.
-
-        Args:
-            ids: int64 [n], n > 0.
-
-        Returns:
-            float64 [rows of the output layer]; sums to one in float64, from float32 logits.
-
-        Raises:
-            ModelFileError: the network gives NaN.
-        """
+        # Natural log-probabilities of what follows.
+        # ids: int64 [n], n > 0.
+        # -> float64 [rows of the output layer]; sums to one in float64, from float32 logits.
         logprob: NDArray[np.float64] = self.many(ids[None])[0]
         return logprob
 
     @torch.inference_mode()
     def many(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return log-probabilities, in nats, of what follows each of some contexts.
-
-        Args:
-            ids: int64 [k, n], n > 0: k contexts of n ids.
-
-        Returns:
-            float64 [k, rows of the output layer].
-
-        Raises:
-            ModelFileError: the network gives NaN.
-        """
+        """Return log-probabilities, in nats, of what follows each of some contexts."""
+        # ids: int64 [k, n], n > 0: k contexts of n ids.
+        # -> float64 [k, rows of the output layer].
         if self._latest is not None and np.array_equal(ids, self._ids):
             return self._latest
         known = self._ids.shape[1]
@@ -72,7 +55,7 @@ class Stepper:
         return logprob
 
     def _of(self, memory: Any, ids: NDArray[np.int64]) -> Any:
-        """Return the memory of the contexts that other contexts begin with, in their order; None if it is not known."""
+        # Memory of the contexts that other contexts begin with, in their order; None if it is not known.
         known = self._ids
         if ids.shape[0] == known.shape[0] and np.array_equal(ids[:, : known.shape[1]], known):
             return memory

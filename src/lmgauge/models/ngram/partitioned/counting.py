@@ -32,39 +32,14 @@ TABLE_BYTES = 24
 
 @dataclass(frozen=True)
 class Counting:
-    """What all tasks that count know.
-
-    Attributes:
-        shape: of the training.
-        expected: about how many n-grams of order 2, 3, ... a partition has.
-    """
+    """What all tasks that count know."""
 
     shape: Shape
-    expected: list[int]
+    expected: list[int]  # about how many n-grams of order 2, 3, ... a partition has.
 
 
 def counting_stages(work: Counting) -> Iterator[Stage]:
-    """Yield the stages from the tokens of the text, `ids/{c}`, to counts and requests.
-
-    Args:
-        work: what the tasks know.
-
-    Example:
-        The text `<s> a b a b` of the top of this file, with the ids 3 and 4 for the two words:
-
-        >>> from lmgauge.models.ngram.partitioned.chunks import ChunkWriter
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> engine = MemoryEngine()
-        >>> chunks = ChunkWriter(engine, order=3, size=100)
-        >>> chunks.add(np.array([1, 3, 4, 3, 4], np.uint32))
-        >>> shape = Shape(order=3, partitions=1, chunks=chunks.finish(), vocabulary=5, linked=True)
-        >>> for stage in counting_stages(Counting(shape, [3, 3])):
-        ...     engine.run(stage)
-        >>> [engine.read(name).tolist() for name in ("parents/2/0", "words/2/0", "counts/2/0")]
-        [[1, 3, 4], [3, 4, 3], [1, 2, 1]]
-        >>> engine.read("requests/2/0/0").tolist()
-        [1, 2, 1]
-    """
+    """Yield the stages from the tokens of the text, `ids/{c}`, to counts and requests."""
     shape = work.shape
     streams = [
         name
@@ -120,23 +95,10 @@ def _route(read: Read, chunk: int, shape: Shape) -> Iterator[Array]:
 
 
 def dealing_stage(shape: Shape, k: int, values: str, dealt: str, *, back: bool = False) -> Stage:
-    """Return the stage that deals answers to requests for n-grams of order k to the n-grams of order k + 1 that asked.
-
-    Args:
-        shape: of the training.
-        k: the order of the suffixes.
-        values: what the arrays `{values}/{k}/{p}/{c}` are called, uint8, uint32 or uint64, one value for each request.
-        dealt: what the arrays `{dealt}/{k+1}/{p}/{c}` will be called, one value for each new n-gram.
-        back: the other way: values `{values}/{k+1}/{p}/{c}` of the n-grams that asked go to what they asked for, as
-            `{dealt}/{k}/{p}/{c}`.
-
-    Example:
-        >>> stage = dealing_stage(Shape(3, 2, 1, 5, True), 2, "answers", "lower")
-        >>> stage.needs(0)
-        ['ids/0', 'fresh/0', 'answers/2/0/0', 'answers/2/1/0']
-        >>> stage.makes(0)
-        ['lower/3/0/0', 'lower/3/1/0']
-    """
+    """Return the stage that deals answers to requests for n-grams of order k to the n-grams of order k + 1 that asked."""
+    # values: what the arrays `{values}/{k}/{p}/{c}` are called, uint8, uint32 or uint64, one value for each request.
+    # Forward an answer goes to the longer n-grams that asked; back, what they say goes to the shorter one that was asked
+    # for.
     source, target = (k + 1, k) if back else (k, k + 1)
     return Stage(
         f"deal-{dealt}-{target}",

@@ -1,11 +1,10 @@
-"""From counts to probabilities and back-off weights in partitions, order by order, by the kernels of `interpolation`.
+"""From counts to probabilities and back-off weights in partitions, order by order, by the kernels of `interpolation`."""
 
-Input: `counts/{k}/{p}` and the requests, see `counting`.
-Output: `dropped/{k}/{p}`, `probabilities/{k}/{p}`, `weights/{k}/{p}`, and the unigrams.
-
-A context of two words or more has all its followers in its own partition. The contexts of one word do not: what partitions
-have of them is added up by the program. The probability of a suffix comes as the answer to a request.
-"""
+# Input: `counts/{k}/{p}` and the requests, see `counting`.
+# Output: `dropped/{k}/{p}`, `probabilities/{k}/{p}`, `weights/{k}/{p}`, and the unigrams.
+#
+# A context of two words or more has all its followers in its own partition. The contexts of one word do not: what partitions
+# have of them is added up by the program. The probability of a suffix comes as the answer to a request.
 
 from __future__ import annotations
 
@@ -32,19 +31,12 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Estimated:
-    """What came of estimating, besides the arrays of the partitions.
+    """What came of estimating, besides the arrays of the partitions."""
 
-    Attributes:
-        unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
-        entries: n-grams of order 2, 3, ..., without those that cut-offs drop.
-        discounts: of each order from 1; none for additive smoothing.
-        unseen: additive smoothing: probability of any word after an unseen context.
-    """
-
-    unigrams: Floats
-    entries: list[int]
-    discounts: list[Discounts]
-    unseen: float = 0.0
+    unigrams: Floats  # float32 [vocabulary, 2], probabilities and back-off weights
+    entries: list[int]  # n-grams of order 2, 3, ..., without those that cut-offs drop
+    discounts: list[Discounts]  # of each order from 1; none for additive smoothing
+    unseen: float = 0.0  # additive smoothing: probability of any word after an unseen context
 
 
 @dataclass(frozen=True)
@@ -56,26 +48,16 @@ class _Adjusting:
 
 @dataclass(frozen=True)
 class _Order:
-    """What the tasks of one order know.
-
-    Attributes:
-        shape: of the training.
-        k: the order.
-        discounts: D(c) of it.
-        kind: additive, interpolated or backed-off.
-        events: number of tokens that can be predicted.
-        amount: additive: what is added to each count.
-    """
+    """What the tasks of one order know."""
 
     shape: Shape
-    k: int
+    k: int  # the order
     discounts: KernelDiscounts
     kind: str
-    events: int
-    amount: float
+    events: int  # number of tokens that can be predicted
+    amount: float  # additive: what is added to each count
 
     def needs(self, p: int) -> list[str]:
-        """The arrays that make the table of a partition."""
         names = [f"{column}/{self.k}/{p}" for column in ("parents", "words", "adjusted", "dropped")]
         if self.kind == "additive":
             return names
@@ -85,32 +67,13 @@ class _Order:
 def estimate(
     engine: Engine, shape: Shape, settings: NgramTrainingSettings, counts: NDArray[np.int64], events: NDArray[np.bool_]
 ) -> Estimated:
-    """Estimate the probabilities of counted partitions.
-
-    Args:
-        engine: holds what `counting_stages` makes, and then what the top of this file names.
-        shape: of the training.
-        settings: the smoothing.
-        counts: int64 [vocabulary], occurrences of each word; none for `<s>`.
-        events: bool [vocabulary], the tokens that can be predicted.
-
-    Example:
-        Bigrams of the text `a b a b` by their shares: `b` follows `a` always, `a` follows `b` one time of two.
-
-        >>> from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages
-        >>> from lmgauge.models.ngram.partitioned.text import read_text
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> from lmgauge.text.documents import Corpus
-        >>> engine, settings = MemoryEngine(), NgramTrainingSettings("mle", order=2)
-        >>> text = read_text(engine, settings, Corpus.from_strings(["a b a b"]), 100, threads=1)
-        >>> shape = Shape(2, 1, text.chunks, len(text.fitted.vocabulary), False)
-        >>> for stage in counting_stages(Counting(shape, text.types)):
-        ...     engine.run(stage)
-        >>> estimate(engine, shape, settings, text.fitted.counts, text.fitted.events(settings)).entries
-        [4]
-        >>> [engine.read(f"{name}/2/0").tolist() for name in ("parents", "words", "probabilities")]
-        [[1, 3, 4, 4], [3, 4, 3, 2], [1.0, 1.0, 0.5, 0.5]]
-    """
+    """Estimate the probabilities of counted partitions."""
+    # counts: int64 [vocabulary], occurrences of each word; none for `<s>`; events: bool [vocabulary], the tokens that can
+    # be predicted.
+    # Bigrams of the text `a b a b` by their shares (ids a = 3, b = 4, </s> = 2, <s> = 1), one partition:
+    #     parents       [1, 3, 4, 4]            <s> a, a b, b a, b </s>
+    #     words         [3, 4, 3, 2]
+    #     probabilities [1.0, 1.0, 0.5, 0.5]    `b` always follows `a`, `a` follows `b` one time of two
     continuation = settings.kind in CONTINUATION and shape.order > 1
     if shape.order > 1:
         engine.run(_adjusting_stage(_Adjusting(shape, continuation, settings.cutoffs)))
@@ -124,9 +87,12 @@ def estimate(
         _run_orders(engine, order, unigrams, [])
         return Estimated(unigrams, entries, [], unseen)
     if continuation:
+        # Kneser-Ney: a word counts the distinct words before it, that is the bigrams that end in it. What nothing precedes
+        # keeps its count, as in `adjusted_counts`.
         preceding = add_up(engine, "preceding", partitions)
         counts = np.where(preceding > 0, preceding, counts)
         counts[BOS] = 0
+    # counts [5, 1, 1, 20] -> histogram [0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 1]: two words seen once, and 10 stands for all above.
     first = np.bincount(np.minimum(counts, HISTOGRAM), minlength=HISTOGRAM + 1)
     discounts = [estimate_discounts(settings, k, n) for k, n in enumerate([first, *histograms], 1)]
     unigrams = np.ones((shape.vocabulary, 2), np.float32)
@@ -157,7 +123,7 @@ def _adjusting_stage(work: _Adjusting) -> Stage:
 
 
 def _adjust(read: Read, p: int, work: _Adjusting) -> Iterator[Array]:
-    """Make the counts that the smoothing works with: a cut-off looks at occurrences, whatever these are."""
+    # Make the counts that the smoothing works with: a cut-off looks at occurrences, whatever these are.
     shape, cutoffs = work.shape, work.cutoffs
     histogram = np.zeros((shape.order - 1, HISTOGRAM + 1), np.int64)
     entries = np.zeros(shape.order - 1, np.int64)
@@ -168,6 +134,7 @@ def _adjust(read: Read, p: int, work: _Adjusting) -> Iterator[Array]:
         if work.continuation and k in shape.inner:
             preceding = np.zeros(len(counts), np.uint32)
             for name in shape.names("requests/{k}/{p}/{c}", k=[k], p=[p]):
+                # Each request for a row is another token that precedes it: requests [1, 2, 1] -> preceding [0, 2, 1].
                 _native.count_rows(read(name), preceding)
             counts = np.where(preceding > 0, preceding, counts)
         histogram[k - 2] = np.bincount(np.minimum(counts, HISTOGRAM), minlength=HISTOGRAM + 1)
@@ -176,11 +143,12 @@ def _adjust(read: Read, p: int, work: _Adjusting) -> Iterator[Array]:
         yield dropped
     yield histogram
     yield entries
+    # A partition has its bigrams once each, so counting their last words counts what precedes each word.
     yield np.bincount(read(f"words/2/{p}"), minlength=shape.vocabulary)
 
 
 def _run_orders(engine: Engine, first: _Order, unigrams: Floats, discounts: Sequence[Discounts]) -> None:
-    """Estimate order 2, 3, ..., and fill the back-off weights of the unigrams."""
+    # Estimate order 2, 3, ..., and fill the back-off weights of the unigrams.
     shape = first.shape
     if shape.order == 1:
         return
@@ -194,13 +162,14 @@ def _run_orders(engine: Engine, first: _Order, unigrams: Floats, discounts: Sequ
         below = order.k - 1
         if shape.linked:
             engine.run(dealing_stage(shape, below, "answers", "lower"))
+        # The contexts h, of order k - 1, ask what the distributions after their h' sum to, which are of order k - 2.
         if shape.linked and order.kind == "backed-off" and order.k > 3:
             engine.run(dealing_stage(shape, below - 1, "totals", "lower_totals"))
         engine.run(_estimating_stage(order))
 
 
 def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArray[np.float64]:
-    """Estimate order 2 and the back-off weights of single words; return what the distributions after these sum to."""
+    # Estimate order 2 and the back-off weights of single words; return what the distributions after these sum to.
     shape, partitions = order.shape, range(order.shape.partitions)
     backed_off = order.kind == "backed-off"
     parts = ["sums", "lower_sums", "types"] if backed_off else ["sums"]
@@ -219,6 +188,7 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
     sums = of_all["sums"]
     if backed_off:
         _native.balance_mass(sums, of_all["types"], order.events)
+    # From here on every partition sees the sums of all: it estimates its own bigrams as if it had the others.
     engine.write("contexts", sums)
     engine.run(_estimating_stage(order))
     totals = np.ones(len(unigrams))
@@ -265,13 +235,15 @@ def _estimating_stage(order: _Order) -> Stage:
 
 
 def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32], NDArray[np.uint8], int]:
-    """Return the n-grams of a partition as the kernels take them, the rows being the slots; the probabilities of suffixes by
-    what the table calls them; what is dropped; and the number of rows."""
+    # N-grams of a partition as the kernels take them, the rows being the slots; the probabilities of suffixes by what the
+    # table calls them; what is dropped; and the number of rows.
     k, shape = order.k, order.shape
     words = read(f"words/{k}/{p}")
     rows = len(words)
     if rows and int(words.max()) >= shape.vocabulary:  # of a file that was damaged since it was written
         raise ValueError(f"words/{k}/{p} names words that the vocabulary does not have")
+    # The kernels expect whole cache lines of four entries; keys of 0, which are empty slots, fill the last one. Nothing is
+    # looked up in this table, so that it needs no free slots.
     table = np.zeros((4 * max(1, -(-rows // 4)), 2), np.uint64)
     fields = table.view(np.uint32)[:rows]
     fields[:, 0] = words
@@ -280,16 +252,19 @@ def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32
     fields[:, 2] = read(f"adjusted/{k}/{p}")
     lower: NDArray[np.float32] = np.zeros(0, np.float32)
     if k == 2:
+        # The suffix of a bigram is its last word, an id: all partitions read the unigrams.
         fields[:, 3] = words
         lower = read("unigrams") if order.kind != "additive" else lower
     elif order.kind != "additive":
+        # Of longer n-grams the suffix lies in some other partition. Its probability came as an answer, in the order of the
+        # rows, so that the row is where it stands.
         fields[:, 3] = np.arange(rows, dtype=np.uint32)
         lower = joined(read, shape.names("lower/{k}/{p}/{c}", k=[k], p=[p]), rows, np.uint32).view(np.float32)
     return table, lower, read(f"dropped/{k}/{p}"), rows
 
 
 def _sum_single_words(read: Read, p: int, order: _Order) -> Iterator[Array]:
-    """Sum what the bigrams of a partition have of each context of one word."""
+    # Sum what the bigrams of a partition have of each context of one word.
     table, lower, dropped, rows = _table(read, p, order)
     size = order.shape.vocabulary
     sums = np.zeros((size, 2), np.uint64)
@@ -303,7 +278,7 @@ def _sum_single_words(read: Read, p: int, order: _Order) -> Iterator[Array]:
 
 
 def _estimate(read: Read, p: int, order: _Order) -> Iterator[Array]:
-    """Estimate the n-grams of one order, and the weights of their contexts, which are of the order below."""
+    # Estimate the n-grams of one order, and the weights of their contexts, which are of the order below.
     shape, k = order.shape, order.k
     table, lower, dropped, rows = _table(read, p, order)
     contexts = shape.vocabulary if k == 2 else len(read(f"parents/{k - 1}/{p}"))
@@ -323,6 +298,7 @@ def _estimate(read: Read, p: int, order: _Order) -> Iterator[Array]:
         _native.estimate_interpolated(table, 0, rows, 0, sums, order.discounts, lower, [])
     else:
         _native.estimate_discounted(table, 0, rows, dropped, 0, sums, order.discounts, seen)
+    # Memory is what a task is planned by: arrays go as soon as their last reader is done.
     del lower
     bits = np.ascontiguousarray(table.view(np.uint32)[:rows, 2])
     del table
@@ -345,14 +321,13 @@ def _estimate(read: Read, p: int, order: _Order) -> Iterator[Array]:
 
 
 def _unused_weight(order: _Order) -> float:
-    """Return the weight of a context that nothing follows."""
     if order.kind != "additive":
         return 1.0
     return 1.0 / order.events if order.amount > 0 else 0.0
 
 
 def _weights(order: _Order, sums: Array) -> tuple[Array, Array]:
-    """Return which contexts are followed by anything, and their gamma(h); or what additive smoothing holds instead."""
+    # Which contexts are followed by anything, and their gamma(h); or what additive smoothing holds instead.
     used = np.flatnonzero(sums[:, 0])
     if order.kind == "additive":
         return used, order.amount / (sums[used, 0] / 2.0**MASS_BITS + order.amount * order.events)
@@ -360,7 +335,7 @@ def _weights(order: _Order, sums: Array) -> tuple[Array, Array]:
 
 
 def _lower_totals(read: Read, p: int, order: _Order, contexts: int) -> NDArray[np.float64]:
-    """Return what the distribution after h' sums to, for each context h, float64 [contexts]."""
+    # What the distribution after h' sums to, for each context h, float64 [contexts].
     if order.k == 3:
         totals: NDArray[np.float64] = read("unigram_totals")[read(f"words/2/{p}")]
         return totals

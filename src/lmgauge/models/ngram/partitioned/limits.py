@@ -43,27 +43,14 @@ class MemoryLimits:
     model: Path | None = None
 
     def work_folder(self, output: Path) -> Path:
-        """Return the folder that holds the arrays of a training until its model is written.
-
-        Example:
-            >>> MemoryLimits(1 << 30).work_folder(Path("models/kn5")).as_posix()
-            'models/kn5.parts'
-        """
+        """Return the folder that holds the arrays of a training until its model is written."""
         output = self.model or output
         return (output.parent if self.temp is None else self.temp) / f"{output.name}{WORK_ENDING}"
 
 
 @dataclass(frozen=True)
 class TrainingResources:
-    """What the user said a training may take; see `lmgauge.train` for the meaning of each.
-
-    Raises:
-        UsageError: an option is out of range, or contradicts another.
-
-    Example:
-        >>> TrainingResources(output="kn5", memory="2G").limits().memory
-        2147483648
-    """
+    """What the user said a training may take; see `lmgauge.train` for the meaning of each."""
 
     output: str | os.PathLike[str] | None = None
     memory: str | int | None = None
@@ -104,29 +91,17 @@ class TrainingResources:
 
     @property
     def asked(self) -> bool:
-        """Whether the work is to be done in partitions, however small it is."""
+        """Return True if the work is to be done in partitions, however small it is."""
         return self.memory is not None or self.workers is not None or self.ray is not None
 
     @property
     def writes_file(self) -> bool:
-        """Whether the output is one file, of another program's format."""
+        """Return True if the output is one file, of another program's format."""
         return self.output is not None and os.fspath(self.output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS))
 
     def limits(self, *, threads: int | None = None) -> MemoryLimits:
-        """Return the limits; without a number for memory, most of what is free.
-
-        Args:
-            threads: how many workers there are where nobody says so, as threads.
-
-        Raises:
-            NotEnoughMemoryError: too little is free to begin.
-            UsageError: the system does not say how many bytes are free.
-
-        Example:
-            >>> asked = TrainingResources(output="kn5", memory="500MB", workers=2).limits()
-            >>> asked.memory, asked.workers, asked.processes
-            (500000000, 2, True)
-        """
+        """Return the limits; without a number for memory, most of what is free."""
+        # threads: how many workers there are where nobody says so, as threads.
         return MemoryLimits(
             _most_of_free() if self.memory is None else parse_size(self.memory),
             None if self.temp is None else Path(self.temp),

@@ -63,63 +63,44 @@ Slots = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Packing:
-    """What is packed, and within which memory.
-
-    Attributes:
-        order: of the model, from 1.
-        partitions: of the n-grams of each order.
-        vocabulary: ids of words are below it.
-        memory: bytes that a task may use: buckets are as many as that asks for, 255 at most.
-    """
+    """What is packed, and within which memory."""
 
     order: int
-    partitions: int
-    vocabulary: int
-    memory: int
+    partitions: int  # of the n-grams of each order
+    vocabulary: int  # ids of words are below it
+    memory: int  # bytes that a task may use: buckets are as many as that asks for, 255 at most
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """A table, cut into buckets: what every task of one order knows.
+    """A table, cut into buckets: what every task of one order knows."""
 
-    Attributes:
-        k: the order.
-        last: whether it is the highest.
-        partitions: of its n-grams.
-        buckets: of the table.
-        below: buckets of the table below; 0 at order 2.
-        bounds: slots of parents and ids of words are below these.
-        homes: of the table, in lines.
-        attempt: how often `homes` turned out to be too few.
-        starts: the slot at which each bucket begins; empty as long as that is not known.
-    """
-
-    k: int
+    k: int  # the order
     last: bool
     partitions: int
     buckets: int
-    below: int
-    bounds: Bounds
+    below: int  # buckets of the table below; 0 at order 2
+    bounds: Bounds  # slots of parents and ids of words are below these
     homes: int
-    attempt: int = 0
-    starts: tuple[int, ...] = ()
+    attempt: int = 0  # how often `homes` turned out to be too few
+    starts: tuple[int, ...] = ()  # the slot at which each bucket begins; empty as long as that is not known
 
     @property
     def lines(self) -> int:
-        """Of the table."""
         return self.homes + _SPARE
 
     def first_line(self, bucket: int) -> int:
-        """Return the first home of a bucket, which the bucket before may share."""
+        # First home of a bucket, which the bucket before may share.
+        # The first hash of a bucket is ceil(bucket 2^64 / buckets), and the home of a hash is floor(hash homes / 2^64).
+        # With 4 buckets and 10 homes they begin at homes 0, 2, 5, 7; Python's integers make it exact.
         return (-(-(bucket << _HASHES) // self.buckets) * self.homes) >> _HASHES
 
     def end_line(self, bucket: int) -> int:
-        """Return the line behind all that a bucket may write to."""
+        # The last hash of the bucket; its n-grams may lie up to `_SPARE` lines behind their home.
         highest = -(-((bucket + 1) << _HASHES) // self.buckets) - 1
         return ((highest * self.homes) >> _HASHES) + 1 + _SPARE
 
     def kernel(self, bucket: int) -> tuple[int, int, int, bool, int, int]:
-        """Return a bucket as the kernels take it."""
         first = self.first_line(bucket)
         return self.lines, *self.bounds, self.last, first, self.end_line(bucket) - _SPARE - first
 
@@ -138,22 +119,14 @@ class _Cut:
 
 @dataclass(frozen=True)
 class PackedOrder:
-    """The table of one order, in pieces that an engine holds.
+    """The table of one order, in pieces that an engine holds."""
 
-    Attributes:
-        table: the same table without its lines.
-        lines: how many it has.
-        checksum: of all lines, as `PackedTable.check` computes it.
-        entries: n-grams in it, blanks among them.
-        blanks: how many of them are no n-grams of the model, but begin or end longer ones.
-        parts: the names of the pieces, bucket by bucket: lines that are the bucket's own, and those it shares with the next.
-    """
-
-    table: PackedTable
+    table: PackedTable  # the same table without its lines
     lines: int
-    checksum: int
-    entries: int
-    blanks: int
+    checksum: int  # of all lines, as `PackedTable.check` computes it
+    entries: int  # n-grams in it, blanks among them
+    blanks: int  # how many of them are no n-grams of the model, but begin or end longer ones
+    # the names of the pieces, bucket by bucket: lines that are the bucket's own, and those it shares with the next
     parts: list[tuple[str, tuple[str, str] | None]]
 
     def pieces(self, engine: Engine) -> Iterator[Lines]:
@@ -165,38 +138,12 @@ class PackedOrder:
 
 
 def pack_partitions(engine: Engine, packing: Packing, entries: Sequence[int]) -> list[PackedOrder]:
-    """Make the tables of order 2, 3, ... from partitions of n-grams, which the engine holds and then forgets.
-
-    Args:
-        engine: has for each order k from 2 and partition p, with a value for each n-gram, which is its row:
-            `parents/{k}/{p}` uint32, the row of the n-gram without its last word in (k - 1, p), at order 2 the first word;
-            `words/{k}/{p}` uint32, the last word; `probabilities/{k}/{p}` float32, linear, negative for a blank;
-            `weights/{k}/{p}` float32, back-off weights, linear, of all orders but the highest;
-            `dropped/{k}/{p}` uint8, 1 where an n-gram is left out, and so are all that begin with it; empty if none is.
-        packing: the shape of all this, and the memory of a task.
-        entries: n-grams of each order from 2, in all partitions, without those that are left out.
-
-    Returns:
-        The tables, whose lines the engine holds.
-
-    Raises:
-        LmgaugeError: what the engine raised; there is no room for what tasks made.
-        RepeatedNgramsError: an n-gram came twice.
-        UsageError: more n-grams than a table can hold.
-
-    Example:
-        Three bigrams of a vocabulary of three words, in one partition:
-
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> engine = MemoryEngine()
-        >>> engine.write("parents/2/0", np.array([0, 0, 1], np.uint32))
-        >>> engine.write("words/2/0", np.array([1, 2, 1], np.uint32))
-        >>> engine.write("probabilities/2/0", np.array([0.5, 0.2, 0.9], np.float32))
-        >>> engine.write("dropped/2/0", np.zeros(0, np.uint8))
-        >>> (bigrams,) = pack_partitions(engine, Packing(order=2, partitions=1, vocabulary=3, memory=1 << 20), [3])
-        >>> bigrams.entries, [lines.shape for lines in bigrams.pieces(engine)]
-        (3, [(16, 16)])
-    """
+    """Make the tables of order 2, 3, ... from partitions of n-grams, which the engine holds and then forgets."""
+    # engine: has for each order k from 2 and partition p, with a value for each n-gram, which is its row: `parents/{k}/{p}`
+    # uint32, the row of the n-gram without its last word in (k - 1, p), at order 2 the first word; `words/{k}/{p}` uint32,
+    # the last word; `probabilities/{k}/{p}` float32, linear, negative for a blank; `weights/{k}/{p}` float32, back-off
+    # weights, linear, of all orders but the highest; `dropped/{k}/{p}` uint8, 1 where an n-gram is left out, and so are all
+    # that begin with it; empty if none is.
     orders: list[PackedOrder] = []
     bounds, below = (packing.vocabulary, packing.vocabulary), 0
     for k, count in enumerate(entries, 2):
@@ -211,18 +158,22 @@ def pack_partitions(engine: Engine, packing: Packing, entries: Sequence[int]) ->
 
 
 def _bucket_count(entries: int, homes: int, memory: int) -> int:
+    # As many as the memory asks for, or as let the lines of a bucket lie in the cache; fewer if there are few lines, and
+    # one byte names a bucket.
     wanted = max(-(-entries * BYTES_IN_BUCKET // max(1, memory)), entries // _QUICK_BUCKET)
     return max(1, min(wanted, homes // _LEAST_HOMES, int(_native.MOST_BUCKETS)))
 
 
 def _pack_order(engine: Engine, cut: _Cut, entries: int) -> PackedOrder:
-    """Measure and place the staged n-grams of one order."""
+    # Measure and place the staged n-grams of one order.
     while True:
         engine.run(_measuring(cut))
         measured = [engine.read(cut.measured(b)[1]).tolist() for b in range(cut.buckets)]
         starts = _starts(measured)
         if starts is not None:
             break
+        # Too crowded somewhere: the same n-grams over more lines. `attempt` is in the names of arrays, so that a resumed
+        # run does not take those of a cut that was given up.
         cut = replace(cut, homes=more_homes(cut.homes), attempt=cut.attempt + 1)
         check_lines_of_table(cut.lines)
     if sum(size for size, _, _ in measured) != entries:
@@ -239,41 +190,24 @@ def _pack_order(engine: Engine, cut: _Cut, entries: int) -> PackedOrder:
 
 
 def _joined(engine: Engine, joint: tuple[str, str]) -> Lines:
-    """Return the lines that two buckets share: their n-grams stand in different places, and their marks add up."""
+    # Lines that two buckets share: their n-grams stand in different places, and their marks add up.
     tail, head = map(engine.read, joint)
     return np.bitwise_or(tail, head)
 
 
 def _starts(measured: list[list[int]]) -> tuple[int, ...] | None:
-    """Return the slot at which each bucket begins; None if an n-gram would then lie too far from its home.
-
-    Args:
-        measured: for each bucket its size; the slot that is free behind it, if it begins at its first home; and the slot
-            that it must begin before.
-    """
+    # Slot at which each bucket begins; None if an n-gram would then lie too far from its home.
+    # measured: for each bucket its size; the slot that is free behind it, if it begins at its first home; and the slot that
+    # it must begin before: [[3, 3, 9], [2, 7, 12], [1, 9, 20]] -> (0, 3, 7), as 3 is max(0 + 3, 3), and 7 is max(3 + 2, 7).
     starts = [*accumulate(measured, lambda start, bucket: max(start + bucket[0], bucket[1]), initial=0)][:-1]
     return tuple(starts) if all(start < limit for start, (_, _, limit) in zip(starts, measured, strict=True)) else None
 
 
 def save_packed(engine: Engine, orders: Sequence[PackedOrder], unigrams: NgramModel, path: str | Path) -> NgramModel:
-    """Write the folder of a model whose tables an engine holds; it still does afterwards, so that all can be done again.
-
-    The bytes are those that `NgramModel.save` writes. The model is mapped from the folder, and its pages are read as they
-    are used: this process has just written them, so it does not look at all of them again; the next load does.
-
-    Args:
-        engine: holds the lines.
-        orders: the tables of order 2, 3, ...
-        unigrams: the same model up to order 1.
-        path: the folder.
-
-    Returns:
-        The model, loaded.
-
-    Raises:
-        InputError: the path exists and is not a model folder.
-        OutputError: it cannot be written; nothing is left behind.
-    """
+    """Write the folder of a model whose tables an engine holds; it still does afterwards, so that all can be done again."""
+    # The bytes are those that `NgramModel.save` writes. The model is mapped from the folder, and its pages are read as they
+    # are used: this process has just written them, so it does not look at all of them again; the next load does.
+    # Raises OutputError: it cannot be written; nothing is left behind.
     tables = replace(unigrams.tables, tables=[order.table for order in orders])
     model = NgramModel(tables, unigrams.vocabulary, unigrams.tokenizer, unigrams.settings, unigrams.record)
     model.__dict__["checksums"] = [order.checksum for order in orders]
@@ -309,7 +243,7 @@ def _staging(cut: _Cut) -> Stage:
 
 
 def _stage(read: Read, p: int, cut: _Cut) -> Iterator[Array]:
-    """Deal the n-grams of a partition to buckets; yield what goes to each, and the bucket of each row, 255 if dropped."""
+    # Deal the n-grams of a partition to buckets; yield what goes to each, and the bucket of each row, 255 if dropped.
     parents, dropped = read(f"parents/{cut.k}/{p}"), read(f"dropped/{cut.k}/{p}")
     longer = np.zeros(0 if cut.last else len(parents), np.uint8)
     if not cut.last:
@@ -343,7 +277,7 @@ def _measuring(cut: _Cut) -> Stage:
 
 
 def _measure(read: Read, b: int, cut: _Cut) -> Iterator[Array]:
-    """Yield how many n-grams of a bucket have each line as their home, and what `_starts` wants to know."""
+    # How many n-grams of a bucket have each line as their home, and what `_starts` wants to know.
     bucket, size = cut.kernel(b), 0
     counts = np.zeros(bucket[-1], np.uint8)
     for name in cut.staged(b):
@@ -366,8 +300,8 @@ def _placing(cut: _Cut) -> Stage:
 
 
 def _place(read: Read, b: int, cut: _Cut) -> Iterator[Array]:
-    """Yield the lines of a bucket: those the bucket before may write to, its own, those the next one may write to; then the
-    checksum of its own lines, repeated n-grams and blanks; and for each partition the slots of what it dealt, in order."""
+    # Lines of a bucket: those the bucket before may write to, its own, those the next one may write to; then the checksum
+    # of its own lines, repeated n-grams and blanks; and for each partition the slots of what it dealt, in order.
     bucket, counts = cut.kernel(b), read(cut.measured(b)[0])
     lines, cursors = new_lines(bucket[-1] + _SPARE), np.empty(len(counts), np.uint32)
     _native.open_homes(bucket, counts, cut.starts[b], cursors)

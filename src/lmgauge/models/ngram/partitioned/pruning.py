@@ -45,79 +45,55 @@ _AT_ONCE = 1 << 15  # n-grams whose numbers are widened at a time
 
 @dataclass(frozen=True)
 class Pruned:
-    """What came of pruning, besides the arrays of the partitions.
+    """What came of pruning, besides the arrays of the partitions."""
 
-    Attributes:
-        unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
-        entries: n-grams of order 2, 3, ... that are held, blanks among them.
-        note: for the record of the model.
-    """
-
-    unigrams: NDArray[np.float32]
-    entries: list[int]
-    note: str
+    unigrams: NDArray[np.float32]  # float32 [vocabulary, 2], probabilities and back-off weights
+    entries: list[int]  # n-grams of order 2, 3, ... that are held, blanks among them.
+    note: str  # for the record of the model
 
 
 @dataclass(frozen=True)
 class _Order:
-    """What the tasks of one order know.
-
-    Attributes:
-        shape: of the training.
-        k: the order.
-        threshold: n-grams with a smaller loss go.
-        way: `before` pruning or `after`, on the ways upward.
-    """
+    """What the tasks of one order know."""
 
     shape: Shape
-    k: int
-    threshold: float
-    way: str
+    k: int  # the order
+    threshold: float  # n-grams with a smaller loss go
+    way: str  # `before` pruning or `after`, on the ways upward
 
     @property
     def is_last(self) -> bool:
-        """Whether no n-gram is longer."""
         return self.k == self.shape.order
 
     def needs(self, p: int) -> list[str]:
-        """The arrays that make the rows of a partition."""
         names = ["parents", "probabilities", "dropped"] if self.way == "before" else ["parents", "chosen"]
         columns = [f"{name}/{self.k}/{p}" for name in names]
         return columns + (["unigrams", f"words/2/{p}"] if self.k == 2 else self.in_chunks(f"lower_{self.way}", p))
 
     def in_chunks(self, name: str, p: int) -> list[str]:
-        """Return the names of the arrays of all chunks."""
         return self.shape.names(f"{name}/{{k}}/{{p}}/{{c}}", k=[self.k], p=[p])
 
     def everywhere(self, *patterns: str) -> list[str]:
-        """Return the names of arrays of all partitions and chunks."""
         return [name for pattern in patterns for name in self.shape.names(pattern, k=[self.k])]
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The n-grams of one order in a partition.
+    """The n-grams of one order in a partition."""
 
-    Attributes:
-        parents: uint32 [rows], the context of each.
-        probabilities: float32 [rows], p(w|h); or `chosen`.
-        lower: float32 [rows], p(w|h').
-        listed: bool [rows], True for n-grams of the model.
-    """
-
-    parents: NDArray[np.uint32]
-    probabilities: NDArray[np.float32]
-    lower: NDArray[np.float32]
-    listed: NDArray[np.bool_]
+    parents: NDArray[np.uint32]  # uint32 [rows], the context of each
+    probabilities: NDArray[np.float32]  # float32 [rows], p(w|h); or `chosen`
+    lower: NDArray[np.float32]  # float32 [rows], p(w|h')
+    listed: NDArray[np.bool_]  # bool [rows], True for n-grams of the model
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[np.uint32], Floats, Floats]]:
-        """Yield some rows at a time: which they are, their contexts, p(w|h) and p(w|h')."""
+        # Some rows at a time: which they are, their contexts, p(w|h) and p(w|h').
         for part in _blocks(len(self.parents)):
             probabilities, lower = self.probabilities[part].astype(np.float64), self.lower[part].astype(np.float64)
             yield part, self.parents[part], probabilities, lower
 
     def sums(self, contexts: int) -> Floats:
-        """Return what p(w|h), and p(w|h'), of the words listed after each context sum to, float64 [2, contexts]."""
+        # What p(w|h), and p(w|h'), of the words listed after each context sum to, float64 [2, contexts].
         sums = np.zeros((2, contexts))
         for part, parents, probabilities, lower in self.blocks():
             listed = self.listed[part]
@@ -127,33 +103,15 @@ class _Rows:
 
 
 def _blocks(size: int) -> Iterator[slice]:
+    # Sums are computed in float64: a block at a time, or they would double the memory of columns that are float32.
     return (slice(start, start + _AT_ONCE) for start in range(0, size, _AT_ONCE))
 
 
 def prune_partitions(engine: Engine, shape: Shape, unigrams: NDArray[np.float32], threshold: float) -> Pruned:
-    """Prune an estimated model that backs off or interpolates, as `prune_model` does.
-
-    Args:
-        engine: holds what `estimate` and `counting_stages` make, and then what the top of this file names.
-        shape: of the training.
-        unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
-        threshold: ratio of perplexities less one; n-grams with a smaller loss go.
-
-    Example:
-        Three bigrams. The one in the middle has the probability 0.2, which its last word alone has as well; it goes, and
-        the first word leaves more to be shared out by its back-off weight.
-
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> engine = MemoryEngine()
-        >>> engine.write("parents/2/0", np.array([0, 0, 1], np.uint32))
-        >>> engine.write("words/2/0", np.array([1, 2, 1], np.uint32))
-        >>> engine.write("probabilities/2/0", np.array([0.5, 0.2, 0.9], np.float32))
-        >>> engine.write("dropped/2/0", np.zeros(0, np.uint8))
-        >>> unigrams = np.array([[0.5, 0.6], [0.3, 0.1], [0.2, 1.0]], np.float32)
-        >>> pruned = prune_partitions(engine, Shape(2, 1, 1, 3, False), unigrams, 0.01)
-        >>> pruned.entries, engine.read("dropped/2/0").tolist(), [f"{weight:.3f}" for weight in pruned.unigrams[:, 1]]
-        ([2], [0, 1, 0], ['0.714', '0.143', '1.000'])
-    """
+    """Prune an estimated model that backs off or interpolates, as `prune_model` does."""
+    # unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
+    # Words a, b, c with p = 0.5, 0.3, 0.2; bigrams a b 0.5, a c 0.2, b b 0.9; old weights 0.6, 0.1, 1; threshold 0.01:
+    # `a c` goes, and the weights become 0.714 = (1 - 0.5) / (1 - 0.3), 0.143 = (1 - 0.9) / (1 - 0.3), and 1.
     if shape.order == 1:
         return Pruned(unigrams, [], pruning_note(threshold, 0))
     before, after = ([_Order(shape, k, threshold, way) for k in shape.orders] for way in ("before", "after"))
@@ -181,7 +139,7 @@ def prune_partitions(engine: Engine, shape: Shape, unigrams: NDArray[np.float32]
 
 
 def _sums_of_words(engine: Engine, order: _Order) -> Floats:
-    """Return `_Rows.sums` of single words, which partitions share, float64 [2, vocabulary]."""
+    # `_Rows.sums` of single words, which partitions share, float64 [2, vocabulary].
     part = f"sums_{order.way}"
     partitions = range(order.shape.partitions)
     engine.run(
@@ -196,7 +154,7 @@ def _sum_words(read: Read, p: int, order: _Order) -> Iterator[Array]:
 
 
 def _deal_lower(engine: Engine, order: _Order) -> None:
-    """Bring p(w|h') to the n-grams of an order."""
+    # Bring p(w|h') to the n-grams of an order.
     if order.k > 2:
         engine.run(dealing_stage(order.shape, order.k - 1, f"answers_{order.way}", f"lower_{order.way}"))
 
@@ -232,7 +190,7 @@ def _losing(order: _Order) -> Stage:
 
 
 def _lose(read: Read, p: int, order: _Order) -> Iterator[Array]:
-    """Find the n-grams whose own losses reach the threshold; yield the chances of all for the order above."""
+    # Find the n-grams whose own losses reach the threshold; yield the chances of all for the order above.
     rows, k = _rows(read, p, order), order.k
     size = len(rows.parents)
     if k == 2:
@@ -277,7 +235,7 @@ def _choosing(order: _Order) -> Stage:
 
 
 def _choose(read: Read, p: int, order: _Order) -> Iterator[Array]:
-    """Choose the n-grams that stay, and blanks; yield how many are held and how many go."""
+    # Choose the n-grams that stay, and blanks; yield how many are held and how many go.
     k = order.k
     probabilities = read(f"probabilities/{k}/{p}")
     chosen = np.where(read(f"large/{k}/{p}"), probabilities, np.float32(_GONE))
@@ -285,6 +243,8 @@ def _choose(read: Read, p: int, order: _Order) -> Iterator[Array]:
         longer, parents = read(f"chosen/{k + 1}/{p}"), read(f"parents/{k + 1}/{p}")
         for part in _blocks(len(longer)):
             begins = parents[part][longer[part] >= 0]
+            # What a longer n-gram that stays begins with stays an n-gram, whatever its own loss: the model walks from
+            # beginnings.
             chosen[begins] = probabilities[begins]
         del longer, parents
         # A blank `b c` ends some `a b c` that is held; so is then `a b`, and sends word to the beginning of the blank, `b`.
@@ -299,6 +259,7 @@ def _choose(read: Read, p: int, order: _Order) -> Iterator[Array]:
     if not order.is_last:
         yield read(f"weights/{k}/{p}")
     if k > 2:
+        # held [1, 0, 1], two rows new in chunk 0 and one in chunk 1 -> [1, 0] and [1]: the way back goes by chunks, too.
         yield from np.split(held, np.cumsum(read(f"in_chunks/{k}/{p}"))[:-1])
 
 
@@ -318,7 +279,7 @@ def _reweighing(order: _Order) -> Stage:
 
 
 def _reweigh(read: Read, p: int, order: _Order) -> Iterator[Array]:
-    """Yield the probabilities of what is held, what is not, and the weights of the contexts, of the order below."""
+    # Probabilities of what is held, what is not, and the weights of the contexts, of the order below.
     rows, k = _rows(read, p, order), order.k
     weights = read("weights_of_words") if k == 2 else _new_weights(rows, read(f"old_weights/{k - 1}/{p}"))
     probabilities = rows.probabilities.copy()
@@ -334,7 +295,7 @@ def _reweigh(read: Read, p: int, order: _Order) -> Iterator[Array]:
 
 
 def _new_weights(rows: _Rows, old: NDArray[np.float32]) -> Floats:
-    """Return the weights of contexts of two words and more, float64 [contexts]."""
+    # Weights of contexts of two words and more, float64 [contexts].
     sums = rows.sums(len(old))
     weights: Floats = sums[0]
     for part in _blocks(len(old)):

@@ -19,41 +19,31 @@ from itertools import product
 
 @dataclass(frozen=True)
 class Shape:
-    """The cut of a training.
-
-    Attributes:
-        order: the longest n-grams, from 2.
-        partitions: of the n-grams.
-        chunks: of the text.
-        vocabulary: ids of words are below it.
-        linked: whether n-grams need to know something of their suffixes.
-    """
+    """The cut of a training."""
 
     order: int
     partitions: int
     chunks: int
-    vocabulary: int
-    linked: bool
+    vocabulary: int  # ids of words are below it
+    linked: bool  # whether n-grams need to know something of their suffixes
 
     @property
     def orders(self) -> range:
-        """The orders that have n-grams in partitions."""
+        """Return the orders that have n-grams in partitions."""
         return range(2, self.order + 1)
 
     @property
     def inner(self) -> range:
-        """The orders whose n-grams are suffixes of others in partitions; none where nothing has to be known of them."""
+        """Return the orders whose n-grams are suffixes of others in partitions."""
+        # None where nothing has to be known of them.
+        # Order 4: 2 and 3 are suffixes of 3 and 4. Those of bigrams are words, which are in no partition.
         return range(2, self.order if self.linked else 2)
 
     def names(
         self, pattern: str, k: Iterable[int] = (0,), p: Iterable[int] | None = None, c: Iterable[int] | None = None
     ) -> list[str]:
-        """Return the names of arrays: of orders, of partitions, and of chunks, the last changing fastest; None: of all.
-
-        Example:
-            >>> Shape(3, 2, 2, 10, True).names("requests/{k}/{p}/{c}", k=[2], p=[1])
-            ['requests/2/1/0', 'requests/2/1/1']
-        """
+        """Return the names of arrays: of orders, of partitions, and of chunks, the last changing fastest; None: of all."""
+        # Shape(3, 2, 2, 10, True).names("requests/{k}/{p}/{c}", k=[2], p=[1]) -> ['requests/2/1/0', 'requests/2/1/1']
         numbers = (
             k if "{k}" in pattern else (0,),
             (range(self.partitions) if p is None else p) if "{p}" in pattern else (0,),

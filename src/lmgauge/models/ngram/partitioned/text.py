@@ -21,21 +21,13 @@ from lmgauge.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class ReadText:
-    """What is known of a text whose ids an engine holds.
-
-    Attributes:
-        fitted: its vocabulary.
-        report: counts and fingerprint of the text.
-        types: n-grams of order 2, 3, ..., about.
-        chunks: how many there are.
-        chunk: tokens in each but the last.
-    """
+    """What is known of a text whose ids an engine holds."""
 
     fitted: FittedVocabulary
-    report: TextReport
-    types: list[int]
+    report: TextReport  # counts and fingerprint of the text
+    types: list[int]  # n-grams of order 2, 3, ..., about
     chunks: int
-    chunk: int
+    chunk: int  # tokens in each but the last
 
 
 def read_text(
@@ -47,31 +39,11 @@ def read_text(
     threads: int,
     progress: Progress = lambda stage: None,
 ) -> ReadText:
-    """Write a text as `ids/{c}`, unless an earlier run did, and return what is known of it.
-
-    Args:
-        engine: to write to.
-        settings: of the training.
-        corpus: the text.
-        chunk: tokens in a chunk.
-        threads: how many share the work.
-        progress: called with a few words now and then.
-
-    Raises:
-        InputError: the text cannot be used.
-        UsageError: a closed vocabulary does not hold all words.
-
-    Example:
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> engine, settings = MemoryEngine(), NgramTrainingSettings("laplace", order=2)
-        >>> text = read_text(engine, settings, Corpus.from_strings(["a b", "a"]), 100, threads=1)
-        >>> list(text.fitted.vocabulary), text.fitted.counts.tolist()
-        (['<unk>', '<s>', '</s>', 'a', 'b'], [0, 2, 2, 2, 1])
-        >>> engine.read("ids/0").tolist()
-        [1, 1, 3, 4, 2, 1, 3, 2, 1, 1]
-    """
+    """Write a text as `ids/{c}`, unless an earlier run did, and return what is known of it."""
     if not engine.is_finished("read"):
         reader, sketch = TextReader(settings), TypesSketch(settings.order)
+        # Where rare words are left out, ids are known only at the end of the text: what is written first is renumbered by a
+        # stage.
         fits = settings.min_count == 1 and settings.vocab_size is None
         chunks = ChunkWriter(engine, settings.order, chunk, "ids" if fits else "text")
         for ids in reader.blocks(corpus, threads=threads, progress=progress):
@@ -102,7 +74,7 @@ def _write(engine: Engine, fitted: FittedVocabulary, known: dict[str, Any]) -> N
 
 
 def _renumbering(chunks: int) -> Stage:
-    """Return the stage that gives the words of the text their new ids, those that are left out that of `<unk>`."""
+    # Stage that gives the words of the text their new ids, those that are left out that of `<unk>`.
     return Stage(
         "renumber",
         chunks,
@@ -119,23 +91,7 @@ def _renumber(read: Read, chunk: int, settings: None) -> Iterator[Array]:
 
 
 def write_json(engine: Engine, name: str, value: object) -> None:
-    """Write what JSON can hold as an array of bytes, so that a run that is resumed knows it.
-
-    Args:
-        engine: to write to.
-        name: of the array.
-        value: as `json.dumps` takes it.
-
-    Raises:
-        LmgaugeError: what the engine raised.
-
-    Example:
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> engine = MemoryEngine()
-        >>> write_json(engine, "plan", {"partitions": 3})
-        >>> engine.read("plan").dtype.name, read_json(engine, "plan")
-        ('uint8', {'partitions': 3})
-    """
+    """Write what JSON can hold as an array of bytes, so that a run that is resumed knows it."""
     engine.write(name, np.frombuffer(json.dumps(value).encode(), np.uint8))
 
 

@@ -61,38 +61,10 @@ def train_within(
     threads: int | None = None,
     progress: Progress = lambda stage: None,
 ) -> NgramModel:
-    """Train a model within a given memory, and write its folder: the model that `train_ngram` makes, to the bit.
-
-    Args:
-        settings: all decisions about the model.
-        corpus: the text, read once; each segment is a sentence.
-        output: the folder of the model.
-        limits: memory, room for the work, workers.
-        threads: that read the text.
-        progress: called with a few words when a stage begins.
-
-    Returns:
-        The model, mapped from the folder.
-
-    Raises:
-        InputError: the text cannot be used, or the output is something else than a model folder.
-        OutputError: there is no room for the work or the model.
-        UsageError: the memory does not hold the vocabulary; a closed vocabulary does not hold all words; the folder of the
-            work has other work in it.
-
-    Example:
-        >>> import lmgauge, tempfile
-        >>> text = Corpus.from_strings(["a b a", "a b"])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model = train_within(
-        ...         NgramTrainingSettings("laplace", order=2), text, Path(folder, "bigrams"), MemoryLimits(1 << 30)
-        ...     )
-        ...     [path.name for path in Path(folder).iterdir()]  # the work is removed
-        ['bigrams']
-        >>> model.fingerprint == lmgauge.train("laplace", text, order=2).fingerprint
-        True
-    """
+    """Train a model within a given memory, and write its folder: the model that `train_ngram` makes, to the bit."""
+    # corpus: the text, read once; each segment is a sentence.
     refuse_other_folder(output, is_ours=is_ngram_folder)
+    # A program that trains may hold other things; the memory asked for is of training.
     before = max(0, (resident_bytes() or 0) - _PROCESS_BYTES)  # of whatever else the program does
     with listening(progress), _open_engine(limits, output, _described(settings, corpus)) as engine:
         chunk = tokens_of_chunk(limits.memory // limits.workers)
@@ -106,39 +78,11 @@ def train_within(
 def train_partitions(
     engine: Engine, settings: NgramTrainingSettings, text: ReadText, output: Path, *, partitions: int, memory: int
 ) -> NgramModel:
-    """Train on a text that was read, on any engine, and write the folder of the model.
-
-    Args:
-        engine: holds the text.
-        settings: all decisions about the model.
-        text: what is known of the text.
-        output: the folder of the model.
-        partitions: how many there are; the model does not depend on it.
-        memory: bytes that a task may take.
-
-    Returns:
-        The model, mapped from the folder.
-
-    Raises:
-        InputError: the output is something else than a model folder.
-        OutputError: there is no room for the work or the model.
-
-    Example:
-        >>> import tempfile
-        >>> from lmgauge.stages.memory_engine import MemoryEngine
-        >>> settings = NgramTrainingSettings("laplace", order=2)
-        >>> def fingerprint(partitions):
-        ...     engine = MemoryEngine()
-        ...     text = read_text(engine, settings, Corpus.from_strings(["a b a", "a b"]), 100, threads=1)
-        ...     with tempfile.TemporaryDirectory() as folder:
-        ...         path = Path(folder) / "model"
-        ...         return train_partitions(engine, settings, text, path, partitions=partitions, memory=1000).fingerprint
-        >>> fingerprint(1) == fingerprint(3)
-        True
-    """
+    """Train on a text that was read, on any engine, and write the folder of the model."""
     fitted, order = text.fitted, settings.order
     shape = Shape(order, partitions, text.chunks, len(fitted.vocabulary), order > 2 and not settings.additive)
     if order > 1:
+        # Dealing by hash is even: 2 % more than the mean is seldom passed, and a table that is too small grows.
         expected = [int(1.02 * n / partitions) + 64 for n in text.types]
         for stage in counting_stages(Counting(shape, expected)):
             engine.run(stage)
@@ -158,7 +102,6 @@ def train_partitions(
 
 
 def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any]:
-    """Return what the work depends on, to tell whether a stopped run may be resumed."""
     files = [(source.stored_path, *_stamp(source)) for source in corpus.sources]
     words = None if settings.words is None else hashlib.sha256("\n".join(settings.words).encode()).hexdigest()
     values = {f.name: getattr(settings, f.name) for f in fields(settings)}
@@ -177,11 +120,6 @@ def _stamp(source: Source) -> tuple[int | None, int | str]:
 
 
 def _for_a_task(limits: MemoryLimits, before: int, text: ReadText, vocabulary: int) -> int:
-    """Return how many bytes one task may take, now that the program holds what it will hold.
-
-    Raises:
-        UsageError: they do not hold the vocabulary.
-    """
     share = _SPARE * (1 - _STORE if limits.ray is not None else 1.0)
     held = max(0, (resident_bytes() or 0) - before)
     process = _PROCESS_BYTES if limits.processes or limits.ray is not None else 0
@@ -217,7 +155,7 @@ def _planned(settings: NgramTrainingSettings, text: ReadText, limits: MemoryLimi
 
 @contextmanager
 def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> Iterator[Engine]:
-    """Yield what runs the tasks; what is in a folder is removed if the block came to its end."""
+    # What runs the tasks; what is in a folder is removed if the block came to its end.
     if limits.ray is not None:
         with RayEngine(
             limits.ray, workers=limits.workers, store_bytes=max(_LEAST_STORE, int(_STORE * limits.memory))

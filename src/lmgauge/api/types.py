@@ -1,0 +1,18 @@
+"""What verbs take: models and texts, as objects or by path; light, as signatures are read before anything runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Union
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
+
+PATHS = (str, os.PathLike)
+PathLike = str | os.PathLike[str]
+# Unions with names in quotes, which only type checkers import.
+Text = Union[PathLike, Sequence[PathLike], "Corpus"]
+Model = Union["LanguageModel", PathLike]
+Models = Union[Model, Sequence[Model], Mapping[str, Model]]  # noqa: UP007

@@ -1,0 +1,187 @@
+"""The commands: a row of each. `lmgauge.cli.derive` makes options, help and call of the verb that a row names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """A command: what of it is not derived.
+
+    Attributes:
+        summary: one line for `lmgauge --help`, and the first of the command's own page.
+        verbs: `module:function`, the verb; further ones, whose keywords are options too.
+        run: `module:function` that takes a `Call`, where running the verb and showing its result is not all.
+        arguments: keywords that are arguments, in their order; if None the positional ones but models and outputs.
+        stdin: the argument that is standard input where it is not named.
+        show: fields of settings that stand on the first page of help; the others are on --help-all.
+        hide: the verb's own keywords that do not.
+        without: keywords that are not offered.
+        metavars: what the help calls values, by keyword.
+        html: True if the result makes a page.
+    """
+
+    summary: str
+    verbs: str | tuple[str, ...]
+    run: str = ""
+    arguments: tuple[str, ...] | None = None
+    stdin: str = ""
+    show: Collection[str] = ()
+    hide: Collection[str] = ()
+    without: Collection[str] = ()
+    metavars: Mapping[str, str] = field(default_factory=dict)
+    html: bool = False
+
+
+def imported(path: str) -> Any:
+    """Return what a row names as `module:name`, imported now."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
+    "Train": {
+        "train": ("lmgauge.cli.train:train", "Train a language model on text."),
+        "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
+        "spell": ("lmgauge.cli.spell:spell", "Give a model a speller for unseen words, so that bits are exact."),
+        "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
+        "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
+        "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
+    },
+    "Measure": {
+        "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+        "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
+        "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
+        "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
+        "report": (
+            "lmgauge.cli.report:report",
+            "Make one page to look at: the answer, charts, tables, and the text in color.",
+        ),
+        "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
+        "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
+        "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
+        "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
+        "pairs": ("lmgauge.cli.choices:pairs", "Say how often models prefer the good text of minimal pairs."),
+        "multiple-choice": (
+            "lmgauge.cli.choices:multiple_choice",
+            "Say how often models prefer the right answer of questions.",
+        ),
+        "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
+    },
+    "Corpora": {
+        "filter": Row(
+            "Keep the documents that models find likely, with a column for each figure.",
+            "lmgauge.api.filter:filter_documents",
+            run="lmgauge.cli.filter:filter_documents",
+            show=(
+                "field",
+                "lines",
+                "by",
+                "max_perplexity",
+                "min_perplexity",
+                "keep",
+                "buckets",
+                "min_bytes",
+                "workers",
+                "threads",
+            ),
+            metavars={"model": "[NAME=]MODEL", "inputs": "IN...", "keep": "pA..pB", "buckets": "pA,pB"},
+            html=True,
+        ),
+        "score": Row(
+            "Give each document columns with what models make of it.",
+            "lmgauge.api.filter:score_documents",
+            run="lmgauge.cli.filter:filter_documents",
+            show=("field", "lines", "by", "workers", "threads"),
+            metavars={"model": "[NAME=]MODEL", "inputs": "IN..."},
+            html=True,
+        ),
+        "percentiles": Row(
+            "Learn the percentiles of perplexity that a filter keeps by.",
+            "lmgauge.api.percentiles:learn_percentiles",
+            run="lmgauge.cli.filter:percentiles",
+            show=("field", "lines", "by", "group", "workers", "threads"),
+            without=("shard",),
+            metavars={"model": "[NAME=]MODEL", "inputs": "IN...", "sample": "N|all"},
+            html=True,
+        ),
+        "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
+    },
+    "Compare": {
+        "compare": (
+            "lmgauge.cli.compare:compare",
+            "Say whether results may be compared, and whether their difference is real.",
+        ),
+        "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
+        "correlate": (
+            "lmgauge.cli.correlate:correlate",
+            "Say whether better language models go with better task scores.",
+        ),
+    },
+    "Tasks": {
+        "bleu": ("lmgauge.cli.translation:bleu", "Score translations with BLEU, as sacreBLEU does."),
+        "chrf": ("lmgauge.cli.translation:chrf", "Score translations with chrF or chrF++, as sacreBLEU does."),
+        "ter": ("lmgauge.cli.translation:ter", "Measure the translation edit rate, as sacreBLEU does."),
+        "wer": ("lmgauge.cli.wer:wer", "Measure the word error rate of transcripts, as jiwer does."),
+        "cer": ("lmgauge.cli.wer:cer", "Measure the character error rate of transcripts, as jiwer does."),
+        "rescore": (
+            "lmgauge.cli.rescore:rescore",
+            "Choose the best of n-best lists by a recognizer's scores and language models.",
+        ),
+        "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
+    },
+    "Tools": {
+        "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
+        "doctor": ("lmgauge.cli.doctor:doctor", "Look whether this install works, and what is missing for what."),
+        "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
+        "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files, binary files of KenLM, and model folders."),
+        "calc": (
+            "lmgauge.cli.calc:calc",
+            "Compute perplexity, cross-entropy and bits from the probabilities of events.",
+        ),
+        "split": (
+            "lmgauge.cli.split:split",
+            "Split text into train, validation and test, the same for the same seed on every machine.",
+        ),
+    },
+}
+"""Heading of `--help` -> name -> (where, one line for --help; a test holds it against the command's own)."""
+COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
+GUESSES = {
+    "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
+    "mix": ("ensemble", "interpolate"),
+    "cache": ("adapt", "dynamic"),
+    "spell": ("characters", "oov", "open-vocabulary", "speller", "spelling", "unk"),
+    "prune": ("compress", "shrink", "trim"),
+    "sample": ("gen", "generate", "generation"),
+    "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "test"),
+    "baseline": ("baselines", "compressors", "gzip", "ladder", "xz", "zstd"),
+    "merge": ("combine", "gather", "join", "reduce", "shard", "shards"),
+    "diagnose": ("analyze", "errors"),
+    "report": ("dashboard", "html", "page", "plot", "view", "visualize"),
+    "explore": ("browse", "serve", "server", "ui", "viewer", "watch"),
+    "filter": ("ccnet", "drop", "keep", "prefilter"),
+    "percentiles": ("cutoffs", "quantiles", "thresholds"),
+    "audit": ("check", "prove", "validate", "verify"),
+    "overlap": ("contamination", "decontaminate", "dedup", "leak"),
+    "membership": ("extraction", "memorization", "mia", "min-k", "mink", "seen"),
+    "pairs": ("blimp", "minimal-pairs", "syntaxgym"),
+    "multiple-choice": ("choices", "questions", "arc", "hellaswag", "mmlu"),
+    "compare": ("bootstrap", "diff", "paired", "significance"),
+    "divergence": ("js", "jsd", "kl", "kl-divergence", "kld"),
+    "correlate": ("correlation", "pearson", "spearman"),
+    "bleu": ("sacrebleu",),
+    "wer": ("jiwer",),
+    "rescore": ("mert", "n-best", "nbest", "rerank", "rescoring"),
+    "f1": ("accuracy", "classification", "precision", "recall"),
+    "doctor": ("diagnostics", "env", "environment", "install", "selfcheck", "version", "versions"),
+    "info": ("describe", "inspect", "show"),
+    "convert": ("arpa", "export"),
+    "select": ("moore-lewis", "xenc", "choose", "data-selection"),
+    "calc": ("bits", "entropy", "calculate"),
+}
+"""Command -> words of the field that people try in its place."""

@@ -1,0 +1,348 @@
+"""Commands made of what verbs declare: a row of `lmgauge.cli.commands`, and the verb's signature and docstring.
+
+Derived are the options with their types, choices, bounds, defaults, words and headings, the arguments, the page of help and
+the call of the verb. By hand are a row, and the tables below: spellings, headings of single options, parsers of odd values.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from click.formatting import wrap_text
+
+from lmgauge.cli.commands import COMMANDS, Row, imported
+from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
+from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
+
+SHORT = {"output": "-o", "model": "-m", "models": "-m"}
+"""Names of one letter."""
+SPELLINGS = {"models": "model"}
+"""Keywords that the command line spells otherwise."""
+OFF = {"interpolate": "--back-off"}
+"""What turns an option off, where it is not --no- and its name."""
+HEADINGS = {"output": "Output", "seed": "Statistics", "threads": "Resources"}
+"""Of verbs' own keywords that do not stand under "Options"."""
+METAVARS = {"output": "PATH", "field": "NAME", "by": "NAME", "id": "NAME", "group": "NAME", "threads": "N"}
+NOT_OFFERED = {
+    "progress",
+    "watch",
+    "texts_in_memory",
+    "block_bytes",
+    "lists",
+    "keep_bom",
+    "join",
+    "stream",
+    "chooser",
+    "fields",
+}
+"""What only programs can say."""
+_NAMES, _WHOLE = 30, "whole"
+
+
+def declared(row: Row) -> list[Callable[..., Any]]:
+    """Return the verbs of a row, imported now."""
+    return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
+
+
+class Call:
+    """What a user wrote: the values of options by their keywords, and what the command does with them."""
+
+    def __init__(self, row: Row, context: click.Context) -> None:
+        self.row, self.context = row, context
+        of_user = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+        self.values = {
+            name: value for name, value in context.params.items() if context.get_parameter_source(name) in of_user
+        }
+        self.as_json = bool(self.values.pop("as_json", False))
+        self.html: str | None = self.values.pop("html", None)
+        if row.stdin and not self.values.get(row.stdin):
+            self.values[row.stdin] = ("-",)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the value of an option, its default where the user wrote none."""
+        options = (option for verb in declared(self.row) for option in options_of(verb))
+        return self.values[name] if name in self.values else next((one.default for one in options if one.name == name), None)
+
+    def __call__(self, verb: Callable[..., Any] | None = None, /, **more: Any) -> Any:
+        """Return what a verb makes of the values that it knows; it shows on standard error how far it is.
+
+        Args:
+            verb: the first of the row if None.
+            more: keywords in place of the user's.
+        """
+        from lmgauge.cli.say import showing_progress
+
+        called = verb or declared(self.row)[0]
+        classes = settings_of(called)
+        known = own_keywords(called).keys() | {option.name for option in options_of(called)}
+        keywords = {name: value for name, value in (self.values | more).items() if name in known or name in classes}
+        with showing_progress():
+            return called(**keywords)
+
+    def refuse(self, names: Collection[str], reason: str) -> None:
+        """Refuse options that do not apply to what was chosen: none is ignored in silence.
+
+        Raises:
+            click.UsageError: the user gave one of them; the message names the first.
+        """
+        written = self.values | ({} if self.html is None else {"html": self.html})
+        for name in written:
+            if name in names:
+                parameter = next(one for one in self.context.command.params if one.name == name)
+                off = written[name] is False and parameter.secondary_opts
+                raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
+
+    def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Any = None) -> None:
+        """Print a result, and write its page if one is asked for."""
+        from lmgauge.cli.say import answer
+
+        if blocks is None:
+            from lmgauge.report.documents import document_of
+
+            blocks = partial(document_of, result)
+        answer(result, blocks, as_json=self.as_json, html=self.html, page=page)
+
+
+def fields_of(*kinds: type[Any]) -> set[str]:
+    """Return the names of the fields of classes of settings."""
+    from dataclasses import fields
+
+    return {field.name for kind in kinds for field in fields(kind)}
+
+
+def command_of(name: str, row: Row) -> Command:
+    """Return the command that a row declares."""
+    verb = declared(row)[0]
+    about = inspect.cleandoc(verb.__doc__ or "")
+    body = re.split(r"^(?:Args|Returns|Raises|Example|Shell|Attributes):$", about, maxsplit=1, flags=re.MULTILINE)[0]
+    about_it = row.summary, _plain(body.partition("\n")[2].strip()), section_of(about, "Shell")
+
+    @click.pass_context
+    def run(context: click.Context, /, **values: Any) -> None:
+        call = Call(row, context)
+        if call.html is not None:
+            _check_page(call)
+        if row.run:
+            imported(row.run)(call)
+        else:
+            call.answer(call())
+
+    return Command(name, params=_parameters(row), callback=run, about=about_it)
+
+
+def __getattr__(name: str) -> Command:
+    """Return a command by its name, for the pages of the reference."""
+    row = COMMANDS.get(name.replace("_", "-"))
+    if not isinstance(row, Row):
+        raise AttributeError(name)
+    return command_of(name.replace("_", "-"), row)
+
+
+def _parameters(row: Row) -> list[click.Parameter]:
+    """Return arguments and options of all verbs of a row, each name once."""
+    options: dict[str, Option] = {}
+    for verb in declared(row):
+        for option in options_of(verb):
+            options.setdefault(option.name, option)
+    names = row.arguments
+    if names is None:
+        names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
+    arguments = [_argument(options[name], row) for name in names]
+    rest = [
+        one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
+    ]
+    made = [parameter for one in rest if (parameter := _option(one, row)) is not None]
+    printed = [
+        _Option(["--json", "as_json"], is_flag=True, help="Print JSON, in full precision.", heading="Output", first=True)
+    ]
+    if row.html:
+        words = "Also write a page to look at in a browser: one file, with charts."
+        printed.insert(
+            0, _Option(["--html"], type=click.Path(dir_okay=False), metavar="FILE", help=words, heading="Output", first=True)
+        )
+    return [*arguments, *made, *printed]
+
+
+def _argument(option: Option, row: Row) -> click.Argument:
+    metavar = row.metavars.get(option.name)
+    required = option.default is REQUIRED and option.name != row.stdin
+    several = option.element is not None
+    return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=_type(option), metavar=metavar)
+
+
+class _Option(click.Option):
+    """An option that knows its heading, and whether it stands on the first page of help."""
+
+    def __init__(self, names: Sequence[str], *, heading: str, first: bool, **others: Any) -> None:
+        super().__init__(names, **others)
+        self.heading, self.first = heading, first
+
+
+def _option(option: Option, row: Row) -> _Option | None:
+    """Return the option of the command line; None for what only programs can say."""
+    spelled = SPELLINGS.get(option.name, option.name).replace("_", "-")
+    names = [*([SHORT[option.name]] if option.name in SHORT else []), f"--{spelled}", option.name]
+    own = option.owner is None
+    heading = HEADINGS.get(option.name, "Options") if option.owner is None else option.owner.heading
+    shown: dict[str, Any] = {
+        "heading": heading,
+        "first": option.name not in row.hide if own else option.name in row.show,
+        "help": _help(option),
+        "required": option.default is REQUIRED,
+    }
+    if bool in option.kinds:
+        off = OFF.get(option.name, f"--no-{spelled}")
+        names[-2] = f"--{spelled}/{off}" if option.default is not False else f"--{spelled}"
+        return _Option(names, is_flag=True, default=None, **shown)
+    kind = _type(option)
+    if kind is None:
+        return None
+    several = option.element is not None and not isinstance(kind, CommaList | Parsed)
+    metavar = row.metavars.get(option.name) or METAVARS.get(option.name) or _metavar(kind)
+    return _Option(names, type=kind, multiple=several, metavar=metavar, **shown)
+
+
+def _metavar(kind: click.ParamType[Any]) -> str | None:
+    """Return what the help calls a value; None leaves it to the type."""
+    kinds = {click.IntRange: "N", Number: "X", click.Path: "FILE", type(click.INT): "N", type(click.STRING): "TEXT"}
+    return kinds.get(type(kind))
+
+
+def _type(option: Option) -> click.ParamType[Any] | None:
+    """Return the type of the values that a user writes."""
+    if option.name in PARSERS:
+        return PARSERS[option.name]
+    if option.choices and str not in option.kinds:
+        return click.Choice(option.choices)
+    if option.element is not None and not option.is_path:
+        kind = option.element
+        words = getattr(kind, "__args__", ())
+        return click.Choice(words) if words else CommaList(kind)
+    if option.is_path:
+        return click.Path(allow_dash=True)
+    if int in option.kinds and str not in option.kinds:
+        bounds = option.bounds
+        return (
+            click.INT
+            if bounds is None
+            else click.IntRange(int(bounds.least), None if bounds.most == float("inf") else int(bounds.most))
+        )
+    if float in option.kinds:
+        return Number()
+    return click.STRING if str in option.kinds else None
+
+
+def _help(option: Option) -> str:
+    words = _plain(option.words)
+    words = f"{words[:1].upper()}{words[1:]}".rstrip(".") + "."
+    plain = isinstance(option.default, str | int | float) and not isinstance(option.default, bool)
+    return f"{words}  [default: {option.default}]" if plain and option.default != "" else words
+
+
+def _plain(words: str) -> str:
+    """Return words of a docstring without its marks."""
+    return re.sub(r"``?([^`]+)``?", r"\1", words)
+
+
+class Command(click.Command):
+    """A command with a first page of help, and all of it."""
+
+    def __init__(self, name: str, *, about: tuple[str, str, list[str]], **others: Any) -> None:
+        summary, body, examples = about
+        super().__init__(name, help="\n\n".join([summary, body, "\b\n" + "\n".join(examples)]), short_help=summary, **others)
+        self.about = about
+        hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
+        if hidden:
+            words = f"Show {hidden} more options, and all that is to say of each."
+            self.params.append(
+                _Option(
+                    ["--help-all"],
+                    is_flag=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=_show_all,
+                    help=words,
+                    heading="Options",
+                    first=True,
+                )
+            )
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does: in a line with examples, or in full."""
+        summary, body, examples = self.about
+        paragraphs = [
+            summary,
+            *([body] if ctx.meta.get(_WHOLE) else []),
+            "\b\n" + "\n".join(examples[: None if ctx.meta.get(_WHOLE) else 2]),
+        ]
+        written = "\n\n".join(paragraph for paragraph in paragraphs if paragraph.strip("\b\n"))
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write(
+                wrap_text(written, formatter.width, " " * formatter.current_indent, " " * formatter.current_indent, True)
+                + "\n"
+            )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each heading with its options: those of the first page a line each, or all in full."""
+        whole = ctx.meta.get(_WHOLE, False)
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None and (whole or getattr(parameter, "first", True)):
+                sections.setdefault(getattr(parameter, "heading", "Options"), []).append(record)
+        names = min(max(len(name) for records in sections.values() for name, _ in records), _NAMES)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                if whole:
+                    formatter.write_dl(records)
+                else:
+                    formatter.write("".join(_line(name, words, names, formatter.width) for name, words in records))
+
+
+def _line(name: str, words: str, names: int, width: int) -> str:
+    """Return an option with as much of its help as has room on one line, up to the end of a clause.
+
+    >>> _line("--output PATH", "A folder for the run, as of eval; what diagnose reads.  [default: none]", 14, 50)
+    '  --output PATH   A folder for the run.\\n'
+    """
+    column = f"  {name:<{names}}  "
+    room = width - len(column) - 1
+    sentence = re.split(r"\.(?:\s|$)|;|  \[", words, maxsplit=1)[0]
+    while len(sentence) > room and re.search(r"[,:(]", sentence):
+        sentence = re.split(r"[,:(](?!.*[,:(])", sentence)[0].rstrip()
+    return f"{column}{sentence}.\n" if len(sentence) <= room else f"{column}{sentence[: room - 3].rstrip()}...\n"
+
+
+def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        context.meta[_WHOLE] = True
+        click.echo(context.get_help())
+        context.exit()
+
+
+def _check_page(call: Call) -> None:
+    """Refuse a page that cannot be made, or that would replace what the command reads or writes.
+
+    Raises:
+        click.UsageError: it is -.
+        MissingExtraError: what draws pages is not installed.
+        UsageError: it would replace something.
+    """
+    from glob import glob
+
+    from lmgauge.files import refuse_replacing
+    from lmgauge.report.page import check_installed
+
+    if call.html == "-":
+        raise click.UsageError("--html needs a file: standard output is for what is printed")
+    values = [one for value in call.values.values() for one in (value if isinstance(value, tuple) else (value,))]
+    paths = [path for one in values if isinstance(one, str) for path in (one, *glob(one), *one.partition("=")[2].split(","))]
+    refuse_replacing({"--html": call.html}, paths)
+    check_installed()

@@ -1,0 +1,84 @@
+"""Values that are written in a way of their own: numbers as people write them, lists with commas, and a few odd ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from lmgauge.cli.commands import imported
+
+
+def number(word: str) -> float:
+    """Return a number as a person writes it, the same in every option: 0.25, 1/4 or 25%.
+
+    >>> number("1/4"), number("25%")
+    (0.25, 0.25)
+    """
+    from lmgauge.api.calc import read_number
+
+    return read_number(word, "number", percent=True)
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
+    """One number, as `number` reads it."""
+
+    name = "NUMBER"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number."""
+        try:
+            return number(value) if isinstance(value, str) else float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number such as 0.25, 1/4 or 25%", param, ctx)
+
+
+class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
+    """Values with commas between them; the command gets a tuple of them."""
+
+    name = "N[,N...]"
+
+    def __init__(self, kind: type[int | float | str]) -> None:
+        self._kind = kind
+        self._numbers, example = {int: ("whole numbers", "1,5"), float: ("numbers", "0.5,0.5")}.get(kind, ("words", "a,b"))
+        self._example = example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the values.
+
+        >>> CommaList(int)("0,1"), CommaList(float)("1/4,75%")
+        ((0, 1), (0.25, 0.75))
+        """
+        if not isinstance(value, str):
+            return value
+        read = number if self._kind is float else self._kind
+        try:
+            return tuple(read(part.strip()) for part in value.split(",") if part.strip() or self._kind is not str)
+        except ValueError:
+            self.fail(f"{value!r} is not a list of {self._numbers} like {self._example}", param, ctx)
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
+    """What a function of the house reads."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self._read = name, read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what was read."""
+        try:
+            return self._read(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _lazily(path: str) -> Callable[[str], Any]:
+    return lambda word: imported(path)(word)
+
+
+PARSERS: dict[str, click.ParamType[Any]] = {
+    "context": click.STRING,
+    "sample": Parsed("N|all", _lazily("lmgauge.cli.filter:read_sample")),
+}
+"""Keyword -> what reads its value."""
