@@ -92,6 +92,7 @@ class BatchDecoder:
             data = _checked(arrays, "token_bytes", np.uint8).tobytes()
             lengths = _checked(arrays, "token_lengths", np.int64)
             _require(bool((lengths >= 0).all()) and int(lengths.sum()) == len(data), "strings of tokens")
+            # strings [the, a]: lengths [3, 1] and b"thea": without the lengths [t, hea] would be the same.
             key = lengths.tobytes() + data
             if key not in self._shared:
                 ends = np.cumsum(lengths).tolist()

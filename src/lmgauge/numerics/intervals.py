@@ -115,7 +115,7 @@ class Spread:
 
     @property
     def p_value(self) -> float:
-        """Return two-sided p-value of the hypothesis that the ratio is 0."""
+        """Return the two-sided p-value of the hypothesis that the ratio is 0."""
         # Never below 2^(1 - units): the signs of so few could come out alike by chance.
         p = student_t_p_value(self.ratio / self.error, self.freedom) if self.error else float(self.ratio == 0.0)
         return max(p, 2.0 ** (1 - min(self.units, 1000)))

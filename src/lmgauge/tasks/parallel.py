@@ -143,7 +143,6 @@ class ParallelFiles:
         return (names if len(set(names)) == len(names) else list(hypotheses)), parts
 
     def __iter__(self) -> Iterator[Block]:
-        # Read everything once.
         self.notes.clear()
         self.group_names.clear()
         groups, documents = Names(self.group_names), Names()

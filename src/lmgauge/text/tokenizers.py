@@ -148,7 +148,6 @@ def _owners(positions: NDArray[np.int64], segments: Segments) -> NDArray[np.int6
 
 
 def _per_segment(owner: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
-    # How many tokens each segment has.
     return np.bincount(owner, minlength=len(segments)).astype(np.int64, copy=False)
 
 

@@ -58,12 +58,12 @@ class Bin:
 
     @property
     def mean_forecast(self) -> float:
-        """Return mean probability forecast; 0 without forecasts."""
+        """Return the mean probability forecast; 0 without forecasts."""
         return self.expected / self.forecasts if self.forecasts else 0.0
 
     @property
     def share_happened(self) -> float:
-        """Return share that happened; 0 without forecasts."""
+        """Return the share that happened; 0 without forecasts."""
         return self.happened / self.forecasts if self.forecasts else 0.0
 
 

@@ -81,7 +81,6 @@ def _distinct(rising: Ints) -> Ints:
 
 
 def _with_line_ends(boundaries: Ints, chosen: NDArray[np.bool_]) -> Ints:
-    # Boundaries, and the line ends of these segments.
     more = np.flatnonzero(chosen)
     return np.union1d(boundaries, more * _STRIDE + _LINE_END) if len(more) else boundaries
 

@@ -132,7 +132,6 @@ class _Order:
         return self.unigrams[:, 1] if self.contexts is None else columns(self.contexts)[2]
 
     def run(self, kernel: Callable[..., None], *arguments: object) -> None:
-        # Run a kernel over all entries of the order.
         over_slots(self.table, self.threads, kernel, *arguments)
 
     def windows(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:

@@ -167,7 +167,6 @@ def _begin(
     device: torch.device,
     processes: Processes,
 ) -> Loop:
-    # Run before its first update.
     source = make_source(text.ids, settings, processes.rank, processes.world_size)
     torch.manual_seed(settings.seed)
     model = build_model(settings, vocabulary_size).to(device)
