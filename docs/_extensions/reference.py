@@ -138,7 +138,7 @@ def _command_lines(app: Sphinx, what: str, name: str, value: object, options: ob
     """Show the section `Shell:` of a verb, from which its command has its examples, as it is typed."""
     if "Shell:" in lines:
         at = lines.index("Shell:")
-        lines[at : at + 1] = ["On the command line::", ""]
+        lines[at : at + 1] = ["On the command line:", "", ".. code-block:: sh", ""]
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
