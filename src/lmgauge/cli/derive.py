@@ -276,7 +276,7 @@ class Command(click.Command):
         super().__init__(name, help="\n\n".join([summary, body, "\b\n" + "\n".join(examples)]), short_help=summary, **others)
         self.about = about
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
-        words = f"Show {hidden} more options, and all that is to say of each."
+        words = f"Show all options ({hidden} more), and all that is to say of each."
         shown: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
         self.params.append(_Option(["--help-all"], help=words, heading="Options", first=True, **shown))
 
