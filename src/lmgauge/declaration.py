@@ -94,7 +94,7 @@ class Option:
     @property
     def is_path(self) -> bool:
         """Return True if it names a file, or several."""
-        parts = [*self.kinds, *(part for kind in self.kinds for part in _parts(kind))]
+        parts = [*self.kinds, *_parts(self.element)]
         return any(get_origin(part) is os.PathLike or part is os.PathLike for part in parts)
 
     def check(self, value: object) -> None:

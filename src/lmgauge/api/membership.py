@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.api.types import PATHS, Model, PathLike, Text
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.membership.settings import MembershipSettings
+from lmgauge.evaluation.options import MembershipSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -70,7 +70,6 @@ def membership(
         1.0
     """
     from lmgauge.api.inputs import corpus_of, load_models, refuse_field
-    from lmgauge.evaluation.membership.membership import MembershipTexts
     from lmgauge.evaluation.membership.membership import membership as _membership
     from lmgauge.evaluation.row_files import check_row_file
     from lmgauge.files import refuse_replacing
@@ -89,16 +88,10 @@ def membership(
         named = [os.fspath(one) for one in (model, reference) if isinstance(one, PATHS)]
         refuse_replacing({"-o": output}, [*named, *(source.path for corpus in corpora for source in corpus.sources)])
     asked = [model] if reference is None else [model, reference]
-    models = load_models(asked, scoring)
-    names = model_names(asked, models)
+    names = model_names(asked, models := load_models(asked, scoring))
     say_progress("scoring")
-    result = _membership(
-        models[0],
-        MembershipTexts(texts=corpora[0], control=corpora[1] if control is not None else None, labeled=label is not None),
-        settings,
-        reference=models[1] if reference is not None else None,
-        names=(names[0], names[1] if reference is not None else None),
-    )
+    second = None if reference is None else models[1]
+    result = _membership(models[0], corpora, settings, labeled=label is not None, reference=second, names=names)
     if output is not None:
         result.write_rows(output)
     return result

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.api import train as training_door
-from lmgauge.api.baseline import NgramRungs
 from lmgauge.api.evaluate import evaluated
 from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models
 from lmgauge.api.outputs import Outputs
@@ -32,6 +31,9 @@ from lmgauge.scores import ScoreBatch
 from lmgauge.temporaries import scratch_folder
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.api.baseline import NgramRungs
 
 _SMOOTHING = "modified-kneser-ney"
 _TABLES = (".parquet", ".jsonl")
@@ -55,6 +57,7 @@ def ngram_rungs(
 ) -> Iterator[MeasuredRung]:
     """Train each n-gram model of a ladder, and yield what it makes of the test text; one is in memory at a time.
 
+    >>> from lmgauge.api.baseline import NgramRungs
     >>> text = Corpus.from_strings(["a b", "ab c"])
     >>> test = Corpus.from_strings(["b a"])
     >>> [one.rung.name for one in ngram_rungs(text, test, NgramRungs(order=2, character_order=2))]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import PATHS, Model, PathLike, Text
 from lmgauge.declaration import verb
-from lmgauge.evaluation.divergence.settings import DEFAULT_EVENTS, StoringSettings
+from lmgauge.evaluation.options import DEFAULT_EVENTS, StoringSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.option_numbers import Count
 from lmgauge.text.reading_options import ReadingOptions

@@ -23,11 +23,15 @@ from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, sect
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n"}
 """Names of one letter."""
-SPELLINGS = {"models": "model", "n": "ngram", "base_file": "save-base"}
+SPELLINGS = {"models": "model", "recipes": "recipe", "n": "ngram", "base_file": "save-base"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
-HEADINGS = {"output": "Output", "seed": "Statistics", "threads": "Resources"}
+HEADINGS = {
+    **dict.fromkeys(("output", "vega", "figures", "details"), "Output"),
+    "seed": "Statistics",
+    "threads": "Resources",
+}
 """Of verbs' own keywords that do not stand under "Options"."""
 METAVARS = {
     "output": "PATH",
@@ -36,6 +40,8 @@ METAVARS = {
     "id": "NAME",
     "group": "NAME",
     "threads": "N",
+    "model": "MODEL",
+    "document": "RULE",
     "array": "BITS",
     "quantize": "BITS,BITS",
     "device": "NAME",
@@ -54,11 +60,22 @@ NOT_OFFERED = {
 }
 """What only programs can say."""
 _NAMES, _WHOLE = 30, "whole"
+_WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
 
 def declared(row: Row) -> list[Callable[..., Any]]:
     """Return the verbs of a row, imported now."""
     return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
+
+
+def declared_options(row: Row) -> dict[str, Option]:
+    """Return what the verbs of a row declare, each name once; what only a further verb asks for can be left out."""
+    first, *others = map(options_of, declared(row))
+    further = [replace(one, default=None) if one.default is REQUIRED else one for options in others for one in options]
+    options: dict[str, Option] = {}
+    for option in (*first, *further):
+        options.setdefault(option.name, option)
+    return options
 
 
 class Call:
@@ -77,8 +94,7 @@ class Call:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of an option, its default where the user wrote none."""
-        options = (option for verb in declared(self.row) for option in options_of(verb))
-        return self.values[name] if name in self.values else next((one.default for one in options if one.name == name), None)
+        return self.values[name] if name in self.values else declared_options(self.row)[name].default
 
     def __call__(self, verb: Callable[..., Any] | None = None, /, **more: Any) -> Any:
         """Return what a verb makes of the values that it knows; it shows on standard error how far it is.
@@ -156,13 +172,7 @@ def __getattr__(name: str) -> Command:
 
 
 def _parameters(row: Row) -> list[click.Parameter]:
-    """Return arguments and options of all verbs of a row, each name once."""
-    options: dict[str, Option] = {}
-    for number, verb in enumerate(declared(row)):
-        for option in options_of(verb):  # what a further verb needs, a user may leave out
-            needed = number == 0 or option.default is not REQUIRED
-            options.setdefault(option.name, option if needed else replace(option, default=None))
-    names = row.arguments
+    options, names = declared_options(row), row.arguments
     if names is None:
         names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
     several = [name for name in names if options[name].element is not None]
@@ -276,18 +286,9 @@ class Command(click.Command):
         self.about = about
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
         more = f"{hidden} more options, and " if hidden else ""
-        self.params.append(
-            _Option(
-                ["--help-all"],
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_show_all,
-                help=f"Show {more}all that is to say of each.",
-                heading="Options",
-                first=True,
-            )
-        )
+        shown: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
+        words = f"Show {more}all that is to say of each."
+        self.params.append(_Option(["--help-all"], help=words, heading="Options", first=True, **shown))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does: in a line with examples, or in full."""
@@ -313,7 +314,7 @@ class Command(click.Command):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None and (whole or getattr(parameter, "first", True)):
                 sections.setdefault(getattr(parameter, "heading", "Options"), []).append(record)
-        names = min(max(len(name) for records in sections.values() for name, _ in records), _NAMES)
+        names = max(len(name) for records in sections.values() for name, _ in records if len(name) <= _NAMES)
         for heading, records in sections.items():
             with formatter.section(heading):
                 if whole:
@@ -328,8 +329,8 @@ def _line(name: str, words: str, names: int, width: int) -> str:
     >>> _line("--output PATH", "A folder for the run, as of eval; what diagnose reads.  [default: none]", 14, 50)
     '  --output PATH   A folder for the run.\\n'
     """
-    column = f"  {name:<{names}}  "
-    room = width - len(column) - 1
+    column = f"  {name:<{names}}  " if len(name) <= names else f"  {name}\n{'':{names + 4}}"
+    room = width - names - 5
     sentence = re.split(r"\.(?:\s|$)|;|  \[", words, maxsplit=1)[0]
     while len(sentence) > room and re.search(r"[,:(]", sentence):
         sentence = re.split(r"[,:(](?!.*[,:(])", sentence)[0].rstrip()
@@ -358,7 +359,9 @@ def _check_page(call: Call) -> None:
 
     if call.html == "-":
         raise click.UsageError("--html needs a file: standard output is for what is printed")
-    values = [one for value in call.values.values() for one in (value if isinstance(value, tuple) else (value,))]
+    outputs = {f"--{name.replace('_', '-')}": call.values[name] for name in _WRITTEN if name in call.values}
+    read = [value for name, value in call.values.items() if name not in _WRITTEN]
+    values = [one for value in read for one in (value if isinstance(value, tuple) else (value,))]
     paths = [path for one in values if isinstance(one, str) for path in (one, *glob(one), *one.partition("=")[2].split(","))]
-    refuse_replacing({"--html": call.html}, paths)
+    refuse_replacing(outputs | {"--html": call.html}, paths)
     check_installed()

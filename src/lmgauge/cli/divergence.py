@@ -10,7 +10,7 @@ from lmgauge.api.stored_base import save_base
 from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.options import model_among, models_and_texts
 from lmgauge.cli.say import Page, write_page
-from lmgauge.evaluation.divergence.settings import StoringSettings
+from lmgauge.evaluation.options import StoringSettings
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.divergence.results import CandidateDivergences

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import lmgauge
 from lmgauge import Corpus, Divergence, InputError, NgramModel, UsageError
 from lmgauge.evaluation.divergence.divergence import divergence
-from lmgauge.evaluation.divergence.settings import DivergenceSettings
+from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.json_text import to_json
 from lmgauge.models.mixture.model import MixtureModel

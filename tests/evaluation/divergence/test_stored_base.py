@@ -6,8 +6,8 @@ from tests.evaluation.divergence.bases import header_of
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.evaluation.divergence.base_file import BaseFile, writing_base
-from lmgauge.evaluation.divergence.settings import StoringSettings
 from lmgauge.evaluation.divergence.stored_base import kept_of, reduce_stored, write_base
+from lmgauge.evaluation.options import StoringSettings
 
 LINES = ["a b", "", "c a b", "b", "", "a a c b"]
 

@@ -10,7 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, CustomModel, InputError, Membership, UsageError
-from lmgauge.evaluation.membership.settings import MembershipSettings
+from lmgauge.evaluation.options import MembershipSettings
 
 DATA = Path(__file__).parents[2] / "data"
 LINES = [line for line in (DATA / "tinyshakespeare.txt").read_text(encoding="utf-8").splitlines() if len(line) > 20]

@@ -22,8 +22,8 @@ from lmgauge.evaluation.divergence.events import PairEvents, PairRows, collect
 from lmgauge.evaluation.divergence.figures import figures_of, worst_tokens
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.sample import Sample, draw
-from lmgauge.evaluation.divergence.settings import DivergenceSettings
 from lmgauge.evaluation.divergence.slices import KlSlices
+from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.numerics.independence import caveats, in_signature, in_words

@@ -25,8 +25,8 @@ from lmgauge.evaluation.divergence.divergence import (
 from lmgauge.evaluation.divergence.events import PairRows
 from lmgauge.evaluation.divergence.results import CandidateDivergences
 from lmgauge.evaluation.divergence.sample import Sample, draw
-from lmgauge.evaluation.divergence.settings import DivergenceSettings, StoringSettings
 from lmgauge.evaluation.divergence.stored_base import check_candidate, check_text, kept_of, reduce_stored, write_base
+from lmgauge.evaluation.options import DivergenceSettings, StoringSettings
 from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -131,7 +131,6 @@ def divergence_from(
 ) -> CandidateDivergences:
     """Compare the predictive distributions of models with those of a stored base; arguments as of `divergence`."""
     header = base.header
-    settings = replace(settings, events=header.asked_events, seed=header.seed)
     for candidate, name in zip(candidates, names, strict=True):
         check_candidate(header, candidate, name)
     sample = draw(candidates, corpus, settings.events, settings.seed)

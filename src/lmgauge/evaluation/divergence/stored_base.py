@@ -19,7 +19,7 @@ from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, WholeRows, no_rows, whole_rows
 from lmgauge.evaluation.divergence.base_file import MOST_RULED_OUT, BaseFile, BaseHeader, BaseWriter
-from lmgauge.evaluation.divergence.settings import StoringSettings
+from lmgauge.evaluation.options import StoringSettings
 from lmgauge.scores import ScoreBatch
 from lmgauge.threads import map_in_order, thread_count
 

@@ -8,8 +8,7 @@ et al. (2024), "Detecting pretraining data from large language models"; Zhang et
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,6 @@ from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import why_not_whole
 from lmgauge.errors import InputError
 from lmgauge.evaluation.membership.results import Membership, ScoreOfSets
-from lmgauge.evaluation.membership.settings import MembershipSettings
 from lmgauge.evaluation.membership.text_scores import (
     BLIND_SCORES,
     MODEL_SCORES,
@@ -28,6 +26,7 @@ from lmgauge.evaluation.membership.text_scores import (
     reference_nats,
     score_texts,
 )
+from lmgauge.evaluation.options import MembershipSettings
 from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.numerics.detection import Group, Separation, fewest_for_threshold
 from lmgauge.numerics.independence import caveats, in_signature, in_words
@@ -44,35 +43,22 @@ UNSEEN_LABELS = ("0", "false", "no", "nonmember", "non-member", "unseen")
 """What a field of labels may hold, in any case."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MembershipTexts:
-    """The texts in question, and those that the model cannot have seen.
-
-    Attributes:
-        texts: a segment each.
-        control: the others; None where there are none, or where labels tell them apart.
-        labeled: the groups of `texts` are labels: 1 for texts in question, 0 for control texts.
-    """
-
-    texts: Corpus
-    control: Corpus | None = None
-    labeled: bool = False
-
-
 def membership(
     model: LanguageModel,
-    inputs: MembershipTexts,
-    settings: MembershipSettings | None = None,
+    corpora: Sequence[Corpus],
+    settings: MembershipSettings,
     *,
+    labeled: bool = False,
     reference: LanguageModel | None = None,
-    names: tuple[str, str | None] | None = None,
+    names: Sequence[str],
 ) -> Membership:
-    """Score texts by how much they look like seen ones, and compare them with control texts, if there are any."""
-    settings = settings or MembershipSettings()
-    corpora = [inputs.texts, *([] if inputs.control is None else [inputs.control])]
-    scored = [_scores(model, corpus, settings, inputs.labeled, reference) for corpus in corpora]
+    """Score texts by how much they look like seen ones, and compare them with control texts, if there are any.
+
+    Control texts are the second of the corpora, or those that a label says, the group of a text: 1 in question, 0 control.
+    """
+    scored = [_scores(model, corpus, settings, labeled, reference) for corpus in corpora]
     left_out = sum(scores.left_out for scores in scored)
-    asked, control = _by_label(scored[0]) if inputs.labeled else (scored[0], scored[1] if len(scored) > 1 else None)
+    asked, control = _by_label(scored[0]) if labeled else (scored[0], scored[1] if len(scored) > 1 else None)
     hashes = [corpus.report.sha256 for corpus in corpora]
     if len(set(hashes)) < len(hashes):
         raise InputError("the control texts are the texts themselves; name texts that the model cannot have seen")
@@ -80,10 +66,9 @@ def membership(
     first = compared.separations["loss"] if control is not None else None
     parts = (None, None) if first is None else first.independent()
     interval = None if first is None else first.auroc_interval()
-    shown = names or (model.label, None if reference is None else reference.label)
     return Membership(
-        model=shown[0],
-        reference=shown[1],
+        model=names[0],
+        reference=None if reference is None else names[1],
         k=settings.k,
         false_alarms=settings.fpr,
         texts=len(asked),
