@@ -94,7 +94,7 @@ class Option:
     @property
     def is_path(self) -> bool:
         """Return True if it names a file, or several."""
-        parts = [*self.kinds, *(part for kind in self.kinds for part in _parts(kind))]
+        parts = (part for kind in (*self.kinds, self.element) for part in _parts(kind))
         return any(get_origin(part) is os.PathLike or part is os.PathLike for part in parts)
 
     def check(self, value: object) -> None:
@@ -104,7 +104,8 @@ class Option:
             UsageError: what is wrong, and what is right.
         """
         name = self.name.replace("_", "-")
-        if (value is None and self.optional) or (isinstance(value, (Sequence, Mapping)) and not isinstance(value, str)):
+        several = self.element is not None and isinstance(value, Sequence | Mapping) and not isinstance(value, str)
+        if (value is None and self.optional) or several:
             return
         if self.choices and value not in self.choices and all(get_origin(kind) is Literal for kind in self.kinds):
             raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(map(str, self.choices))}")
