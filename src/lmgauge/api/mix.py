@@ -139,7 +139,6 @@ def mix(
     from lmgauge.api.evaluate import evaluate
     from lmgauge.api.inputs import corpus_of, load_models, refuse_output, refuse_twice
     from lmgauge.models.mixture.model import MixtureModel
-    from lmgauge.models.mixture.static import static_mixture
     from lmgauge.models.mixture.together import together
     from lmgauge.models.mixture.weights import find_weights
     from lmgauge.models.spelling.model import SpelledModel
@@ -171,13 +170,7 @@ def mix(
             mixture = parts.mixed(fit.weights, fit.to_dict())
     result: Mixture | StaticMixture = mixture
     if static:
-        inside = mixture.inner if isinstance(mixture, SpelledModel) else mixture
-        if not isinstance(inside, MixtureModel):
-            raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
-        say_progress("merging n-grams")
-        model: Any = static_mixture(inside)
-        if isinstance(mixture, SpelledModel):
-            model = SpelledModel(model, mixture.speller, mixture.separators)
+        model = _static(mixture)
         result = StaticMixture(model, mixture)
         if corpus is not None:
             exact, mine = (evaluate(one, corpus, threads=threads) for one in (mixture, model))
@@ -186,3 +179,17 @@ def mix(
         say_progress(f"saving {output}")
         (result.model if isinstance(result, StaticMixture) else result).save(os.fspath(output))
     return result
+
+
+def _static(mixture: Mixture) -> NgramModel | SpelledModel:
+    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.mixture.static import static_mixture
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.progress import say_progress
+
+    inside = mixture.inner if isinstance(mixture, SpelledModel) else mixture
+    if not isinstance(inside, MixtureModel):
+        raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
+    say_progress("merging n-grams")
+    model = static_mixture(inside)
+    return SpelledModel(model, mixture.speller, mixture.separators) if isinstance(mixture, SpelledModel) else model

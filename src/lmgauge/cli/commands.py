@@ -101,11 +101,21 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
         "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
         "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
-        "report": (
-            "lmgauge.cli.report:report",
+        "report": Row(
             "Make one page to look at: the answer, charts, tables, and the text in color.",
+            "lmgauge.api.report:report",
+            run="lmgauge.cli.report:report",
+            arguments=("runs",),
+            show=("text", "train", "document", "seed", "threads"),
+            metavars={"vega": "DIR", "figures": "DIR"},
         ),
-        "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
+        "diagnose": Row(
+            "Show where a model fails.",
+            "lmgauge.api.diagnose:diagnose",
+            run="lmgauge.cli.report:diagnose",
+            show=("text", "train", "only", "examples", "contexts", "seed", "threads", "context", "device"),
+            html=True,
+        ),
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
@@ -156,9 +166,19 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
     },
     "Compare": {
-        "compare": (
-            "lmgauge.cli.compare:compare",
+        "compare": Row(
             "Say whether results may be compared, and whether their difference is real.",
+            (
+                "lmgauge.api.compare:compare",
+                "lmgauge.api.compare:compare_recipes",
+                "lmgauge.cli.compare:check",
+                "lmgauge.cli.compare:shown",
+            ),
+            run="lmgauge.cli.compare:compare",
+            arguments=("runs",),
+            show=("text", "train"),
+            metavars={"recipes": "NAME=RUN,RUN"},
+            html=True,
         ),
         "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
         "correlate": (

@@ -96,6 +96,7 @@ def read_sample(word: str) -> int | None:
 
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
+    "recipes": click.STRING,
     "sample": Parsed("N|all", read_sample),
     "to_size": Parsed("N", read_count),
 }
