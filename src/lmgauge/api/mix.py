@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lmgauge.models.mixture.together import Mixture
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.text.documents import Corpus
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,7 +137,6 @@ def mix(
         >>> mix([train("laplace", text, order=n) for n in (1, 2)], weights=[0.25, 0.75]).weights
         (0.25, 0.75)
     """
-    from lmgauge.api.evaluate import evaluate
     from lmgauge.api.inputs import corpus_of, load_models, refuse_output, refuse_twice
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.mixture.together import together
@@ -165,23 +165,17 @@ def mix(
         if corpus is None:
             mixture = parts.mixed(weights or ())
         else:
-            how: Any = {"threads": threads, "progress": say_progress, "names": parts.names}
-            fit = find_weights(parts.views, weights, corpus, **how)
+            fit = find_weights(parts.views, weights, corpus, threads=threads, progress=say_progress, names=parts.names)
             mixture = parts.mixed(fit.weights, fit.to_dict())
-    result: Mixture | StaticMixture = mixture
-    if static:
-        model = _static(mixture)
-        result = StaticMixture(model, mixture)
-        if corpus is not None:
-            exact, mine = (evaluate(one, corpus, threads=threads) for one in (mixture, model))
-            result = StaticMixture(model, mixture, exact.perplexity, mine.perplexity, mine.events)
+    result: Any = _static(mixture, corpus, threads) if static else mixture
     if output is not None:
         say_progress(f"saving {output}")
-        (result.model if isinstance(result, StaticMixture) else result).save(os.fspath(output))
-    return result
+        (result.model if static else result).save(os.fspath(output))
+    return result  # type: ignore[no-any-return]
 
 
-def _static(mixture: Mixture) -> NgramModel | SpelledModel:
+def _static(mixture: Mixture, corpus: Corpus | None, threads: int | None) -> StaticMixture:
+    from lmgauge.api.evaluate import evaluate
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.mixture.static import static_mixture
     from lmgauge.models.spelling.model import SpelledModel
@@ -191,5 +185,10 @@ def _static(mixture: Mixture) -> NgramModel | SpelledModel:
     if not isinstance(inside, MixtureModel):
         raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
     say_progress("merging n-grams")
-    model = static_mixture(inside)
-    return SpelledModel(model, mixture.speller, mixture.separators) if isinstance(mixture, SpelledModel) else model
+    model: NgramModel | SpelledModel = static_mixture(inside)
+    if isinstance(mixture, SpelledModel):
+        model = SpelledModel(model, mixture.speller, mixture.separators)
+    if corpus is None:
+        return StaticMixture(model, mixture)
+    exact, mine = (evaluate(one, corpus, threads=threads) for one in (mixture, model))
+    return StaticMixture(model, mixture, exact.perplexity, mine.perplexity, mine.events)

@@ -16,7 +16,6 @@ from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.text.documents import Corpus
     from lmgauge.text.tokens import Tokenizer
 
 
@@ -75,19 +74,26 @@ def spell(
         >>> lmgauge.evaluate(spelled, texts=["the bird  sat"]).bits_per_byte_is_bound
         False
     """
-    from lmgauge.api.inputs import corpus_of, loaded
+    from lmgauge.api.inputs import corpus_of, loaded, refuse_output
+    from lmgauge.files import refuse_replacing
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import SPELLING_FOLDER
     from lmgauge.models.registry import open_unspelled
     from lmgauge.models.spelling.learn import learn_spelling
     from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.models.spelling.storage import add_spelling
+    from lmgauge.models.spelling.storage import add_spelling, refuse_file
     from lmgauge.progress import say_progress
 
     corpus = corpus_of(train, reading).without_given("training")
     in_place = output is not None and isinstance(model, PATHS) and os.path.realpath(model) == os.path.realpath(output)
     if output is not None:
-        _refuse_output(model, output, corpus, in_place=in_place)
+        if not in_place:
+            refuse_file(output)
+            refuse_output(output, [model], corpus)
+        elif Path(output).is_dir():
+            refuse_replacing({"-o": Path(output) / SPELLING_FOLDER}, [source.path for source in corpus.sources])
+        elif Path(output).exists():
+            raise UsageError(f"{output}: is a file, which has no room for a speller; name a folder to write with -o")
     if replace and isinstance(model, PATHS) and os.path.lexists(Path(model) / SPELLING_FOLDER):
         model = open_unspelled(model)  # whatever state the speller is in
     base = loaded(model, ScoringOptions(tokenizer=tokenizer))
@@ -105,18 +111,3 @@ def spell(
         else:
             spelled.save(Path(output))
     return spelled
-
-
-def _refuse_output(model: Model, output: PathLike, corpus: Corpus, *, in_place: bool) -> None:
-    from lmgauge.api.inputs import refuse_output
-    from lmgauge.files import refuse_replacing
-    from lmgauge.models.protocol import SPELLING_FOLDER
-    from lmgauge.models.spelling.storage import refuse_file
-
-    if not in_place:
-        refuse_file(output)
-        refuse_output(output, [model], corpus)
-    elif Path(output).is_dir():
-        refuse_replacing({"-o": Path(output) / SPELLING_FOLDER}, [source.path for source in corpus.sources])
-    elif Path(output).exists():
-        raise UsageError(f"{os.fspath(output)}: is a file, which has no room for a speller; name a folder to write with -o")
