@@ -144,9 +144,11 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             html=True,
         ),
         "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
-        "correlate": (
-            "lmgauge.cli.correlate:correlate",
+        "correlate": Row(
             "Say whether better language models go with better task scores.",
+            "lmgauge.api.task_correlation:correlate_tables",
+            show=("x", "y", "system", "log_x"),
+            html=True,
         ),
     },
     "Tasks": {
