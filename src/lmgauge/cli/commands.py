@@ -45,6 +45,10 @@ def imported(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
+OF_EVALUATION = ("protocol", "devices", "processes")
+"""Ways to score that only evaluations know."""
+
+
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
@@ -77,15 +81,25 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             "lmgauge.api.diagnose:diagnose",
             run="lmgauge.cli.report:diagnose",
             show=("text", "train", "only", "examples", "contexts", "seed", "threads", "context", "device"),
+            without=(*OF_EVALUATION, "reserved"),
             html=True,
         ),
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
-        "pairs": ("lmgauge.cli.choices:pairs", "Say how often models prefer the good text of minimal pairs."),
-        "multiple-choice": (
-            "lmgauge.cli.choices:multiple_choice",
+        "pairs": Row(
+            "Say how often models prefer the good text of minimal pairs.",
+            "lmgauge.api.choices:pairs",
+            show=("good", "bad", "by", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
+        ),
+        "multiple-choice": Row(
             "Say how often models prefer the right answer of questions.",
+            "lmgauge.api.choices:multiple_choice",
+            show=("given", "choices", "answer", "by", "boundary", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
         ),
         "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
     },

@@ -42,7 +42,7 @@ METAVARS = {
     "threads": "N",
     "model": "MODEL",
     "document": "RULE",
-    **dict.fromkeys(("x", "y", "system"), "NAME"),
+    **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
     "array": "BITS",
     "quantize": "BITS,BITS",
     "device": "NAME",
