@@ -45,17 +45,56 @@ def imported(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
+OF_SEGMENTS = ("group", "document", "id", "given", "boundary", "keep")
+"""Ways to read that say nothing where only the words of a text are wanted."""
+OF_EVALUATION = ("protocol", "devices", "processes")
+"""Ways to score that only evaluations know."""
+
+
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
-        "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
-        "spell": ("lmgauge.cli.spell:spell", "Give a model a speller for unseen words, so that bits are exact."),
-        "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
-        "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
+        "mix": Row(
+            "Mix models, with weights estimated on held-out text.",
+            "lmgauge.api.mix:mix",
+            run="lmgauge.cli.models:mix",
+            without=(*OF_SEGMENTS, *OF_EVALUATION),
+            show=("field", "format", "reserved", "device"),
+            required=("output",),
+            metavars={"held_out": "[TEXTS]...", "models": "MODEL", "weights": "W,W..."},
+        ),
+        "spell": Row(
+            "Give a model a speller for unseen words, so that bits are exact.",
+            "lmgauge.api.spell:spell",
+            run="lmgauge.cli.models:spell",
+            without=OF_SEGMENTS,
+            arguments=("model",),
+            show=("order", "max_count", "field", "format"),
+        ),
+        "prune": Row(
+            "Drop the n-grams that a model needs least.",
+            "lmgauge.api.prune:prune",
+            run="lmgauge.cli.models:prune",
+            without=OF_SEGMENTS,
+            arguments=("model",),
+            show=("field", "format"),
+            required=("output",),
+        ),
+        "cache": Row(
+            "Make a model adapt to the text it scores.",
+            "lmgauge.api.cache:cache",
+            run="lmgauge.cli.models:cache",
+            without=(*OF_SEGMENTS, *OF_EVALUATION),
+            arguments=("model", "held_out"),
+            show=("order", "window", "decay", "field", "format", "reserved"),
+            required=("output",),
+            metavars={"held_out": "[TEXTS]...", "weight": "SHARE"},
+        ),
         "sample": Row(
             "Draw text from a model.",
             "lmgauge.api.sample:sample",
             run="lmgauge.cli.models:sample",
+            without=OF_EVALUATION,
             show=("device",),
         ),
     },
@@ -84,6 +123,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             "lmgauge.api.diagnose:diagnose",
             run="lmgauge.cli.report:diagnose",
             show=("text", "train", "only", "examples", "contexts", "seed", "threads", "context", "device"),
+            without=(*OF_EVALUATION, "reserved"),
             html=True,
         ),
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
@@ -98,10 +138,19 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             metavars={"train": "TRAIN... TEST", "run": "RUN", "near": "J", "shard": "I/N|slurm", "output": "DIR"},
             html=True,
         ),
-        "pairs": ("lmgauge.cli.choices:pairs", "Say how often models prefer the good text of minimal pairs."),
-        "multiple-choice": (
-            "lmgauge.cli.choices:multiple_choice",
+        "pairs": Row(
+            "Say how often models prefer the good text of minimal pairs.",
+            "lmgauge.api.choices:pairs",
+            show=("good", "bad", "by", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
+        ),
+        "multiple-choice": Row(
             "Say how often models prefer the right answer of questions.",
+            "lmgauge.api.choices:multiple_choice",
+            show=("given", "choices", "answer", "by", "boundary", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
         ),
         "membership": Row(
             "Ask whether a model has seen texts in training.",
@@ -110,7 +159,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             arguments=("model", "texts"),
             stdin="texts",
             show=("k", "fpr", "threads", "field"),
-            without=("group", "given", "boundary", "keep", "protocol", "devices", "processes"),
+            without=("group", "given", "boundary", "keep", *OF_EVALUATION),
             metavars={"texts": "[TEXTS]...", "label": "FIELD", "reference": "MODEL", "k": "SHARE", "fpr": "RATE"},
             html=True,
         ),
@@ -185,13 +234,15 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             arguments=("base", "candidate"),
             stdin="candidate",
             show=("events", "exhaustive", "top_k", "examples", "seed", "threads", "field", "group"),
-            without=("text", "id", "keep", "protocol", "devices", "processes"),
+            without=("text", "id", "keep", *OF_EVALUATION),
             metavars={"candidate": "CANDIDATE... [TEXT]...", "top_k": "K[,K...]", "output": "DIR"},
             html=True,
         ),
-        "correlate": (
-            "lmgauge.cli.correlate:correlate",
+        "correlate": Row(
             "Say whether better language models go with better task scores.",
+            "lmgauge.api.task_correlation:correlate_tables",
+            show=("x", "y", "system", "log_x"),
+            html=True,
         ),
     },
     "Tasks": {
