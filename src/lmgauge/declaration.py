@@ -86,15 +86,14 @@ class Option:
     @property
     def element(self) -> Any | None:
         """The type of each of several values; None where there is one value."""
-        several = (
-            kind for kind in self.kinds if get_origin(kind) in (list, collections.abc.Sequence, collections.abc.Mapping)
-        )
-        return next((get_args(kind)[-1] for kind in several), None)
+        several = (list, collections.abc.Sequence, collections.abc.Mapping)
+        kinds = (kind for kind in self.kinds if get_origin(kind) in several and kind != Sequence[Sequence[str]])
+        return next((get_args(kind)[-1] for kind in kinds), None)
 
     @property
     def is_path(self) -> bool:
         """Return True if it names a file, or several."""
-        parts = [*self.kinds, *(part for kind in self.kinds for part in _parts(kind))]
+        parts = [*self.kinds, *_parts(self.element)]
         return any(get_origin(part) is os.PathLike or part is os.PathLike for part in parts)
 
     def check(self, value: object) -> None:
@@ -221,6 +220,11 @@ def _settings_options(kind: Any) -> tuple[Option, ...]:
         default = REQUIRED if field.default is MISSING else field.default
         made.append(replace(_option(field.name, hints[field.name], default, words.get(field.name, "")), owner=kind))
     return tuple(made)
+
+
+def changed(made: Any) -> list[str]:
+    """Return the names of the fields of settings that are not as they are by default."""
+    return [field.name for field in fields(made) if getattr(made, field.name) != field.default]
 
 
 def _option(name: str, hint: Any, default: Any, words: str) -> Option:

@@ -45,6 +45,10 @@ def imported(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
+OF_EVALUATION = ("protocol", "devices", "processes")
+"""Ways to score that only evaluations know."""
+
+
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
@@ -64,18 +68,38 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
         "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
         "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
-        "report": (
-            "lmgauge.cli.report:report",
+        "report": Row(
             "Make one page to look at: the answer, charts, tables, and the text in color.",
+            "lmgauge.api.report:report",
+            run="lmgauge.cli.report:report",
+            arguments=("runs",),
+            show=("text", "train", "document", "seed", "threads"),
+            metavars={"vega": "DIR", "figures": "DIR"},
         ),
-        "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
+        "diagnose": Row(
+            "Show where a model fails.",
+            "lmgauge.api.diagnose:diagnose",
+            run="lmgauge.cli.report:diagnose",
+            show=("text", "train", "only", "examples", "contexts", "seed", "threads", "context", "device"),
+            without=(*OF_EVALUATION, "reserved"),
+            html=True,
+        ),
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
-        "pairs": ("lmgauge.cli.choices:pairs", "Say how often models prefer the good text of minimal pairs."),
-        "multiple-choice": (
-            "lmgauge.cli.choices:multiple_choice",
+        "pairs": Row(
+            "Say how often models prefer the good text of minimal pairs.",
+            "lmgauge.api.choices:pairs",
+            show=("good", "bad", "by", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
+        ),
+        "multiple-choice": Row(
             "Say how often models prefer the right answer of questions.",
+            "lmgauge.api.choices:multiple_choice",
+            show=("given", "choices", "answer", "by", "boundary", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
         ),
         "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
     },
@@ -119,14 +143,26 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
     },
     "Compare": {
-        "compare": (
-            "lmgauge.cli.compare:compare",
+        "compare": Row(
             "Say whether results may be compared, and whether their difference is real.",
+            (
+                "lmgauge.api.compare:compare",
+                "lmgauge.api.compare:compare_recipes",
+                "lmgauge.cli.compare:check",
+                "lmgauge.cli.compare:shown",
+            ),
+            run="lmgauge.cli.compare:compare",
+            arguments=("runs",),
+            show=("text", "train"),
+            metavars={"recipes": "NAME=RUN,RUN"},
+            html=True,
         ),
         "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
-        "correlate": (
-            "lmgauge.cli.correlate:correlate",
+        "correlate": Row(
             "Say whether better language models go with better task scores.",
+            "lmgauge.api.task_correlation:correlate_tables",
+            show=("x", "y", "system", "log_x"),
+            html=True,
         ),
     },
     "Tasks": {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,13 +21,17 @@ from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
 
-SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n"}
+SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 """Names of one letter."""
-SPELLINGS = {"models": "model"}
+SPELLINGS = {"models": "model", "recipes": "recipe"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
-HEADINGS = {"output": "Output", "seed": "Statistics", "threads": "Resources"}
+HEADINGS = {
+    **dict.fromkeys(("output", "vega", "figures", "details", "rows"), "Output"),
+    "seed": "Statistics",
+    "threads": "Resources",
+}
 """Of verbs' own keywords that do not stand under "Options"."""
 METAVARS = {
     "output": "PATH",
@@ -35,6 +40,9 @@ METAVARS = {
     "id": "NAME",
     "group": "NAME",
     "threads": "N",
+    "model": "MODEL",
+    "document": "RULE",
+    **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
     "array": "BITS",
     "quantize": "BITS,BITS",
     "device": "NAME",
@@ -60,6 +68,16 @@ def declared(row: Row) -> list[Callable[..., Any]]:
     return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
 
 
+def declared_options(row: Row) -> dict[str, Option]:
+    """Return what the verbs of a row declare, each name once; what only a further verb asks for can be left out."""
+    first, *others = map(options_of, declared(row))
+    further = [replace(one, default=None) if one.default is REQUIRED else one for options in others for one in options]
+    options: dict[str, Option] = {}
+    for option in (*first, *further):
+        options.setdefault(option.name, option)
+    return options
+
+
 class Call:
     """What a user wrote: the values of options by their keywords, and what the command does with them."""
 
@@ -76,8 +94,7 @@ class Call:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of an option, its default where the user wrote none."""
-        options = (option for verb in declared(self.row) for option in options_of(verb))
-        return self.values[name] if name in self.values else next((one.default for one in options if one.name == name), None)
+        return self.values[name] if name in self.values else declared_options(self.row)[name].default
 
     def __call__(self, verb: Callable[..., Any] | None = None, /, **more: Any) -> Any:
         """Return what a verb makes of the values that it knows; it shows on standard error how far it is.
@@ -109,14 +126,15 @@ class Call:
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
     def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Any = None) -> None:
-        """Print a result, and write its page if one is asked for."""
+        """Print a result, unless rows take its place on standard output; write its page if one is asked for."""
         from lmgauge.cli.say import answer
 
         if blocks is None:
             from lmgauge.report.documents import document_of
 
             blocks = partial(document_of, result)
-        answer(result, blocks, as_json=self.as_json, html=self.html, page=page)
+        aside = "-" in (self.values.get("output"), self.values.get("rows"))
+        answer(result, blocks, as_json=self.as_json, html=self.html, page=page, aside=aside)
 
 
 def fields_of(*kinds: type[Any]) -> set[str]:
@@ -155,12 +173,7 @@ def __getattr__(name: str) -> Command:
 
 
 def _parameters(row: Row) -> list[click.Parameter]:
-    """Return arguments and options of all verbs of a row, each name once."""
-    options: dict[str, Option] = {}
-    for verb in declared(row):
-        for option in options_of(verb):
-            options.setdefault(option.name, option)
-    names = row.arguments
+    options, names = declared_options(row), row.arguments
     if names is None:
         names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
     arguments = [_argument(options[name], row) for name in names]
@@ -273,18 +286,9 @@ class Command(click.Command):
         self.about = about
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
         more = f"{hidden} more options, and " if hidden else ""
-        self.params.append(
-            _Option(
-                ["--help-all"],
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_show_all,
-                help=f"Show {more}all that is to say of each.",
-                heading="Options",
-                first=True,
-            )
-        )
+        shown: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
+        words = f"Show {more}all that is to say of each."
+        self.params.append(_Option(["--help-all"], help=words, heading="Options", first=True, **shown))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does: in a line with examples, or in full."""
@@ -310,7 +314,7 @@ class Command(click.Command):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None and (whole or getattr(parameter, "first", True)):
                 sections.setdefault(getattr(parameter, "heading", "Options"), []).append(record)
-        names = min(max(len(name) for records in sections.values() for name, _ in records), _NAMES)
+        names = max(len(name) for records in sections.values() for name, _ in records if len(name) <= _NAMES)
         for heading, records in sections.items():
             with formatter.section(heading):
                 if whole:
@@ -325,8 +329,8 @@ def _line(name: str, words: str, names: int, width: int) -> str:
     >>> _line("--output PATH", "A folder for the run, as of eval; what diagnose reads.  [default: none]", 14, 50)
     '  --output PATH   A folder for the run.\\n'
     """
-    column = f"  {name:<{names}}  "
-    room = width - len(column) - 1
+    column = f"  {name:<{names}}  " if len(name) <= names else f"  {name}\n{'':{names + 4}}"
+    room = width - names - 5
     sentence = re.split(r"\.(?:\s|$)|;|  \[", words, maxsplit=1)[0]
     while len(sentence) > room and re.search(r"[,:(]", sentence):
         sentence = re.split(r"[,:(](?!.*[,:(])", sentence)[0].rstrip()
