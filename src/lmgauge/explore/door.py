@@ -48,7 +48,7 @@ def open_explorer(
         scores = loaded(model, scoring)
         typed = Typed(scores, model_names([model], [scores])[0])
     elif chosen(scoring):
-        raise UsageError(f"{chosen(scoring)[0].replace('_', '-')} needs the model: name it with -m")
+        raise UsageError(f"{chosen(scoring)[0].replace('_', '-')} needs the model: name it (-m)")
     return Explorer(
         paths,
         lambda opened: _corpus(opened, about),
