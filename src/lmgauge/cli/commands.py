@@ -101,7 +101,11 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
         "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
-        "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
+        "merge": Row(
+            "Put the shards of a job together to the result of the whole.",
+            "lmgauge.cluster.merging:merge",
+            html=True,
+        ),
         "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
         "report": Row(
             "Make one page to look at: the answer, charts, tables, and the text in color.",
@@ -119,14 +123,21 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             without=(*OF_EVALUATION, "reserved"),
             html=True,
         ),
-        "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
+        "explore": Row(
+            "Look at all of a run, or two of one text, in the browser.",
+            "lmgauge.explore.door:explore",
+            run="lmgauge.cli.report:explore",
+            show=("text", "train", "context", "device"),
+            without=("json",),
+            metavars={"runs": "[RUN] [RUN]", "host": "NAME"},
+        ),
         "audit": Row(
             "Check a result, or show what is wrong with it.",
             ("lmgauge.api.audit:audit", "lmgauge.cli.audit:subject"),
             run="lmgauge.cli.audit:audit",
             arguments=("what",),
             show=("levels", "contexts", "max_overlap", "exhaustive", "seed", "field", "context", "device"),
-            without=("run", "document", "id", "given", "boundary", "keep", *OF_EVALUATION),
+            without=("run", *OF_SEGMENTS, *OF_EVALUATION),
             metavars={"what": "TEXT...|RUN", "levels": "NAMES"},
             html=True,
         ),
@@ -222,9 +233,18 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
     },
     "Tools": {
-        "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
+        "quickstart": Row(
+            "Train and evaluate four models on bundled text.",
+            "lmgauge.cli.quickstart:quickstart",
+            run="lmgauge.cli.quickstart:show",
+        ),
         "doctor": ("lmgauge.cli.doctor:doctor", "Look whether this install works, and what is missing for what."),
-        "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
+        "info": Row(
+            "Show what is in a model, or in a run.",
+            "lmgauge.api.info:info",
+            show=("context", "device"),
+            metavars={"what": "MODEL|RUN"},
+        ),
         "convert": Row(
             "Convert between ARPA files, binary files of KenLM, and model folders.",
             "lmgauge.api.convert:convert",
