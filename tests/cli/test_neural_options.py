@@ -396,7 +396,7 @@ def test_contexts_on_the_command_line(folder: Path, tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--contexts", "8,16", "-o", "run"), "-o does not go with --contexts; --per-context writes rows"),
-        (("--contexts", "8,16", "--by", "group"), "--by does not go with --contexts"),
+        (("--contexts", "8,16", "--by-group"), "--by-group does not go with --contexts"),
         (("--contexts", "8,16", "--context", "8"), "contexts say how much is seen"),
         (("--contexts", "8,16", "-m", "other"), "--contexts takes one model at a time"),
         (("--contexts", "8,16", "--per-context", "rows.xls"), "rows.xls: rows are written as"),

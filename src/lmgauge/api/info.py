@@ -6,16 +6,18 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from lmgauge.api.inputs import Model, PathLike, loaded, opened
-from lmgauge.evaluation.run_folder import EVALUATION_FILE
-from lmgauge.evaluation.runs import Run
+from lmgauge.api.types import Model, PathLike
+from lmgauge.declaration import chosen, verb
+from lmgauge.errors import UsageError
 from lmgauge.files import local_path
-from lmgauge.memory import bytes_in_memory
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import LanguageModel
 from lmgauge.shown import Shown
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.runs import Run
+    from lmgauge.models.protocol import LanguageModel
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,24 +58,37 @@ class Info(Shown, Mapping[str, Any]):
         return f"{self.kind} {name}, {len(self)} values"
 
 
-def info(what: Model, *, scoring: ScoringOptions | None = None) -> Info:
+@verb
+def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: Any) -> Info:
     """Return what is in a model or a run folder: `lmgauge info`.
 
     Args:
-        what: a model, or the path of a model or of a run folder.
+        what: a model or its path (a folder, an ARPA, KenLM or GGUF file, a name on a hub, the address of a server), or the
+            folder of a run, which `evaluate` wrote.
         scoring: how a model named by its path scores.
+        fields: those of `scoring`, by name.
 
     Raises:
         InputError: a run folder cannot be read.
         ModelFileError: a model cannot be loaded.
-        UsageError: it is neither.
+        UsageError: it is neither; or it is said how a run scores.
+
+    Shell:
+        lmgauge info kn5/
+        lmgauge info run-kn5/ --json | jq .perplexity
 
     Example:
         >>> from lmgauge import Corpus, train
         >>> info(train("laplace", Corpus.from_strings(["a b", "a"]), order=2))["types"]
         [4, 4]
     """
+    from lmgauge.api.inputs import loaded, opened
+    from lmgauge.evaluation.run_folder import EVALUATION_FILE
+    from lmgauge.memory import bytes_in_memory
+
     if isinstance(what, (str, os.PathLike)) and (local_path(what) / EVALUATION_FILE).exists():
+        for name in chosen(scoring):
+            raise UsageError(f"{name} is for models, and {what} is a run")
         return Info("run", _of_run(what, opened(what, check_seal=False)))
     in_memory = bytes_in_memory(Path(what)) if isinstance(what, (str, os.PathLike)) else None  # before all of it is read
     return Info("model", _of_model(what, loaded(what, scoring), in_memory))

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -20,6 +20,7 @@ from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
 
+T = TypeVar("T")
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n"}
 """Names of one letter."""
 SPELLINGS = {"models": "model"}
@@ -38,6 +39,14 @@ METAVARS = {
     "array": "BITS",
     "quantize": "BITS,BITS",
     "device": "NAME",
+    "document": "RULE",
+    "given": "NAME",
+    "context": "N|stream",
+    "protocol": "NAME",
+    "keep": "NAMES",
+    "columns": "NAMES",
+    "shard": "I/N|slurm",
+    "ray": "ADDRESS",
 }
 NOT_OFFERED = {
     "progress",
@@ -56,7 +65,7 @@ _NAMES, _WHOLE = 30, "whole"
 
 
 def declared(row: Row) -> list[Callable[..., Any]]:
-    """Return the verbs of a row, imported now."""
+    """Return the verbs of a row, and classes of settings, imported now."""
     return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
 
 
@@ -94,6 +103,15 @@ class Call:
         keywords = {name: value for name, value in (self.values | more).items() if name in known or name in classes}
         with showing_progress():
             return called(**keywords)
+
+    def settings(self, kind: type[T]) -> T:
+        """Return settings of the user's values."""
+        return kind(**{name: value for name, value in self.values.items() if name in fields_of(kind)})
+
+    def refuse_others(self, verb: Callable[..., Any], reason: str) -> None:
+        """Refuse options that a verb does not know: none is ignored in silence."""
+        known = {option.name for option in options_of(verb)}
+        self.refuse([name for name in self.values if name not in known], reason)
 
     def refuse(self, names: Collection[str], reason: str) -> None:
         """Refuse options that do not apply to what was chosen: none is ignored in silence.
@@ -143,7 +161,8 @@ def command_of(name: str, row: Row) -> Command:
         else:
             call.answer(call())
 
-    return Command(name, params=_parameters(row), callback=run, about=about_it)
+    given = {"ignore_unknown_options": True} if row.negative else {}
+    return Command(name, params=_parameters(row), callback=run, about=about_it, context_settings=given)
 
 
 def __getattr__(name: str) -> Command:
@@ -160,14 +179,20 @@ def _parameters(row: Row) -> list[click.Parameter]:
     for verb in declared(row):
         for option in options_of(verb):
             options.setdefault(option.name, option)
+    needing = [
+        {one.name for one in options_of(verb) if one.default is REQUIRED}
+        for verb in declared(row)
+        if not isinstance(verb, type)
+    ]
+    required = set.intersection(*needing) | set(row.required)
     names = row.arguments
     if names is None:
         names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
-    arguments = [_argument(options[name], row) for name in names]
+    arguments = [_argument(options[name], row, name in required) for name in names]
     rest = [
         one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
     ]
-    made = [parameter for one in rest if (parameter := _option(one, row)) is not None]
+    made = [parameter for one in rest if (parameter := _option(one, row, one.name in required)) is not None]
     printed = (
         []
         if "json" in row.without
@@ -183,11 +208,12 @@ def _parameters(row: Row) -> list[click.Parameter]:
     return [*arguments, *made, *printed]
 
 
-def _argument(option: Option, row: Row) -> click.Argument:
+def _argument(option: Option, row: Row, required: bool) -> click.Argument:
     metavar = row.metavars.get(option.name)
-    required = option.default is REQUIRED and option.name != row.stdin
+    required = required and option.name != row.stdin
     several = option.element is not None
-    return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=_type(option), metavar=metavar)
+    kind = click.UNPROCESSED if isinstance(kind := _type(option, row), CommaList) else kind
+    return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=kind, metavar=metavar)
 
 
 class _Option(click.Option):
@@ -198,7 +224,7 @@ class _Option(click.Option):
         self.heading, self.first = heading, first
 
 
-def _option(option: Option, row: Row) -> _Option | None:
+def _option(option: Option, row: Row, required: bool) -> _Option | None:
     """Return the option of the command line; None for what only programs can say."""
     spelled = SPELLINGS.get(option.name, option.name).replace("_", "-")
     names = [*([SHORT[option.name]] if option.name in SHORT else []), f"--{spelled}", option.name]
@@ -208,13 +234,13 @@ def _option(option: Option, row: Row) -> _Option | None:
         "heading": heading,
         "first": option.name not in row.hide if own else option.name in row.show,
         "help": _help(option),
-        "required": option.default is REQUIRED or option.name in row.required,
+        "required": required,
     }
     if bool in option.kinds:
         off = OFF.get(option.name, f"--no-{spelled}")
         names[-2] = f"--{spelled}/{off}" if option.default is not False else f"--{spelled}"
         return _Option(names, is_flag=True, default=None, **shown)
-    kind = _type(option)
+    kind = _type(option, row)
     if kind is None:
         return None
     several = option.element is not None and not isinstance(kind, CommaList | Parsed)
@@ -228,16 +254,19 @@ def _metavar(kind: click.ParamType[Any]) -> str | None:
     return kinds.get(type(kind))
 
 
-def _type(option: Option) -> click.ParamType[Any] | None:
+def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     """Return the type of the values that a user writes."""
     if option.name in PARSERS:
         return PARSERS[option.name]
     if option.choices and str not in option.kinds:
-        return click.Choice(option.choices)
+        return click.Choice((*option.choices, *row.also.get(option.name, ())))
     if option.element is not None and not option.is_path:
         kind = option.element
-        words = getattr(kind, "__args__", ())
-        return click.Choice(words) if words else CommaList(kind)
+        return (
+            click.Choice(get_args(kind))
+            if get_origin(kind) is Literal
+            else CommaList(get_args(kind)[0] if get_args(kind) else kind)
+        )
     if option.is_path:
         return click.Path(allow_dash=True)
     if int in option.kinds and str not in option.kinds:
@@ -248,7 +277,7 @@ def _type(option: Option) -> click.ParamType[Any] | None:
             else click.IntRange(int(bounds.least), None if bounds.most == float("inf") else int(bounds.most))
         )
     if float in option.kinds:
-        return Number()
+        return click.STRING if str in option.kinds else Number()
     return click.STRING if str in option.kinds else None
 
 

@@ -77,8 +77,13 @@ def _lazily(path: str) -> Callable[[str], Any]:
     return lambda word: imported(path)(word)
 
 
+_LIST = Parsed("LIST", lambda word: word.split(","))
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
+    "contexts": Parsed("N,N...", str),
+    "tokens": Parsed("TEXT", str),
+    "p": _LIST,
+    "q": _LIST,
     "sample": Parsed("N|all", _lazily("lmgauge.cli.filter:read_sample")),
 }
 """Keyword -> what reads its value."""

@@ -8,18 +8,19 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, loaded, text_of
-from lmgauge.api.report import report
-from lmgauge.evaluation.runs import Run
-from lmgauge.explore.explorer import Explorer
-from lmgauge.explore.page import page
-from lmgauge.explore.server import application, bound_socket, run
-from lmgauge.explore.typed import Typed
+from lmgauge.api.types import PATHS, Model, PathLike, Text
+from lmgauge.declaration import chosen, verb
+from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.registry import model_names
-from lmgauge.text.documents import Corpus
+from lmgauge.option_numbers import Bounds
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.runs import Run
+    from lmgauge.explore.explorer import Explorer
+    from lmgauge.text.documents import Corpus
 
 _FIRST_WAIT = 2.0  # seconds, for the first segments before the address is printed
 
@@ -30,9 +31,17 @@ def open_explorer(
     text: Text | None = None,
     train: Text | None = None,
     model: Model | None = None,
-    scoring: ScoringOptions | None = None,
+    scoring: ScoringOptions = ScoringOptions(),
 ) -> Explorer:
     """Return what the server shows."""
+    from lmgauge.api.inputs import loaded
+    from lmgauge.api.report import report
+    from lmgauge.explore.explorer import Explorer
+    from lmgauge.explore.typed import Typed
+    from lmgauge.models.registry import model_names
+
+    for name in chosen(scoring) if model is None else ():
+        raise UsageError(f"{name} needs the model: name it (-m)")
     paths = [Path(path) for path in ([runs] if isinstance(runs, PATHS) else runs)]
     typed = None
     if model is not None:
@@ -47,41 +56,53 @@ def open_explorer(
 
 
 def _corpus(runs: Sequence[Run], text: Text | None) -> Corpus | None:
+    from lmgauge.api.inputs import text_of
+
     if text is not None:
         return text_of(runs, text)
     return next((corpus for run in runs if (corpus := run.corpus()) is not None and corpus.rereadable), None)
 
 
+@verb
 def explore(
     runs: PathLike | Sequence[PathLike] = (),
     *,
     text: Text | None = None,
     train: Text | None = None,
     model: Model | None = None,
-    scoring: ScoringOptions | None = None,
     host: str = "127.0.0.1",
-    port: int = 0,
+    port: Annotated[int, Bounds(0, 65535)] = 0,
     browser: bool | None = None,
     say: Callable[[str], None] = print,
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> None:
     """Show runs in the browser until interrupted: `lmgauge explore`.
 
+    Search, sort, filter, compare, score what is typed. The server answers only this machine, and only to who has the address
+    with its token; it ends with Ctrl-C.
+
     Args:
-        runs: one or two run folders or score tables, or the folder of a training that is under way.
-        text: what the runs scored; if None, where they remember it.
+        runs: one or two run folders or score tables, or the folder of a training that is under way, which is followed.
+        text: the text that was scored, if it is not where the runs remember it.
         train: training text, for the report's slices by what was seen in it.
-        model: scores what is typed.
-        scoring: how a model named by its path scores.
-        host: a name of this machine.
-        port: 0 for a free one.
-        browser: open the page; if None, where there is a terminal and a screen.
+        model: a model that scores what is typed.
+        host: a name of this machine; no other is served.
+        port: where it listens; 0 for a free one.
+        browser: open the page; if not said, where there is a terminal and a screen.
         say: prints a line.
+        scoring: how a model named by its path scores.
+        fields: those of `scoring`, by name.
 
     Raises:
         InputError: a run cannot be read, or two are of different texts.
         MissingExtraError: starlette, uvicorn or Jinja2 is not installed.
         ModelFileError: the model cannot be loaded.
         UsageError: there is nothing to look at, or too much; the port is taken; the host is not this machine.
+
+    Shell:
+        lmgauge explore run-kn5/
+        lmgauge explore run-kn5/ run-lstm/ -m kn5/
 
     Example:
         >>> import tempfile
@@ -95,6 +116,9 @@ def explore(
         ...     explore(f"{folder}/run", text=text, say=show)
         http://127.0.0.1:
     """
+    from lmgauge.explore.page import page
+    from lmgauge.explore.server import application, bound_socket, run
+
     own = bound_socket(host, port)
     try:
         explorer = open_explorer(runs, text=text, train=train, model=model, scoring=scoring)
