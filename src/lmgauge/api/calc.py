@@ -68,13 +68,13 @@ def calc(
 
     figures = {"perplexity": perplexity, "cross_entropy": cross_entropy, "bits_per_event": bits_per_event}
     wanted = {name: value for name, value in figures.items() if value is not None}
+    if q is not None and p is None:
+        raise UsageError("q is compared with the distribution p: give both")
     if (numbers is not None) + len(wanted) + (p is not None) != 1:
         raise UsageError(
             "calc needs one thing to compute from: probabilities of events, a perplexity, a cross-entropy, bits per event, "
             "or the distribution p"
         )
-    if q is not None and p is None:
-        raise UsageError("q is compared with the distribution p: give both")
     if numbers is None and (tokens is not None or log_unit is not None):
         raise UsageError("tokens and units belong to the numbers of events: give these")
     if p is not None:

@@ -41,6 +41,10 @@ def quickstart(
 
     Returns:
         The evaluations, the number of events in training, and where the page lies, or why there is none.
+
+    Shell:
+        lmgauge quickstart
+        lmgauge quickstart -o models/
     """
     from importlib.resources import as_file, files
 
