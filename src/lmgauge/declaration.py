@@ -94,7 +94,7 @@ class Option:
     @property
     def is_path(self) -> bool:
         """Return True if it names a file, or several."""
-        parts = [*self.kinds, *(part for kind in self.kinds for part in _parts(kind))]
+        parts = [*self.kinds, *_parts(self.element)]
         return any(get_origin(part) is os.PathLike or part is os.PathLike for part in parts)
 
     def check(self, value: object) -> None:
@@ -187,9 +187,7 @@ def settings_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
 
 @cache
 def options_of(function: Callable[..., Any]) -> tuple[Option, ...]:
-    """Return what a verb declares, in order: its own keywords, then the fields of its settings; or those of one class."""
-    if isinstance(function, type):
-        return settings_options(function)
+    """Return what a verb declares, in order: its own keywords, then the fields of each class of settings."""
     inner = inspect.unwrap(function)
     hints, words, classes = _hints(inner), entries(inner, "Args"), settings_of(function)
     own = [
@@ -223,6 +221,11 @@ def _settings_options(kind: Any) -> tuple[Option, ...]:
         default = REQUIRED if field.default is MISSING else field.default
         made.append(replace(_option(field.name, hints[field.name], default, words.get(field.name, "")), owner=kind))
     return tuple(made)
+
+
+def changed(made: Any) -> list[str]:
+    """Return the names of the fields of settings that are not as they are by default."""
+    return [field.name for field in fields(made) if getattr(made, field.name) != field.default]
 
 
 def _option(name: str, hint: Any, default: Any, words: str) -> Option:

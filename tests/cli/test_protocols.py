@@ -65,7 +65,7 @@ def test_all_protocols_are_a_table(folder: Path) -> None:
         (("--protocol", "gptq", "--by-group"), "has no groups"),
         (("--protocol", "llama.cpp"), "windows of 512 tokens, and this model positions for 48"),
         (("--protocol", "all", "--stride", 4), "stride: protocols decide that"),
-        (("--protocol", "all", "-o", "run"), "-o does not go with --protocol all"),
+        (("--protocol", "all", "-o", "run"), "--output does not go with --protocol all"),
         (("--protocol", "gptq", "--contexts", "8,16"), "protocol gptq"),
     ],
 )

@@ -128,10 +128,10 @@ def evaluate_scores(
     from lmgauge.evaluation.origin import Origin
     from lmgauge.evaluation.runs import remembered
 
+    corpus = text_read(text, reading)
     for field in chosen(reading):
         if field in ("group", "id"):
             raise UsageError(f"{field} is for models; a score table gives a row for the whole text only")
-    corpus = text_read(text, reading)
     if not isinstance(scores, PATHS):
         if not isinstance(scores, Iterable):
             raise UsageError(f"a score table is a path or batches of scores, not {type(scores).__name__}")

@@ -56,6 +56,7 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
         if not isinstance(model, PATHS) and not hasattr(model, "score"):
             raise not_a_model(model)
     options, paths = scoring or ScoringOptions(), any(isinstance(model, PATHS) for model in models)
+    scoring = None if options == ScoringOptions() else scoring
     no_rules: Any = dict.fromkeys(_RULES)
     of_loading = replace(options, **no_rules) != ScoringOptions()
     if chosen(options) and not paths and (of_loading or not any(hasattr(model, "with_options") for model in models)):

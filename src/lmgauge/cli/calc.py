@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import click
 
 from lmgauge.cli.derive import Call
-from lmgauge.declaration import settings
 from lmgauge.errors import InputError
+
+if TYPE_CHECKING:
+    from lmgauge.information.calculation import CalcResult
+    from lmgauge.report.blocks import Document
 
 _INSTEAD = ("perplexity", "cross_entropy", "bits_per_event", "p", "q")
 
 
-@settings
-class Printed:
-    """How the answer is printed.
-
-    Attributes:
-        steps: show the working, line by line.
-    """
-
-    heading: ClassVar[str] = "Output"
-    steps: bool = False
-
-
 def calc(call: Call) -> None:
     """Compute from the numbers that are written or piped in, or from what stands in their place."""
-    from lmgauge.report.calc import blocks
-
     words = call.values.pop("numbers", ())
     if words or not call.values.keys() & set(_INSTEAD):
         call.refuse(_INSTEAD, "stands alone, without NUMBERS; commas part a list: 1/2,1/4,1/4")
         call.values["numbers"] = _numbers(call.context, words, call["log_unit"] is None)
     result = call()
-    call.answer(result, lambda: blocks(result, steps=call["steps"]))
+    call.answer(result, lambda: call(shown, result=result))
+
+
+def shown(*, result: CalcResult, steps: bool = False) -> Document:
+    """Return what is printed.
+
+    Args:
+        steps: show the working, line by line.
+    """
+    from lmgauge.report.calc import blocks
+
+    return blocks(result, steps=steps)
 
 
 def _numbers(context: click.Context, words: Sequence[str], percent: bool) -> list[str] | list[float]:

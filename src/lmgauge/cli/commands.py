@@ -14,8 +14,7 @@ class Row:
 
     Attributes:
         summary: one line for `lmgauge --help`, and the first of the command's own page.
-        verbs: `module:function`, the verb; further ones, and classes of settings, whose keywords are options too. Required
-            is what all verbs require.
+        verbs: `module:function`, the verb; further ones, whose keywords are options too. Required is what all require.
         run: `module:function` that takes a `Call`, where running the verb and showing its result is not all.
         arguments: keywords that are arguments, in their order; if None the positional ones but models and outputs.
         stdin: the argument that is standard input where it is not named.
@@ -72,7 +71,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
                 "lmgauge.api.evaluate:evaluate_scores",
                 "lmgauge.api.context_curve:context_curve",
                 "lmgauge.api.protocols:evaluate_protocols",
-                "lmgauge.cluster.shard:Sharing",
+                "lmgauge.cli.shards:run_in_shards",
             ),
             run="lmgauge.cli.evaluate:evaluate",
             arguments=("text",),
@@ -98,11 +97,21 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             without=("group", "id", "keep"),
             metavars={"logprob": "COLUMN", "files": "FILE...", "program": "NAME"},
         ),
-        "report": (
-            "lmgauge.cli.report:report",
+        "report": Row(
             "Make one page to look at: the answer, charts, tables, and the text in color.",
+            "lmgauge.api.report:report",
+            run="lmgauge.cli.report:report",
+            arguments=("runs",),
+            show=("text", "train", "document", "seed", "threads"),
+            metavars={"vega": "DIR", "figures": "DIR"},
         ),
-        "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
+        "diagnose": Row(
+            "Show where a model fails.",
+            "lmgauge.api.diagnose:diagnose",
+            run="lmgauge.cli.report:diagnose",
+            show=("text", "train", "only", "examples", "contexts", "seed", "threads", "context", "device"),
+            html=True,
+        ),
         "explore": Row(
             "Look at all of a run, or two of one text, in the browser.",
             "lmgauge.explore.door:explore",
@@ -159,9 +168,19 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
     },
     "Compare": {
-        "compare": (
-            "lmgauge.cli.compare:compare",
+        "compare": Row(
             "Say whether results may be compared, and whether their difference is real.",
+            (
+                "lmgauge.api.compare:compare",
+                "lmgauge.api.compare:compare_recipes",
+                "lmgauge.cli.compare:check",
+                "lmgauge.cli.compare:shown",
+            ),
+            run="lmgauge.cli.compare:compare",
+            arguments=("runs",),
+            show=("text", "train"),
+            metavars={"recipes": "NAME=RUN,RUN"},
+            html=True,
         ),
         "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
         "correlate": (
@@ -202,9 +221,8 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         ),
         "calc": Row(
             "Compute perplexity, cross-entropy and bits from the probabilities of events.",
-            ("lmgauge.api.calc:calc", "lmgauge.cli.calc:Printed"),
+            ("lmgauge.api.calc:calc", "lmgauge.cli.calc:shown"),
             run="lmgauge.cli.calc:calc",
-            show=("steps",),
             negative=True,
             metavars=dict.fromkeys("pq", "LIST") | {"cross_entropy": "NATS", "bits_per_event": "BITS"},
         ),

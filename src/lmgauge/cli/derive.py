@@ -9,8 +9,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -20,14 +21,17 @@ from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
 
-T = TypeVar("T")
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n"}
 """Names of one letter."""
-SPELLINGS = {"models": "model"}
+SPELLINGS = {"models": "model", "recipes": "recipe"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
-HEADINGS = {"output": "Output", "seed": "Statistics", "threads": "Resources"}
+HEADINGS = {
+    **dict.fromkeys(("output", "vega", "figures", "details"), "Output"),
+    "seed": "Statistics",
+    "threads": "Resources",
+}
 """Of verbs' own keywords that do not stand under "Options"."""
 METAVARS = {
     "output": "PATH",
@@ -36,6 +40,7 @@ METAVARS = {
     "id": "NAME",
     "group": "NAME",
     "threads": "N",
+    "model": "MODEL",
     "array": "BITS",
     "quantize": "BITS,BITS",
     "device": "NAME",
@@ -65,8 +70,20 @@ _NAMES, _WHOLE = 30, "whole"
 
 
 def declared(row: Row) -> list[Callable[..., Any]]:
-    """Return the verbs of a row, and classes of settings, imported now."""
+    """Return the verbs of a row, imported now."""
     return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
+
+
+def declared_options(row: Row) -> dict[str, Option]:
+    """Return what the verbs of a row declare, each name once; what not all verbs ask for can be left out."""
+    options: dict[str, Option] = {}
+    for option in (one for verb in declared(row) for one in options_of(verb)):
+        options.setdefault(option.name, option)
+    needed = set.intersection(*({one.name for one in options_of(verb) if one.default is REQUIRED} for verb in declared(row)))
+    return {
+        name: replace(one, default=None) if one.default is REQUIRED and name not in needed else one
+        for name, one in options.items()
+    }
 
 
 class Call:
@@ -85,8 +102,7 @@ class Call:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of an option, its default where the user wrote none."""
-        options = (option for verb in declared(self.row) for option in options_of(verb))
-        return self.values[name] if name in self.values else next((one.default for one in options if one.name == name), None)
+        return self.values[name] if name in self.values else declared_options(self.row)[name].default
 
     def __call__(self, verb: Callable[..., Any] | None = None, /, **more: Any) -> Any:
         """Return what a verb makes of the values that it knows; it shows on standard error how far it is.
@@ -104,14 +120,10 @@ class Call:
         with showing_progress():
             return called(**keywords)
 
-    def settings(self, kind: type[T]) -> T:
-        """Return settings of the user's values."""
-        return kind(**{name: value for name, value in self.values.items() if name in fields_of(kind)})
-
-    def refuse_others(self, verb: Callable[..., Any], reason: str) -> None:
-        """Refuse options that a verb does not know: none is ignored in silence."""
-        known = {option.name for option in options_of(verb)}
-        self.refuse([name for name in self.values if name not in known], reason)
+    def refuse_others(self, reason: str, *verbs: Callable[..., Any]) -> None:
+        """Refuse options that none of the verbs knows: none is ignored in silence."""
+        known = {option.name for verb in verbs for option in options_of(verb)}
+        self.refuse(self.values.keys() - known, reason)
 
     def refuse(self, names: Collection[str], reason: str) -> None:
         """Refuse options that do not apply to what was chosen: none is ignored in silence.
@@ -174,25 +186,14 @@ def __getattr__(name: str) -> Command:
 
 
 def _parameters(row: Row) -> list[click.Parameter]:
-    """Return arguments and options of all verbs of a row, each name once."""
-    options: dict[str, Option] = {}
-    for verb in declared(row):
-        for option in options_of(verb):
-            options.setdefault(option.name, option)
-    needing = [
-        {one.name for one in options_of(verb) if one.default is REQUIRED}
-        for verb in declared(row)
-        if not isinstance(verb, type)
-    ]
-    required = set.intersection(*needing) | set(row.required)
-    names = row.arguments
+    options, names = declared_options(row), row.arguments
     if names is None:
         names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
-    arguments = [_argument(options[name], row, name in required) for name in names]
+    arguments = [_argument(options[name], row) for name in names]
     rest = [
         one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
     ]
-    made = [parameter for one in rest if (parameter := _option(one, row, one.name in required)) is not None]
+    made = [parameter for one in rest if (parameter := _option(one, row)) is not None]
     printed = (
         []
         if "json" in row.without
@@ -208,9 +209,9 @@ def _parameters(row: Row) -> list[click.Parameter]:
     return [*arguments, *made, *printed]
 
 
-def _argument(option: Option, row: Row, required: bool) -> click.Argument:
+def _argument(option: Option, row: Row) -> click.Argument:
     metavar = row.metavars.get(option.name)
-    required = required and option.name != row.stdin
+    required = option.default is REQUIRED and option.name != row.stdin
     several = option.element is not None
     kind = click.UNPROCESSED if isinstance(kind := _type(option, row), CommaList) else kind
     return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=kind, metavar=metavar)
@@ -224,7 +225,7 @@ class _Option(click.Option):
         self.heading, self.first = heading, first
 
 
-def _option(option: Option, row: Row, required: bool) -> _Option | None:
+def _option(option: Option, row: Row) -> _Option | None:
     """Return the option of the command line; None for what only programs can say."""
     spelled = SPELLINGS.get(option.name, option.name).replace("_", "-")
     names = [*([SHORT[option.name]] if option.name in SHORT else []), f"--{spelled}", option.name]
@@ -234,7 +235,7 @@ def _option(option: Option, row: Row, required: bool) -> _Option | None:
         "heading": heading,
         "first": option.name not in row.hide if own else option.name in row.show,
         "help": _help(option),
-        "required": required,
+        "required": option.default is REQUIRED or option.name in row.required,
     }
     if bool in option.kinds:
         off = OFF.get(option.name, f"--no-{spelled}")
@@ -261,12 +262,10 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     if option.choices and str not in option.kinds:
         return click.Choice((*option.choices, *row.also.get(option.name, ())))
     if option.element is not None and not option.is_path:
-        kind = option.element
-        return (
-            click.Choice(get_args(kind))
-            if get_origin(kind) is Literal
-            else CommaList(get_args(kind)[0] if get_args(kind) else kind)
-        )
+        kind, *others = get_args(option.element) or (option.element,)
+        if get_origin(option.element) is Literal:
+            return click.Choice((kind, *others))
+        return Parsed("TEXT", str) if others and str in option.kinds else CommaList(kind)
     if option.is_path:
         return click.Path(allow_dash=True)
     if int in option.kinds and str not in option.kinds:
@@ -302,18 +301,9 @@ class Command(click.Command):
         self.about = about
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
         more = f"{hidden} more options, and " if hidden else ""
-        self.params.append(
-            _Option(
-                ["--help-all"],
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_show_all,
-                help=f"Show {more}all that is to say of each.",
-                heading="Options",
-                first=True,
-            )
-        )
+        shown: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
+        words = f"Show {more}all that is to say of each."
+        self.params.append(_Option(["--help-all"], help=words, heading="Options", first=True, **shown))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does: in a line with examples, or in full."""
@@ -339,7 +329,7 @@ class Command(click.Command):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None and (whole or getattr(parameter, "first", True)):
                 sections.setdefault(getattr(parameter, "heading", "Options"), []).append(record)
-        names = min(max(len(name) for records in sections.values() for name, _ in records), _NAMES)
+        names = max(len(name) for records in sections.values() for name, _ in records if len(name) <= _NAMES)
         for heading, records in sections.items():
             with formatter.section(heading):
                 if whole:
@@ -354,8 +344,8 @@ def _line(name: str, words: str, names: int, width: int) -> str:
     >>> _line("--output PATH", "A folder for the run, as of eval; what diagnose reads.  [default: none]", 14, 50)
     '  --output PATH   A folder for the run.\\n'
     """
-    column = f"  {name:<{names}}  "
-    room = width - len(column) - 1
+    column = f"  {name:<{names}}  " if len(name) <= names else f"  {name}\n{'':{names + 4}}"
+    room = width - names - 5
     sentence = re.split(r"\.(?:\s|$)|;|  \[", words, maxsplit=1)[0]
     while len(sentence) > room and re.search(r"[,:(]", sentence):
         sentence = re.split(r"[,:(](?!.*[,:(])", sentence)[0].rstrip()

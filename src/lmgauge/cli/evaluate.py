@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from lmgauge.api.types import Text
 from lmgauge.choices import ALL_PROTOCOLS
 from lmgauge.cli.derive import Call
+from lmgauge.declaration import verb
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.cluster.evaluation import EvaluationJob
 
 
 def evaluate(call: Call) -> None:
@@ -43,37 +53,40 @@ def evaluate(call: Call) -> None:
 
 
 def _in_shards(call: Call) -> None:
-    from lmgauge.api.inputs import corpus_of
-    from lmgauge.api.outputs import Outputs
-    from lmgauge.cli.derive import fields_of
     from lmgauge.cli.shards import run_in_shards
-    from lmgauge.cluster.evaluation import EvaluationJob
     from lmgauge.evaluation.results import Evaluation, Evaluations
-    from lmgauge.models.network.options import ScoringOptions
-    from lmgauge.text.reading_options import ReadingOptions
 
     option = "--ray" if "ray" in call.values else "--shard"
-    call.refuse(("scores", "contexts", "per_context", "html"), f"does not go with {option}")
-    call.refuse(fields_of(Outputs) - {"output", "columns"}, f"does not go with {option}: it writes a run folder")
+    call.refuse_others(f"does not go with {option}: it writes a run folder", _job, run_in_shards)
+    call.refuse(("html",), f"does not go with {option}")
     if call["protocol"] == ALL_PROTOCOLS:
         raise click.UsageError(f"{option} takes one protocol at a time")
-    corpus = corpus_of(call["text"], call.settings(ReadingOptions))
-    job = EvaluationJob(
-        _one_model(call, option),
-        corpus,
-        by_group=call["by_group"],
-        columns=call["columns"],
-        scoring=call.settings(ScoringOptions),
-        threads=call["threads"],
-    )
-    result = run_in_shards(call, job)
+    result = call(run_in_shards, job=call(_job, model=_one_model(call, option)))
     call.answer(Evaluations((result,)) if isinstance(result, Evaluation) else result)  # a table, as without --ray
+
+
+@verb
+def _job(
+    model: str,
+    text: Text,
+    *,
+    by_group: bool = False,
+    columns: Sequence[str] = (),
+    threads: int | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
+) -> EvaluationJob:
+    from lmgauge.api.inputs import corpus_of
+    from lmgauge.cluster.evaluation import EvaluationJob
+
+    return EvaluationJob(model, corpus_of(text, reading), by_group, columns, scoring, threads)
 
 
 def _curve(call: Call) -> None:
     from lmgauge.api.context_curve import context_curve
 
-    call.refuse_others(context_curve, "does not go with --contexts; --per-context writes rows")
+    call.refuse_others("does not go with --contexts; --per-context writes rows", context_curve)
     if call.as_json and call["per_context"] == "-":
         raise click.UsageError("standard output takes one of --json and --per-context -")
     curve = call(context_curve, model=_one_model(call, "--contexts"))
@@ -84,7 +97,7 @@ def _curve(call: Call) -> None:
 def _protocols(call: Call) -> None:
     from lmgauge.api.protocols import evaluate_protocols
 
-    call.refuse_others(evaluate_protocols, "does not go with --protocol all; name one protocol")
+    call.refuse_others("does not go with --protocol all; name one protocol", evaluate_protocols)
     call.answer(call(evaluate_protocols, model=_one_model(call, "--protocol all"), protocol=None))
 
 
@@ -95,7 +108,7 @@ def _table(call: Call) -> None:
     if not call.context.params["text"]:
         del call.values["text"]
     call.refuse(("output",), f"needs models; lmgauge import {call['scores']} -o RUN makes a run folder of a score table")
-    call.refuse_others(evaluate_scores, "needs models; a score table already has their log-probabilities per token")
+    call.refuse_others("is for models; a score table already has their log-probabilities", evaluate_scores)
     call.answer(Evaluations((call(evaluate_scores),)))
 
 

@@ -80,10 +80,10 @@ def _lazily(path: str) -> Callable[[str], Any]:
 _LIST = Parsed("LIST", lambda word: word.split(","))
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
-    "contexts": Parsed("N,N...", str),
     "tokens": Parsed("TEXT", str),
     "p": _LIST,
     "q": _LIST,
+    "recipes": click.STRING,
     "sample": Parsed("N|all", _lazily("lmgauge.cli.filter:read_sample")),
 }
 """Keyword -> what reads its value."""
