@@ -46,11 +46,11 @@ def evaluate(
     server.
 
     Args:
-        model: a model or its path; several, in a list, or in a dict that names them.
+        model: a model or its path; several share one table, in Python as a list, or a dict that names them.
         text: files, globs, or a `Corpus`; - is standard input.
         texts: strings in place of files, each a segment: one, a list, a generator, a column of a data frame.
         by_group: also evaluate each group; each file, or each value of the field that `group` names.
-        threads: how many; all cores if not given. No number depends on it but for the last bits of networks.
+        threads: threads to use; all cores if not given. No number depends on it but for the last bits of networks.
         outputs: what to write: a run folder, rows of segments, tokens and words, columns such as entropy and rank.
         reading: how files are read; a `Corpus` says so itself.
         scoring: how models score (context, device, reserved tokens ...); a network in memory takes what needs no loading.
@@ -128,10 +128,10 @@ def evaluate_scores(
     from lmgauge.evaluation.origin import Origin
     from lmgauge.evaluation.runs import remembered
 
-    corpus = text_read(text, reading)
-    for field in chosen(reading):
+    for field in chosen(reading) if text is not None else ():
         if field in ("group", "id"):
             raise UsageError(f"{field} is for models; a score table gives a row for the whole text only")
+    corpus = text_read(text, reading)
     if not isinstance(scores, PATHS):
         if not isinstance(scores, Iterable):
             raise UsageError(f"a score table is a path or batches of scores, not {type(scores).__name__}")

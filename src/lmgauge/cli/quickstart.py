@@ -37,7 +37,7 @@ def quickstart(
 
     Args:
         output: folder to keep models and page in; only the page, in lmgauge-quickstart/, if not given.
-        threads: how many; all cores if not given.
+        threads: threads to use; all cores if not given.
 
     Returns:
         The evaluations, the number of events in training, and where the page lies, or why there is none.
