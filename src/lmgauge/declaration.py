@@ -86,10 +86,9 @@ class Option:
     @property
     def element(self) -> Any | None:
         """The type of each of several values; None where there is one value."""
-        several = (
-            kind for kind in self.kinds if get_origin(kind) in (list, collections.abc.Sequence, collections.abc.Mapping)
-        )
-        return next((get_args(kind)[-1] for kind in several), None)
+        several = (list, collections.abc.Sequence, collections.abc.Mapping)
+        kinds = (kind for kind in self.kinds if get_origin(kind) in several and kind != Sequence[Sequence[str]])
+        return next((get_args(kind)[-1] for kind in kinds), None)
 
     @property
     def is_path(self) -> bool:

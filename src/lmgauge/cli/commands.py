@@ -49,6 +49,10 @@ def imported(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
+OF_EVALUATION = ("protocol", "devices", "processes")
+"""Ways to score that only evaluations know."""
+
+
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
@@ -110,6 +114,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             "lmgauge.api.diagnose:diagnose",
             run="lmgauge.cli.report:diagnose",
             show=("text", "train", "only", "examples", "contexts", "seed", "threads", "context", "device"),
+            without=(*OF_EVALUATION, "reserved"),
             html=True,
         ),
         "explore": Row(
@@ -121,10 +126,19 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         ),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
-        "pairs": ("lmgauge.cli.choices:pairs", "Say how often models prefer the good text of minimal pairs."),
-        "multiple-choice": (
-            "lmgauge.cli.choices:multiple_choice",
+        "pairs": Row(
+            "Say how often models prefer the good text of minimal pairs.",
+            "lmgauge.api.choices:pairs",
+            show=("good", "bad", "by", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
+        ),
+        "multiple-choice": Row(
             "Say how often models prefer the right answer of questions.",
+            "lmgauge.api.choices:multiple_choice",
+            show=("given", "choices", "answer", "by", "boundary", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
         ),
         "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
     },
@@ -183,9 +197,11 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             html=True,
         ),
         "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
-        "correlate": (
-            "lmgauge.cli.correlate:correlate",
+        "correlate": Row(
             "Say whether better language models go with better task scores.",
+            "lmgauge.api.task_correlation:correlate_tables",
+            show=("x", "y", "system", "log_x"),
+            html=True,
         ),
     },
     "Tasks": {

@@ -21,14 +21,14 @@ from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
 
-SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n"}
+SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 """Names of one letter."""
 SPELLINGS = {"models": "model", "recipes": "recipe"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
 HEADINGS = {
-    **dict.fromkeys(("output", "vega", "figures", "details"), "Output"),
+    **dict.fromkeys(("output", "vega", "figures", "details", "rows"), "Output"),
     "seed": "Statistics",
     "threads": "Resources",
 }
@@ -41,11 +41,11 @@ METAVARS = {
     "group": "NAME",
     "threads": "N",
     "model": "MODEL",
+    **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
     "array": "BITS",
     "quantize": "BITS,BITS",
     "device": "NAME",
     "document": "RULE",
-    "given": "NAME",
     "context": "N|stream",
     "protocol": "NAME",
     "keep": "NAMES",
@@ -139,14 +139,15 @@ class Call:
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
     def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Any = None) -> None:
-        """Print a result, and write its page if one is asked for."""
+        """Print a result, unless rows take its place on standard output; write its page if one is asked for."""
         from lmgauge.cli.say import answer
 
         if blocks is None:
             from lmgauge.report.documents import document_of
 
             blocks = partial(document_of, result)
-        answer(result, blocks, as_json=self.as_json, html=self.html, page=page)
+        aside = "-" in (self.values.get("output"), self.values.get("rows"))
+        answer(result, blocks, as_json=self.as_json, html=self.html, page=page, aside=aside)
 
 
 def fields_of(*kinds: type[Any]) -> set[str]:

@@ -8,22 +8,17 @@ from collections.abc import Sequence
 import click
 
 from lmgauge.cli.derive import Call
-from lmgauge.cli.say import Page, say, write_page
+from lmgauge.cli.say import Page, say
 
 
 def filter_documents(call: Call) -> None:
-    """Filter or score, and say what became of the documents: on standard error where they are on standard output."""
-    from lmgauge.json_text import to_json
+    """Filter or score, and say what became of the documents."""
     from lmgauge.report.documents import document_of
 
     result = call(model=named_models(call["model"], call["by"]))
-    page = None if call.html is None else Page("What became of the documents", document_of(result))
-    if call["output"] != "-":
-        call.answer(result, page=page)
-        return
-    click.echo(to_json(result.to_dict()) if call.as_json else str(result), err=True)
-    if call.html is not None and page is not None:
-        write_page(call.html, page)
+    if call["output"] == "-" and not call.as_json:
+        click.echo(str(result), err=True)
+    call.answer(result, page=Page("What became of the documents", document_of(result)))
 
 
 def percentiles(call: Call) -> None:

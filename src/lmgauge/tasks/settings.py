@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from lmgauge.choices import (
     DEFAULT_SEED,
@@ -21,8 +21,9 @@ from lmgauge.choices import (
     UnicodeForm,
     WhisperNormalizer,
 )
+from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.option_numbers import check_whole
+from lmgauge.option_numbers import Natural, check_whole
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -158,27 +159,28 @@ class ComparisonSettings:
             raise UsageError("only sacreBLEU's tests draw resamples: leave them out, or choose the test sacrebleu")
 
 
-@dataclass(frozen=True)
+@settings
 class CorrelationSettings:
     """Which columns of tables are correlated, and how.
 
     Attributes:
-        x: column with perplexities.
-        y: column with scores.
+        x: column of the perplexities.
+        y: column of the scores.
         system: column with the names of systems.
-        log_x: Pearson's r is against the logarithm of x; None: if x is a perplexity by its name.
-        seed: of the random permutations.
+        log_x: Pearson's r against the logarithm of x; if not given, where x is a perplexity by its name.
+        seed: same seed, same output.
 
     Example:
         >>> CorrelationSettings(x="bits_per_byte", y="bleu").system
         'system'
     """
 
+    heading: ClassVar[str] = "Statistics"
     x: str = "perplexity"
     y: str = "score"
     system: str = "system"
     log_x: bool | None = None
-    seed: int = DEFAULT_SEED
+    seed: Natural = DEFAULT_SEED
 
 
 @dataclass(frozen=True, kw_only=True)
