@@ -52,8 +52,7 @@ def context_curve(
         fields: those of both by name, as in `stride=16`.
 
     Returns:
-        Of each length bits per token and byte, with 95 % intervals; from each length to the next the paired difference, its
-        interval and test.
+        Of each length bits per token and byte, with intervals; from each to the next the paired difference, and its test.
 
     Raises:
         InputError: no segment is longer than the longest context, or the text cannot be used.
@@ -75,20 +74,14 @@ def context_curve(
         (11, [4, 8])
     """
     from lmgauge.api.inputs import corpus_of, loaded
-    from lmgauge.evaluation.context_curve.curve import CurveSettings
-    from lmgauge.evaluation.context_curve.curve import context_curve as _context_curve
+    from lmgauge.evaluation.context_curve import curve as curves
     from lmgauge.evaluation.origin import Origin
     from lmgauge.evaluation.row_files import check_row_file
     from lmgauge.models.network.long_segments import LongSegments
     from lmgauge.models.registry import model_names
     from lmgauge.models.spelling.model import SpelledModel
 
-    lengths = parse_lengths(contexts)
-    step = max(1, lengths[0] // 4) if scoring.stride is None else scoring.stride
-    if step > lengths[0]:
-        raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
-    if scoring.context is not None or scoring.stream:
-        raise UsageError("contexts say how much is seen: leave the context out")
+    lengths, step = _windows(contexts, scoring)
     corpus = corpus_of(text, reading).without_given("a curve of contexts")
     if per_context is not None:
         check_row_file(os.fspath(per_context))
@@ -99,17 +92,28 @@ def context_curve(
     models = [network.around(one) for one in networks] if isinstance(network, SpelledModel) else networks
     show_speed(models)
     (name,) = model_names([model], [network])
-    curve = _context_curve(
+    curve = curves.context_curve(
         models,
         LongSegments(networks[-1], corpus, lengths[-1]),
         corpus,
-        CurveSettings(contexts=lengths, stride=step, threads=threads),
+        curves.CurveSettings(contexts=lengths, stride=step, threads=threads),
         origin=Origin.of_model(network, name),
         progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
     )
     if per_context is not None:
         curve.write_rows(per_context)
     return curve
+
+
+def _windows(contexts: str | Sequence[int | str], scoring: ScoringOptions) -> tuple[tuple[int, ...], int]:
+    """Return the lengths of the contexts, and the stride."""
+    lengths = parse_lengths(contexts)
+    step = max(1, lengths[0] // 4) if scoring.stride is None else scoring.stride
+    if step > lengths[0]:
+        raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
+    if scoring.context is not None or scoring.stream:
+        raise UsageError("contexts say how much is seen: leave the context out")
+    return lengths, step
 
 
 def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -> list[NetworkModel]:

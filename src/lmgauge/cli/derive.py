@@ -174,8 +174,8 @@ def command_of(name: str, row: Row) -> Command:
         else:
             call.answer(call())
 
-    given = {"ignore_unknown_options": True} if row.negative else {}
-    return Command(name, params=_parameters(row), callback=run, about=about_it, context_settings=given)
+    parsing = {"ignore_unknown_options": row.negative}
+    return Command(name, params=_parameters(row), callback=run, about=about_it, context_settings=parsing)
 
 
 def __getattr__(name: str) -> Command:
