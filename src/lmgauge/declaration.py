@@ -103,7 +103,8 @@ class Option:
             UsageError: what is wrong, and what is right.
         """
         name = self.name.replace("_", "-")
-        if (value is None and self.optional) or (isinstance(value, (Sequence, Mapping)) and not isinstance(value, str)):
+        several = self.element is not None and isinstance(value, Sequence | Mapping) and not isinstance(value, str)
+        if (value is None and self.optional) or several:
             return
         if self.choices and value not in self.choices and all(get_origin(kind) is Literal for kind in self.kinds):
             raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(map(str, self.choices))}")

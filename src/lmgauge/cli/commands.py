@@ -49,6 +49,8 @@ def imported(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
+OF_SEGMENTS = ("group", "document", "id", "given", "boundary", "keep")
+"""Ways to read that say nothing where only the words of a text are wanted."""
 OF_EVALUATION = ("protocol", "devices", "processes")
 """Ways to score that only evaluations know."""
 
@@ -56,14 +58,47 @@ OF_EVALUATION = ("protocol", "devices", "processes")
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
-        "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
-        "spell": ("lmgauge.cli.spell:spell", "Give a model a speller for unseen words, so that bits are exact."),
-        "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
-        "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
+        "mix": Row(
+            "Mix models, with weights estimated on held-out text.",
+            "lmgauge.api.mix:mix",
+            run="lmgauge.cli.models:mix",
+            without=(*OF_SEGMENTS, *OF_EVALUATION),
+            show=("field", "format", "reserved", "device"),
+            required=("output",),
+            metavars={"held_out": "[TEXTS]...", "models": "MODEL", "weights": "W,W..."},
+        ),
+        "spell": Row(
+            "Give a model a speller for unseen words, so that bits are exact.",
+            "lmgauge.api.spell:spell",
+            run="lmgauge.cli.models:spell",
+            without=OF_SEGMENTS,
+            arguments=("model",),
+            show=("order", "max_count", "field", "format"),
+        ),
+        "prune": Row(
+            "Drop the n-grams that a model needs least.",
+            "lmgauge.api.prune:prune",
+            run="lmgauge.cli.models:prune",
+            without=OF_SEGMENTS,
+            arguments=("model",),
+            show=("field", "format"),
+            required=("output",),
+        ),
+        "cache": Row(
+            "Make a model adapt to the text it scores.",
+            "lmgauge.api.cache:cache",
+            run="lmgauge.cli.models:cache",
+            without=(*OF_SEGMENTS, *OF_EVALUATION),
+            arguments=("model", "held_out"),
+            show=("order", "window", "decay", "field", "format", "reserved"),
+            required=("output",),
+            metavars={"held_out": "[TEXTS]...", "weight": "SHARE"},
+        ),
         "sample": Row(
             "Draw text from a model.",
             "lmgauge.api.sample:sample",
             run="lmgauge.cli.models:sample",
+            without=OF_EVALUATION,
             show=("device",),
         ),
     },

@@ -50,20 +50,3 @@ def named_models(models: Sequence[str], by: str | None) -> dict[str, str] | str:
 def _named(model: str) -> tuple[str, str]:
     name, equals, path = model.partition("=")
     return ("", model) if not equals or os.path.exists(model) else (name, path)
-
-
-def read_sample(word: str) -> int | None:
-    """Return a number of documents; None for all.
-
-    Raises:
-        ValueError: it is neither.
-
-    >>> read_sample("20_000"), read_sample("all")
-    (20000, None)
-    """
-    digits = word.replace(",", "").replace("_", "")
-    if word == "all":
-        return None
-    if not (digits.isascii() and digits.isdigit() and int(digits[:19]) > 0 and len(digits) < 19):
-        raise ValueError(f"{word!r} is not a number of documents such as 20000, or 'all'")
-    return int(digits)
