@@ -85,7 +85,7 @@ def test_good_turing_backs_off(folder: Path) -> None:
 @pytest.mark.parametrize("option", ["--exhaustive", "--contexts=5", "--context=5"])
 def test_without_a_model_nothing_is_asked_of_it(folder: Path, option: str) -> None:
     for command in ("diagnose", "audit"):
-        assert f"{option[2:].partition('=')[0]} needs the model: name it" in refused(command, folder / "run", option)
+        assert f"{option.partition('=')[0].strip('-')} needs the model: name it " in refused(command, folder / "run", option)
 
 
 def test_diagnose_refuses_what_the_model_does_not_take(folder: Path) -> None:

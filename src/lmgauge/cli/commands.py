@@ -127,7 +127,9 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         ),
         "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
         "merge": Row(
-            "Put the shards of a job together to the result of the whole.", "lmgauge.cluster.merging:merge", html=True
+            "Put the shards of a job together to the result of the whole.",
+            "lmgauge.cluster.merging:merge",
+            html=True,
         ),
         "import": Row(
             "Make a run of what another program scored.",
@@ -155,8 +157,9 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "explore": Row(
             "Look at all of a run, or two of one text, in the browser.",
             "lmgauge.explore.door:explore",
-            run="lmgauge.cli.explore:explore",
-            without=("say", "json"),
+            run="lmgauge.cli.report:explore",
+            show=("text", "train", "context", "device"),
+            without=("json",),
             metavars={"runs": "[RUN] [RUN]", "host": "NAME"},
         ),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
@@ -262,7 +265,12 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             "lmgauge.api.doctor:doctor",
             run="lmgauge.cli.doctor:doctor",
         ),
-        "info": Row("Show what is in a model, or in a run.", "lmgauge.api.info:info", metavars={"what": "MODEL | RUN"}),
+        "info": Row(
+            "Show what is in a model, or in a run.",
+            "lmgauge.api.info:info",
+            show=("context", "device"),
+            metavars={"what": "MODEL|RUN"},
+        ),
         "convert": Row(
             "Convert between ARPA files, binary files of KenLM, and model folders.",
             "lmgauge.api.convert:convert",

@@ -1,23 +1,20 @@
-"""`lmgauge quickstart`: four models, their table and a page."""
+"""`lmgauge quickstart`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import PathLike
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say, say_where
-from lmgauge.declaration import verb
 from lmgauge.errors import MissingExtraError
 from lmgauge.files import OutputError, making_parents
 from lmgauge.option_numbers import Count
-from lmgauge.temporaries import scratch_folder
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.results import Evaluations
     from lmgauge.models.spelling.model import SpelledModel
 
 _FOLDER = "lmgauge-quickstart"
@@ -25,10 +22,7 @@ _ORDERS = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
 _TRAINING = "--order 5 --vocabulary spelled --min-count 2"
 
 
-@verb
-def quickstart(
-    *, output: PathLike | None = None, threads: Count | None = None
-) -> tuple[Evaluations, int, Path | MissingExtraError | OutputError]:
+def quickstart(*, output: PathLike | None = None, threads: Count | None = None) -> tuple[Any, str, Any]:
     """Train and evaluate four models on bundled text.
 
     Unigram, bigram, trigram and 5-gram models, modified Kneser-Ney, trained on whole novels in the public domain and
@@ -36,19 +30,20 @@ def quickstart(
     are spelled, so that bits per byte are exact. A page shows what is behind it.
 
     Args:
-        output: folder to keep models and page in; only the page, in lmgauge-quickstart/, if not given.
-        threads: threads to use; all cores if not given.
+        output: keep models and page in this folder; only the page, in lmgauge-quickstart/, if not given.
+        threads: how many; all cores if not given.
 
     Returns:
-        The evaluations, the number of events in training, and where the page lies, or why there is none.
+        The evaluations, their title, and where the page lies or why there is none.
 
     Shell:
         lmgauge quickstart
-        lmgauge quickstart -o models/
+        lmgauge quickstart -o quickstart/
     """
     from importlib.resources import as_file, files
 
     from lmgauge.api.evaluate import evaluate
+    from lmgauge.temporaries import scratch_folder
 
     home = files("lmgauge") / "data"
     with (
@@ -63,20 +58,21 @@ def quickstart(
         runs = stack.enter_context(scratch_folder())
         results = evaluate(models, test_text, threads=threads, output=runs)
         page = _page([Path(runs, name) for name in reversed(_ORDERS)], Path(output or _FOLDER, "report.html"), threads)
-    return results, models["unigram"].record.training["events"], page
+    events = models["unigram"].record.training["events"]
+    title = f"Novels in the public domain: trained on {events:,} events, tested on {results[0].events:,}"
+    return results, title, page
 
 
 def show(call: Call) -> None:
-    """Show the table, what to do next, and where the page is."""
+    """Print the table, what to do next, and where the page lies."""
     from lmgauge.report import evaluations
     from lmgauge.report.blocks import Document, Heading, Text
 
-    results, trained, page = call()
-    title = f"Novels in the public domain: trained on {trained:,} events, tested on {results[0].events:,}"
-    model = f"{call['output']}/trigram" if call["output"] else "kn5/"
+    results, title, page = call()
+    trigram = f"{call['output']}/trigram" if call["output"] else "kn5/"
     commands = (
         f"lmgauge train modified-kneser-ney {_TRAINING} train.txt -o kn5/",
-        f"lmgauge eval -m {model} test.txt",
+        f"lmgauge eval -m {trigram} test.txt",
     )
     yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
     call.answer(results, lambda: (*evaluations.blocks(results, title), *yours))
