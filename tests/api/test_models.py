@@ -45,9 +45,6 @@ def test_defaults_are_those_of_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "shared"),
     [
-        ("compare", ["a", "b"], {"threads", "examples"}),
-        ("diagnose", ["run"], {"contexts", "exhaustive", "sample_tokens", "examples", "seed", "threads"}),
-        ("audit", ["-m", "a", "b"], {"exhaustive", "contexts", "compression_bytes", "seed", "max_overlap", "threads"}),
         ("divergence", ["a", "b"], {"events", "top_k", "seed", "threads"}),
     ],
 )

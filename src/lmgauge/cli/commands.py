@@ -162,7 +162,16 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             without=("json",),
             metavars={"runs": "[RUN] [RUN]", "host": "NAME"},
         ),
-        "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
+        "audit": Row(
+            "Check a result, or show what is wrong with it.",
+            ("lmgauge.api.audit:audit", "lmgauge.cli.audit:subject"),
+            run="lmgauge.cli.audit:audit",
+            arguments=("what",),
+            show=("levels", "contexts", "max_overlap", "exhaustive", "seed", "field", "context", "device"),
+            without=("run", *OF_SEGMENTS, *OF_EVALUATION),
+            metavars={"what": "TEXT...|RUN", "levels": "NAMES"},
+            html=True,
+        ),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
         "pairs": Row(
             "Say how often models prefer the good text of minimal pairs.",
