@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api import train as training_door
-from lmgauge.api.evaluate import evaluated
 from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models
+from lmgauge.api.output_files import evaluated
 from lmgauge.api.outputs import Outputs
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import NotEnoughMemoryError
