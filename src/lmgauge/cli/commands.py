@@ -229,7 +229,11 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             "lmgauge.cli.quickstart:quickstart",
             run="lmgauge.cli.quickstart:show",
         ),
-        "doctor": ("lmgauge.cli.doctor:doctor", "Look whether this install works, and what is missing for what."),
+        "doctor": Row(
+            "Look whether this install works, and what is missing for what.",
+            "lmgauge.api.doctor:doctor",
+            run="lmgauge.cli.doctor:show",
+        ),
         "info": Row(
             "Show what is in a model, or in a run.",
             "lmgauge.api.info:info",
