@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.installation.checkups import checkup
 
 from lmgauge.api import doctor as door
 from lmgauge.cli.main import cli
@@ -140,8 +139,8 @@ def test_a_python_that_cannot_start_another_tries_nothing(program: str | None, m
     assert door.doctor().kernels.startswith("not tried")
 
 
-def test_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmgauge.api.doctor.doctor", lambda quick: checkup())
+def test_exit_codes(libraries: dict[str, Any]) -> None:
+    libraries["errors"] = {"numpy": "ImportError: x"}
     with pytest.raises(SystemExit) as end:
         cli(["doctor"], prog_name="lmgauge")
     assert end.value.code == 1
