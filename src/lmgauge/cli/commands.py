@@ -181,12 +181,12 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         ),
         "overlap": Row(
             "Find test text inside training text.",
-            ("lmgauge.api.overlap:overlap", "lmgauge.api.overlap:overlap_share"),
+            ("lmgauge.api.overlap:overlap", "lmgauge.cli.shards:run_in_shards"),
             run="lmgauge.cli.overlap:overlap",
             arguments=("train",),
             show=("overlap_unit", "n", "near", "fold", "passages", "field"),
-            without=("document", "id", "given", "boundary", "keep"),
-            metavars={"train": "TRAIN... TEST", "run": "RUN", "near": "J", "shard": "I/N|slurm", "output": "DIR"},
+            without=("job", "ray", "document", "id", "given", "boundary", "keep"),
+            metavars={"train": "TRAIN... TEST", "run": "RUN", "near": "J", "output": "DIR"},
             html=True,
         ),
         "pairs": Row(
