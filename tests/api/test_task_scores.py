@@ -209,10 +209,10 @@ def test_several_references_in_files_records_and_folders(files: dict[str, Path],
     rows = written(tmp_path / "ref.jsonl", [json.dumps({"one": a, "two": b}) for a, b in TWO])
     packed = tmp_path / "bad.jsonl.gz"
     packed.write_bytes(gzip.compress("".join(json.dumps({"out": text}) + "\n" for text in BAD).encode()))
-    for references, reading in (([files["ref"], second], None), (rows, Reading(reference_fields=("one", "two")))):
+    for references, reading in (([files["ref"], second], None), (rows, Reading(ref_field=("one", "two")))):
         (found,) = score_files(BLEU(), references=references, hypotheses=files["bad"], reading=reading, settings=NOTHING)
         assert found == wanted
-    reading = Reading(reference_fields=("one", "two"), field="out")
+    reading = Reading(ref_field=("one", "two"), field="out")
     (found,) = score_files(BLEU(), references=rows, hypotheses=packed, reading=reading, settings=NOTHING)
     assert found.score == wanted.score
     for folder, lines in (("refs", REFERENCES), ("bad", BAD)):

@@ -125,7 +125,7 @@ _READING = (
     ),
     click.option(
         "--ref-field",
-        "reference_fields",
+        "ref_field",
         multiple=True,
         metavar="NAME",
         help="Field of the references, if another; several give several references. A JSONL field may hold a list.",
