@@ -193,7 +193,8 @@ def wer(
 ) -> ErrorRates:
     """Return the word error rate of one system, with MER, WIL and the counts, as jiwer has them.
 
-    White space of any kind splits words; in jiwer a single tab or no-break space does not.
+    White space of any kind splits words; in jiwer a single tab or no-break space does not. Source: Morris, Maier &
+    Green (2004).
 
     Args:
         hypotheses: the system's outputs, a string for each segment.

@@ -180,6 +180,8 @@ def word_surprisal(
 ) -> WordSurprisals:
     """Return the surprisal of each word, or region, of texts: `lmgauge eval --per-word`.
 
+    The corrected figure is that of Pimentel & Meister (2024) and Oh & Schuler (2024).
+
     Args:
         model: a model, or the path of one.
         text: files: a path, several, or a `Corpus`; each segment (line, record) is a text.

@@ -121,11 +121,7 @@ def load_model(
 
 
 def takers(option: str) -> str:
-    """Return which models take an option of scoring, in words.
-
-    >>> takers("stride")
-    'neural models'
-    """
+    """Return which models take an option of scoring, in words."""
     if option in _OF_PROCESSES:
         return "networks that compute here (n-gram models use all --threads in one process, servers have their own)"
     if option in _OF_TEXT:
@@ -134,11 +130,7 @@ def takers(option: str) -> str:
 
 
 def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | None:
-    """Return the name of the first option that was chosen and that none of the models takes; None if there is none.
-
-    >>> unused_option(ScoringOptions(context=512), [object()])
-    'context'
-    """
+    """Return the name of the first option that was chosen and that none of the models takes; None if there is none."""
     for field in fields(options):
         name = "context" if field.name == "stream" else field.name
         chosen = getattr(options, field.name) != field.default
