@@ -94,7 +94,7 @@ class Option:
     @property
     def is_path(self) -> bool:
         """Return True if it names a file, or several."""
-        parts = [*self.kinds, *(part for kind in self.kinds for part in _parts(kind))]
+        parts = [*self.kinds, *_parts(self.element)]
         return any(get_origin(part) is os.PathLike or part is os.PathLike for part in parts)
 
     def check(self, value: object) -> None:
@@ -182,7 +182,9 @@ def settings_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
 
 @cache
 def options_of(function: Callable[..., Any]) -> tuple[Option, ...]:
-    """Return what a verb declares, in order: its own keywords, then the fields of each class of settings."""
+    """Return what a verb declares, in order: its own keywords, then the fields of each class of settings; or of one."""
+    if hasattr(function, "heading"):
+        return settings_options(function)
     inner = inspect.unwrap(function)
     hints, words, classes = _hints(inner), entries(inner, "Args"), settings_of(function)
     own = [

@@ -249,7 +249,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "two.txt", ["b"])
     with pytest.raises(UsageError, match="stands for several files"):
         ParallelFiles([str(tmp_path / "*.txt")], [one])
-    with pytest.raises(UsageError, match="shift all that follow"):
+    with pytest.raises(UsageError, match="choose one of fail, replace"):
         Reading(errors="skip")
     with pytest.raises(UsageError, match="has no field 'id'"):
         list(ParallelFiles([one], [one], Reading(id="id")))

@@ -42,8 +42,8 @@ def rescore(
             utterance: texts, (text, score) or (text, {name: score}), the recognizer's best first.
         model: the model or its path; several have a weight each; none where the lists have all scores already.
         tune: n-best lists to tune weights on, of other utterances than `nbest`.
-        ref: their references by their ids: Kaldi's text, TSV, trn or JSONL.
-        test_ref: references of `nbest`, for error rates before and after.
+        ref: references of the lists to tune on, by their ids: Kaldi's text, TSV, trn or JSONL.
+        test_ref: references of `nbest`; for error rates before and after.
         settings: weights, unit of errors, tuning, and what is independent.
         reading: fields and format of lists and references.
         normalization: of hypotheses and references before errors are counted; what models score is not normalized.

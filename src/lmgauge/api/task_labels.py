@@ -35,7 +35,7 @@ def score_labels(
         gold: the right label of each segment.
         predicted: a list of labels by the name of each system; or one list, of a system called "system".
         labels: that count; all that occur if not given.
-        average: which F1 is tested: labels alike (macro), of the sums (micro), or by how often they are gold (weighted).
+        average: which F1 is tested; labels alike (macro), of the sums (micro), or by how often they are gold (weighted).
         documents: the name of the document of each segment.
         settings: as `score_systems`.
         fields: those of `settings`, by name.
@@ -78,7 +78,7 @@ def score_label_files(
         gold: a file with the right label of each segment.
         predicted: a file for each system.
         labels: labels that count; all that occur if not given.
-        average: which F1 is tested: labels alike (macro), of the sums (micro), or by how often they are gold (weighted).
+        average: which F1 is tested; labels alike (macro), of the sums (micro), or by how often they are gold (weighted).
         reading: as `score_files`; a byte order mark at the head of a file is never part of a label.
         settings: as `score_systems`.
         fields: those of `reading` and `settings`, by name.

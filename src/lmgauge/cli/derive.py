@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,17 +17,27 @@ from click.core import ParameterSource
 from click.formatting import wrap_text
 
 from lmgauge.cli.commands import COMMANDS, Row, imported
-from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
+from lmgauge.cli.odd_values import PARSERS, CommaList, NamedNumbers, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
 
-SHORT = {"output": "-o", "model": "-m", "models": "-m"}
+SHORT = {
+    "output": "-o",
+    "model": "-m",
+    "models": "-m",
+    "width": "-w",
+    "score_only": "-b",
+    "reference": "-r",
+    "test_set": "-t",
+    "language_pair": "-l",
+    "plus_plus": "-p",
+}
 """Names of one letter."""
 SPELLINGS = {"models": "model"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
-HEADINGS = {"output": "Output", "seed": "Statistics", "threads": "Resources"}
-"""Of verbs' own keywords that do not stand under "Options"."""
+HEADINGS = {"output": "Output", "seed": "Statistics", "threads": "Resources", "reference": "Text"}
+"""Of keywords that do not stand under the heading of their settings, or under "Options"."""
 METAVARS = {"output": "PATH", "field": "NAME", "by": "NAME", "id": "NAME", "group": "NAME", "threads": "N"}
 NOT_OFFERED = {
     "progress",
@@ -91,7 +101,7 @@ class Call:
         Raises:
             click.UsageError: the user gave one of them; the message names the first.
         """
-        written = self.values | ({} if self.html is None else {"html": self.html})
+        written = self.values | ({"html": self.html} if self.html else {}) | ({"as_json": True} if self.as_json else {})
         for name in written:
             if name in names:
                 parameter = next(one for one in self.context.command.params if one.name == name)
@@ -169,11 +179,20 @@ def _parameters(row: Row) -> list[click.Parameter]:
     return [*arguments, *made, *printed]
 
 
-def _argument(option: Option, row: Row) -> click.Argument:
+def _argument(option: Option, row: Row) -> _Argument:
     metavar = row.metavars.get(option.name)
     required = option.default is REQUIRED and option.name != row.stdin
     several = option.element is not None
-    return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=_type(option), metavar=metavar)
+    nargs = -1 if several else 1
+    made = _Argument([option.name], nargs=nargs, required=required, type=_type(option, row), metavar=metavar)
+    made.words = _help(option)
+    return made
+
+
+class _Argument(click.Argument):
+    """An argument that all of the help says something of."""
+
+    words = ""
 
 
 class _Option(click.Option):
@@ -189,7 +208,7 @@ def _option(option: Option, row: Row) -> _Option | None:
     spelled = SPELLINGS.get(option.name, option.name).replace("_", "-")
     names = [*([SHORT[option.name]] if option.name in SHORT else []), f"--{spelled}", option.name]
     own = option.owner is None
-    heading = HEADINGS.get(option.name, "Options") if option.owner is None else option.owner.heading
+    heading = HEADINGS.get(option.name, "Options" if option.owner is None else option.owner.heading)
     shown: dict[str, Any] = {
         "heading": heading,
         "first": option.name not in row.hide if own else option.name in row.show,
@@ -200,10 +219,12 @@ def _option(option: Option, row: Row) -> _Option | None:
         off = OFF.get(option.name, f"--no-{spelled}")
         names[-2] = f"--{spelled}/{off}" if option.default is not False else f"--{spelled}"
         return _Option(names, is_flag=True, default=None, **shown)
-    kind = _type(option)
+    kind = _type(option, row)
     if kind is None:
         return None
-    several = option.element is not None and not isinstance(kind, CommaList | Parsed)
+    if isinstance(kind, CommaList):
+        shown["callback"] = lambda context, parameter, lists: tuple(one for part in lists for one in part)
+    several = option.element is not None and not isinstance(kind, NamedNumbers | Parsed)
     metavar = row.metavars.get(option.name) or METAVARS.get(option.name) or _metavar(kind)
     return _Option(names, type=kind, multiple=several, metavar=metavar, **shown)
 
@@ -214,12 +235,14 @@ def _metavar(kind: click.ParamType[Any]) -> str | None:
     return kinds.get(type(kind))
 
 
-def _type(option: Option) -> click.ParamType[Any] | None:
+def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     """Return the type of the values that a user writes."""
     if option.name in PARSERS:
         return PARSERS[option.name]
     if option.choices and str not in option.kinds:
-        return click.Choice(option.choices)
+        return click.Choice(tuple(row.choices.get(option.name, option.choices)))
+    if Mapping[str, float] in option.kinds:
+        return NamedNumbers()
     if option.element is not None and not option.is_path:
         kind = option.element
         words = getattr(kind, "__args__", ())
@@ -294,6 +317,8 @@ class Command(click.Command):
         whole = ctx.meta.get(_WHOLE, False)
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for parameter in self.get_params(ctx):
+            if whole and isinstance(parameter, _Argument):
+                sections.setdefault("Arguments", []).append((parameter.make_metavar(ctx), parameter.words))
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None and (whole or getattr(parameter, "first", True)):
                 sections.setdefault(getattr(parameter, "heading", "Options"), []).append(record)
@@ -312,6 +337,7 @@ def _line(name: str, words: str, names: int, width: int) -> str:
     >>> _line("--output PATH", "A folder for the run, as of eval; what diagnose reads.  [default: none]", 14, 50)
     '  --output PATH   A folder for the run.\\n'
     """
+    name = name if len(name) <= names else re.sub(r"\[.*", "NAME", name)  # without all that may be chosen
     column = f"  {name:<{names}}  "
     room = width - len(column) - 1
     sentence = re.split(r"\.(?:\s|$)|;|  \[", words, maxsplit=1)[0]

@@ -40,9 +40,9 @@ class BleuOptions:
     """The options of BLEU (Papineni et al. 2002); the defaults are sacreBLEU's (Post 2018).
 
     Attributes:
-        order: N, the longest n-grams that count.
-        weights: of orders 1 to N, not negative, their sum is 1; 1/N each if not given. With `effective_order` those of the
-            orders that count are divided by their sum.
+        order: longest n-grams that count.
+        weights: of the orders from 1, not negative, their sum is 1; all the same if not given. With `effective_order` those
+            of the orders that count are divided by their sum.
         smoothing: what an order without a match counts as: exp: 1/2, 1/4, ... of a match, for the first, second, ... such
             order; floor: `smoothing_value` of a match; add-k: so many more matches and n-grams, for all orders from 2; none:
             it stays zero, and so does the score.
@@ -148,7 +148,7 @@ class NormalizationOptions:
         jiwer_words: words are parted as in jiwer: by blanks, and by two or more white-space characters in a row, not by a
             single TAB or no-break space. Changes no character.
         whisper: Whisper's text normalizer, before other steps; needs the package whisper-normalizer.
-        substitutions: words and phrases that others take the place of: a file of pairs with a TAB between.
+        substitutions: file of words and phrases that others take the place of; pairs with a TAB between.
         transform: a function of one's own, of one text, before other steps.
 
     Example:
@@ -330,7 +330,8 @@ class RescoreSettings:
     """How the best of n-best lists are chosen, and what errors are.
 
     Attributes:
-        weights: by the name of a score, a model and words, in place of `tune`; 0 for what is not named.
+        weights: of scores, models and words, in place of `tune`, such as score=1,kn5=0.5,words=-0.2; 0 for what is not
+            named.
         metric: errors in words, or in characters, which are then the unit of length as well.
         lower_for_models: models score the hypotheses in lower case.
         starts: random places at which tuning begins, besides two fixed ones.
