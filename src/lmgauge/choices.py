@@ -1,12 +1,10 @@
 """The lists that options are chosen from: each stands here once, for the library and for the command line."""
 
-# Nothing of ours but the light table of figures is imported, so that the help page of a command needs no more than this.
+# Nothing of ours is imported, so that the help page of a command needs no more than this.
 
 from __future__ import annotations
 
 from typing import Literal, get_args
-
-from lmgauge.figures import COMPARED
 
 DEFAULT_SEED = 12345
 """Of everything that is drawn."""
@@ -109,10 +107,12 @@ WORD_UNITS = ("whitespace", "treebank", "icu")
 """What words are; icu:<locale> is known besides, as in `--tokenizer`."""
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
-COMPARED_METRICS = tuple(figure.name for figure in COMPARED)
+ComparedMetric = Literal["perplexity", "bits_per_byte", "bits_per_character", "bits_per_word"]
+COMPARED_METRICS: tuple[ComparedMetric, ...] = get_args(ComparedMetric)
 LADDER_WORD_ORDER, LADDER_CHARACTER_ORDER = 5, 10
 """Of the n-grams that `lmgauge baseline` trains; of characters also those of bytes."""
-DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
+DiagnosisSection = Literal["baselines", "slices", "tokens", "segments", "unseen", "calibration", "information"]
+DIAGNOSIS_SECTIONS: tuple[DiagnosisSection, ...] = get_args(DiagnosisSection)
 MOST_PASSAGES = 60
 """Of each kind, on a page; so the slices of their events are numbered by a byte, see `evaluation.passages`."""
 AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")

@@ -129,6 +129,11 @@ def settings(kind: type[T]) -> type[T]:
     return dataclass(frozen=True)(kind)
 
 
+def chosen(made: Any) -> list[str]:
+    """Return the names of those fields of settings that differ from their defaults."""
+    return [field.name for field in fields(made) if getattr(made, field.name) != field.default]
+
+
 def verb(function: F) -> F:
     """Let a verb take the fields of its settings by name, besides the settings themselves; None stands for the defaults.
 
@@ -218,6 +223,11 @@ def _settings_options(kind: Any) -> tuple[Option, ...]:
         default = REQUIRED if field.default is MISSING else field.default
         made.append(replace(_option(field.name, hints[field.name], default, words.get(field.name, "")), owner=kind))
     return tuple(made)
+
+
+def changed(made: Any) -> list[str]:
+    """Return the names of the fields of settings that are not as they are by default."""
+    return [field.name for field in fields(made) if getattr(made, field.name) != field.default]
 
 
 def _option(name: str, hint: Any, default: Any, words: str) -> Option:

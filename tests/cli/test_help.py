@@ -119,8 +119,6 @@ def test_the_first_page_of_help_fits_one_screen(name: str) -> None:
     ("name", "expected"),
     [
         ("eval", ["Options", "Output", "Text", "ARPA and KenLM files", "Neural models"]),
-        ("compare", ["Options", "Statistics", "Output"]),
-        ("diagnose", ["Options", "Statistics", "Output", "ARPA and KenLM files", "Neural models"]),
     ],
 )
 def test_options_stand_under_headings(name: str, expected: list[str]) -> None:

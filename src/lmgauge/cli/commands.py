@@ -22,9 +22,10 @@ class Row:
         stdin: the argument that is standard input where it is not named.
         show: fields of settings that stand on the first page of help; the others are on --help-all.
         hide: the verb's own keywords that do not.
-        without: keywords that are not offered.
+        without: keywords that are not offered; "json" where a command prints nothing.
         choices: keyword -> what of its choices is offered, where that is not all.
         metavars: what the help calls values, by keyword.
+        required: keywords that only programs may leave out.
         html: True if the result makes a page.
     """
 
@@ -38,6 +39,7 @@ class Row:
     without: Collection[str] = ()
     choices: Mapping[str, Collection[str]] = field(default_factory=dict)
     metavars: Mapping[str, str] = field(default_factory=dict)
+    required: Collection[str] = ()
     html: bool = False
 
 
@@ -83,18 +85,33 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "spell": ("lmgauge.cli.spell:spell", "Give a model a speller for unseen words, so that bits are exact."),
         "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
         "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
-        "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
+        "sample": Row(
+            "Draw text from a model.",
+            "lmgauge.api.sample:sample",
+            run="lmgauge.cli.models:sample",
+            show=("device",),
+        ),
     },
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
         "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
         "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
         "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
-        "report": (
-            "lmgauge.cli.report:report",
+        "report": Row(
             "Make one page to look at: the answer, charts, tables, and the text in color.",
+            "lmgauge.api.report:report",
+            run="lmgauge.cli.report:report",
+            arguments=("runs",),
+            show=("text", "train", "document", "seed", "threads"),
+            metavars={"vega": "DIR", "figures": "DIR"},
         ),
-        "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
+        "diagnose": Row(
+            "Show where a model fails.",
+            "lmgauge.api.diagnose:diagnose",
+            run="lmgauge.cli.report:diagnose",
+            show=("text", "train", "only", "examples", "contexts", "seed", "threads", "context", "device"),
+            html=True,
+        ),
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
@@ -145,9 +162,19 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
     },
     "Compare": {
-        "compare": (
-            "lmgauge.cli.compare:compare",
+        "compare": Row(
             "Say whether results may be compared, and whether their difference is real.",
+            (
+                "lmgauge.api.compare:compare",
+                "lmgauge.api.compare:compare_recipes",
+                "lmgauge.cli.compare:check",
+                "lmgauge.cli.compare:shown",
+            ),
+            run="lmgauge.cli.compare:compare",
+            arguments=("runs",),
+            show=("text", "train"),
+            metavars={"recipes": "NAME=RUN,RUN"},
+            html=True,
         ),
         "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
         "correlate": (
@@ -199,7 +226,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
                 *("format", "id", "field", "score", "output", "write_scores", "significance"),
             ),
             without=("collapse_spaces", "jiwer_words", "protocol", "devices", "processes"),
-            metavars={"nbest": "NBEST...", "tune": "DEV", "hypotheses": "NAME", "score": "NAME"},
+            metavars={"nbest": "NBEST...", "tune": "DEV", "document": "FILE", "hypotheses": "NAME", "score": "NAME"},
             html=True,
         ),
         "f1": _scores(
@@ -215,7 +242,13 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
         "doctor": ("lmgauge.cli.doctor:doctor", "Look whether this install works, and what is missing for what."),
         "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
-        "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files, binary files of KenLM, and model folders."),
+        "convert": Row(
+            "Convert between ARPA files, binary files of KenLM, and model folders.",
+            "lmgauge.api.convert:convert",
+            run="lmgauge.cli.models:convert",
+            show=("trie", "quantize", "array"),
+            without=("json",),
+        ),
         "calc": (
             "lmgauge.cli.calc:calc",
             "Compute perplexity, cross-entropy and bits from the probabilities of events.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ SHORT = {
     "output": "-o",
     "model": "-m",
     "models": "-m",
+    "count": "-n",
     "width": "-w",
     "score_only": "-b",
     "reference": "-r",
@@ -32,13 +34,30 @@ SHORT = {
     "plus_plus": "-p",
 }
 """Names of one letter."""
-SPELLINGS = {"models": "model"}
+SPELLINGS = {"models": "model", "recipes": "recipe"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
-HEADINGS = {"output": "Output", "seed": "Statistics", "threads": "Resources", "reference": "Text"}
+HEADINGS = {
+    **dict.fromkeys(("output", "vega", "figures", "details"), "Output"),
+    "seed": "Statistics",
+    "threads": "Resources",
+    "reference": "Text",
+}
 """Of keywords that do not stand under the heading of their settings, or under "Options"."""
-METAVARS = {"output": "PATH", "field": "NAME", "by": "NAME", "id": "NAME", "group": "NAME", "threads": "N"}
+METAVARS = {
+    "output": "PATH",
+    "field": "NAME",
+    "by": "NAME",
+    "id": "NAME",
+    "group": "NAME",
+    "threads": "N",
+    "model": "MODEL",
+    "document": "RULE",
+    "array": "BITS",
+    "quantize": "BITS,BITS",
+    "device": "NAME",
+}
 NOT_OFFERED = {
     "progress",
     "watch",
@@ -60,6 +79,16 @@ def declared(row: Row) -> list[Callable[..., Any]]:
     return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
 
 
+def declared_options(row: Row) -> dict[str, Option]:
+    """Return what the verbs of a row declare, each name once; what only a further verb asks for can be left out."""
+    first, *others = map(options_of, declared(row))
+    further = [replace(one, default=None) if one.default is REQUIRED else one for options in others for one in options]
+    options: dict[str, Option] = {}
+    for option in (*first, *further):
+        options.setdefault(option.name, option)
+    return options
+
+
 class Call:
     """What a user wrote: the values of options by their keywords, and what the command does with them."""
 
@@ -76,8 +105,7 @@ class Call:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of an option, its default where the user wrote none."""
-        options = (option for verb in declared(self.row) for option in options_of(verb))
-        return self.values[name] if name in self.values else next((one.default for one in options if one.name == name), None)
+        return self.values[name] if name in self.values else declared_options(self.row)[name].default
 
     def __call__(self, verb: Callable[..., Any] | None = None, /, **more: Any) -> Any:
         """Return what a verb makes of the values that it knows; it shows on standard error how far it is.
@@ -131,7 +159,11 @@ def command_of(name: str, row: Row) -> Command:
     verb = declared(row)[0]
     about = inspect.cleandoc(verb.__doc__ or "")
     body = re.split(r"^(?:Args|Returns|Raises|Example|Shell|Attributes):$", about, maxsplit=1, flags=re.MULTILINE)[0]
-    about_it = row.summary, _plain(body.partition("\n")[2].strip()), section_of(about, "Shell")
+    parameters, options = _parameters(row), declared_options(row)
+    arguments = [one for one in parameters if isinstance(one, click.Argument) and one.name is not None]
+    told = [f"{one.metavar or one.name.upper()}: {_help(options[one.name])}" for one in arguments if options[one.name].words]
+    body = "\n\n".join([body.partition("\n")[2].strip(), *told])
+    about_it = row.summary, _plain(body.strip()), section_of(about, "Shell")
 
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
@@ -143,7 +175,7 @@ def command_of(name: str, row: Row) -> Command:
         else:
             call.answer(call())
 
-    return Command(name, params=_parameters(row), callback=run, about=about_it)
+    return Command(name, params=parameters, callback=run, about=about_it)
 
 
 def __getattr__(name: str) -> Command:
@@ -155,12 +187,7 @@ def __getattr__(name: str) -> Command:
 
 
 def _parameters(row: Row) -> list[click.Parameter]:
-    """Return arguments and options of all verbs of a row, each name once."""
-    options: dict[str, Option] = {}
-    for verb in declared(row):
-        for option in options_of(verb):
-            options.setdefault(option.name, option)
-    names = row.arguments
+    options, names = declared_options(row), row.arguments
     if names is None:
         names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
     arguments = [_argument(options[name], row) for name in names]
@@ -168,9 +195,13 @@ def _parameters(row: Row) -> list[click.Parameter]:
         one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
     ]
     made = [parameter for one in rest if (parameter := _option(one, row)) is not None]
-    printed = [
-        _Option(["--json", "as_json"], is_flag=True, help="Print JSON, in full precision.", heading="Output", first=True)
-    ]
+    printed = (
+        []
+        if "json" in row.without
+        else [
+            _Option(["--json", "as_json"], is_flag=True, help="Print JSON, in full precision.", heading="Output", first=True)
+        ]
+    )
     if row.html:
         words = "Also write a page to look at in a browser: one file, with charts."
         printed.insert(
@@ -179,20 +210,12 @@ def _parameters(row: Row) -> list[click.Parameter]:
     return [*arguments, *made, *printed]
 
 
-def _argument(option: Option, row: Row) -> _Argument:
+def _argument(option: Option, row: Row) -> click.Argument:
     metavar = row.metavars.get(option.name)
-    required = option.default is REQUIRED and option.name != row.stdin
+    required = (option.default is REQUIRED or option.name in row.required) and option.name != row.stdin
     several = option.element is not None
     nargs = -1 if several else 1
-    made = _Argument([option.name], nargs=nargs, required=required, type=_type(option, row), metavar=metavar)
-    made.words = _help(option)
-    return made
-
-
-class _Argument(click.Argument):
-    """An argument that all of the help says something of."""
-
-    words = ""
+    return click.Argument([option.name], nargs=nargs, required=required, type=_type(option, row), metavar=metavar)
 
 
 class _Option(click.Option):
@@ -213,7 +236,7 @@ def _option(option: Option, row: Row) -> _Option | None:
         "heading": heading,
         "first": option.name not in row.hide if own else option.name in row.show,
         "help": _help(option),
-        "required": option.default is REQUIRED,
+        "required": option.default is REQUIRED or option.name in row.required,
     }
     if bool in option.kinds:
         off = OFF.get(option.name, f"--no-{spelled}")
@@ -281,20 +304,10 @@ class Command(click.Command):
         super().__init__(name, help="\n\n".join([summary, body, "\b\n" + "\n".join(examples)]), short_help=summary, **others)
         self.about = about
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
-        if hidden:
-            words = f"Show {hidden} more options, and all that is to say of each."
-            self.params.append(
-                _Option(
-                    ["--help-all"],
-                    is_flag=True,
-                    is_eager=True,
-                    expose_value=False,
-                    callback=_show_all,
-                    help=words,
-                    heading="Options",
-                    first=True,
-                )
-            )
+        more = f"{hidden} more options, and " if hidden else ""
+        shown: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
+        words = f"Show {more}all that is to say of each."
+        self.params.append(_Option(["--help-all"], help=words, heading="Options", first=True, **shown))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does: in a line with examples, or in full."""
@@ -317,12 +330,10 @@ class Command(click.Command):
         whole = ctx.meta.get(_WHOLE, False)
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for parameter in self.get_params(ctx):
-            if whole and isinstance(parameter, _Argument):
-                sections.setdefault("Arguments", []).append((parameter.make_metavar(ctx), parameter.words))
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None and (whole or getattr(parameter, "first", True)):
                 sections.setdefault(getattr(parameter, "heading", "Options"), []).append(record)
-        names = min(max(len(name) for records in sections.values() for name, _ in records), _NAMES)
+        names = max(len(name) for records in sections.values() for name, _ in records if len(name) <= _NAMES)
         for heading, records in sections.items():
             with formatter.section(heading):
                 if whole:
@@ -337,9 +348,9 @@ def _line(name: str, words: str, names: int, width: int) -> str:
     >>> _line("--output PATH", "A folder for the run, as of eval; what diagnose reads.  [default: none]", 14, 50)
     '  --output PATH   A folder for the run.\\n'
     """
-    name = name if len(name) <= names else re.sub(r"\[.*", "NAME", name)  # without all that may be chosen
-    column = f"  {name:<{names}}  "
-    room = width - len(column) - 1
+    name = name if len(name) + 2 <= width else re.sub(r"\[.*", "NAME", name)  # without all that may be chosen
+    column = f"  {name:<{names}}  " if len(name) <= names else f"  {name}\n{'':{names + 4}}"
+    room = width - names - 5
     sentence = re.split(r"\.(?:\s|$)|;|  \[", words, maxsplit=1)[0]
     while len(sentence) > room and re.search(r"[,:(]", sentence):
         sentence = re.split(r"[,:(](?!.*[,:(])", sentence)[0].rstrip()

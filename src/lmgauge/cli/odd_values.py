@@ -102,6 +102,7 @@ def _lazily(path: str) -> Callable[[str], Any]:
 
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
+    "recipes": click.STRING,
     "sample": Parsed("N|all", _lazily("lmgauge.cli.filter:read_sample")),
 }
 """Keyword -> what reads its value."""

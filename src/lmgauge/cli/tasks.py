@@ -129,11 +129,12 @@ def _check(call: Call) -> None:
 def _files(call: Call) -> dict[str, list[str]]:
     """Return the files of references and hypotheses."""
     files, more = list(call["files"]), list(call["reference"])
-    if call["test_set"] or call["language_pair"]:
+    test_set, pair = call.values.get("test_set"), call.values.get("language_pair")
+    if test_set or pair:
         from lmgauge.tasks.public_sets import find_public_set
 
         call.refuse(["reference"], "does not go with --test-set, which has its references")
-        return {"references": [*find_public_set(call["test_set"], call["language_pair"]).references], "hypotheses": files}
+        return {"references": [*find_public_set(test_set, pair).references], "hypotheses": files}
     if len(files) < 2:
         raise click.UsageError("Missing argument 'HYPOTHESES...'.")
     return {"references": [files[0], *more], "hypotheses": files[1:]}

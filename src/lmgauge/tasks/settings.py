@@ -17,10 +17,12 @@ from lmgauge.choices import (
     BleuSmoothing,
     BleuTokenizer,
     ErrorRateName,
+    Format,
     NbestFormat,
     ReferenceLength,
     SignificanceTest,
     TaskErrorPolicy,
+    TranscriptFormat,
     UnicodeForm,
     WhisperNormalizer,
 )
@@ -231,8 +233,8 @@ class Reading(ReadingOptions):
         0.5
     """
 
-    heading: ClassVar[str] = "Text"
     ref_field: Sequence[str] = ()
+    format: Format | TranscriptFormat | None = None  # type: ignore[assignment]  # more than other texts may have
     group: str | None = None
     errors: TaskErrorPolicy = "fail"
     keep_bom: bool = True
