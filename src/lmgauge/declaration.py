@@ -30,7 +30,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, wraps
 from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
@@ -104,7 +104,7 @@ class Option:
             UsageError: what is wrong, and what is right.
         """
         name = self.name.replace("_", "-")
-        if (value is None and self.optional) or (isinstance(value, (Sequence, Mapping)) and not isinstance(value, str)):
+        if (value is None and self.optional) or (self.element and isinstance(value, (list, tuple, Mapping))):
             return
         if self.choices and value not in self.choices and all(get_origin(kind) is Literal for kind in self.kinds):
             raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(map(str, self.choices))}")
@@ -223,11 +223,6 @@ def _settings_options(kind: Any) -> tuple[Option, ...]:
         default = REQUIRED if field.default is MISSING else field.default
         made.append(replace(_option(field.name, hints[field.name], default, words.get(field.name, "")), owner=kind))
     return tuple(made)
-
-
-def changed(made: Any) -> list[str]:
-    """Return the names of the fields of settings that are not as they are by default."""
-    return [field.name for field in fields(made) if getattr(made, field.name) != field.default]
 
 
 def _option(name: str, hint: Any, default: Any, words: str) -> Option:

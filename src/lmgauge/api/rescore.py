@@ -75,7 +75,6 @@ def rescore(
     """
     from lmgauge.api.inputs import named_models
     from lmgauge.api.rescoring import Rescoring
-    from lmgauge.readable import first_few
     from lmgauge.tasks.metrics.error_rates import CER, WER
 
     _check(tune is not None, ref, settings)
@@ -83,14 +82,8 @@ def rescore(
     if test_ref is None and tested:
         raise UsageError("document, significance and resamples are for the test: name the references of NBEST (--test-ref)")
     lists = _lists(nbest, reading)
-    held_out = None if tune is None else _lists(tune, reading)
-    if held_out is not None and {*held_out.score_names} != {*lists.score_names}:
-        both = [first_few(one.score_names) if one.score_names else "none" for one in (held_out, lists)]
-        raise UsageError(
-            f"the lists to tune on have the scores {both[0]}, the others {both[1]}; name the same ones (--score)"
-        )
-    nothing = isinstance(model, (list, tuple)) and not model
-    models, names = ([], []) if nothing else named_models(model, None if scoring == ScoringOptions() else scoring)
+    held_out = None if tune is None else _held_out(_lists(tune, reading), lists)
+    models, names = ([], []) if isinstance(model, (list, tuple)) and not model else named_models(model, scoring)
     metric = (WER if settings.metric == "wer" else CER)(**vars(normalization))
     work = Rescoring(models, names, metric, settings, reading, comparison)
     weights, tuning, notes = settings.weights, None, list(lists.notes)
@@ -116,6 +109,18 @@ def _check(tuned: bool, ref: PairsFile | None, settings: RescoreSettings) -> Non
         )
     if not tuned and settings.starts != RescoreSettings.starts:
         raise UsageError("starts is for tuning: name the lists to tune on (--tune)")
+
+
+def _held_out(held_out: NbestLists, lists: NbestLists) -> NbestLists:
+    """Return the lists to tune on, which must have the scores of the others."""
+    from lmgauge.readable import first_few
+
+    if {*held_out.score_names} != {*lists.score_names}:
+        both = [first_few(one.score_names) if one.score_names else "none" for one in (held_out, lists)]
+        raise UsageError(
+            f"the lists to tune on have the scores {both[0]}, the others {both[1]}; name the same ones (--score)"
+        )
+    return held_out
 
 
 def _seen(lists: NbestLists, held_out: NbestLists) -> list[str]:

@@ -161,7 +161,7 @@ def command_of(name: str, row: Row) -> Command:
     body = re.split(r"^(?:Args|Returns|Raises|Example|Shell|Attributes):$", about, maxsplit=1, flags=re.MULTILINE)[0]
     parameters, options = _parameters(row), declared_options(row)
     arguments = [one for one in parameters if isinstance(one, click.Argument) and one.name is not None]
-    told = [f"{one.metavar or one.name.upper()}: {_help(options[one.name])}" for one in arguments if options[one.name].words]
+    told = [f"{argument.metavar or argument.name.upper()}: {_help(options[argument.name])}" for argument in arguments]
     body = "\n\n".join([body.partition("\n")[2].strip(), *told])
     about_it = row.summary, _plain(body.strip()), section_of(about, "Shell")
 

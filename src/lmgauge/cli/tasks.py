@@ -31,7 +31,7 @@ class Printing:
         reference: a further reference for every segment; may be given several times.
         sentence: print a row for each segment instead; TSV, or JSON lines with --json.
         align: print alignments of segments with an error instead; with --json of all.
-        top: also show the most frequent errors, so many.
+        top: most frequent errors to show as well.
         width: decimals to print.
         score_only: print the numbers alone, a line for each system.
         segments: of each kind on the page of --html: the worst, where systems differ most, and a sample.

@@ -46,7 +46,7 @@ class BleuOptions:
         weights: of the orders from 1, not negative, their sum is 1; all the same if not given. With `effective_order` those
             of the orders that count are divided by their sum.
         smoothing: what an order without a match counts as: exp: 1/2, 1/4, ... of a match, for the first, second, ... such
-            order; floor: `smoothing_value` of a match; add-k: so many more matches and n-grams, for all orders from 2; none:
+            order; floor: `smoothing_value` of a match; add-k: as many matches and n-grams more, for all orders from 2; none:
             it stays zero, and so does the score.
         smoothing_value: of floor (0.1 if not given) and add-k (1 if not given).
         effective_order: leave out orders a text is too short for; for single sentences.
