@@ -8,8 +8,8 @@ from lmgauge.api.audit import audit_run as audit_run
 from lmgauge.api.baseline import baseline as baseline
 from lmgauge.api.cache import cache as cache
 from lmgauge.api.calc import calc as calc
-from lmgauge.api.choice_fields import PairFields as PairFields
-from lmgauge.api.choice_fields import QuestionFields as QuestionFields
+from lmgauge.api.choices import PairFields as PairFields
+from lmgauge.api.choices import QuestionFields as QuestionFields
 from lmgauge.api.choices import multiple_choice as multiple_choice
 from lmgauge.api.choices import pairs as pairs
 from lmgauge.api.compare import compare as compare

@@ -30,7 +30,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, wraps
 from typing import Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
@@ -86,10 +86,9 @@ class Option:
     @property
     def element(self) -> Any | None:
         """The type of each of several values; None where there is one value."""
-        several = (
-            kind for kind in self.kinds if get_origin(kind) in (list, collections.abc.Sequence, collections.abc.Mapping)
-        )
-        return next((get_args(kind)[-1] for kind in several), None)
+        several = (list, collections.abc.Sequence, collections.abc.Mapping)
+        kinds = (kind for kind in self.kinds if get_origin(kind) in several and kind != Sequence[Sequence[str]])
+        return next((get_args(kind)[-1] for kind in kinds), None)
 
     @property
     def is_path(self) -> bool:
@@ -104,7 +103,8 @@ class Option:
             UsageError: what is wrong, and what is right.
         """
         name = self.name.replace("_", "-")
-        if (value is None and self.optional) or (self.element and isinstance(value, (list, tuple, Mapping))):
+        several = self.element is not None and isinstance(value, Sequence | Mapping) and not isinstance(value, str)
+        if (value is None and self.optional) or several:
             return
         if self.choices and value not in self.choices and all(get_origin(kind) is Literal for kind in self.kinds):
             raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(map(str, self.choices))}")

@@ -387,7 +387,7 @@ def test_correlation_with_a_language_model(tmp_path: Path) -> None:
         outputs[-1].write_text("\n".join(worse(lines[:40], i, share)) + "\n", encoding="utf-8")
     ok("train", "kneser-ney", "--order", 2, tmp_path / "train.txt", "-o", tmp_path / "lm")
     (tmp_path / "bleu.json").write_text(ok("bleu", tmp_path / "ref.txt", *outputs, "--json").stdout, encoding="utf-8")
-    named = [argument for path in outputs for argument in ("--output", path)]
+    named = [argument for path in outputs for argument in ("--outputs", path)]
     found = ours("correlate", tmp_path / "bleu.json", "-m", tmp_path / "lm", *named)
     assert found["spearman"] == pytest.approx(-1)
     (tmp_path / "ppl.json").write_text(

@@ -19,6 +19,7 @@ from lmgauge.declaration import chosen
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, open_run
+from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names, not_a_model, open_model, takers, unused_option
@@ -155,6 +156,17 @@ def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOp
     if by_group:
         raise UsageError(f"protocol {protocol}: joins all segments into one text, which has no groups; leave out --by group")
     return corpus.joined(separator)
+
+
+def refuse_output(output: PathLike | None, models: Iterable[Model], *texts: Corpus | None) -> None:
+    """Refuse an output that would replace a model or a text that is read.
+
+    Raises:
+        UsageError: it would.
+    """
+    paths = [os.fspath(model) for model in models if isinstance(model, PATHS)]
+    sources = [source.path for text in texts if text is not None for source in text.sources]
+    refuse_replacing({"-o": output}, [*paths, *sources])
 
 
 # -- texts --------------------------------------------------------------------------------------------------------------

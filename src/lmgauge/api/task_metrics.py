@@ -1,4 +1,4 @@
-"""The functions of `lmgauge.tasks` for the texts of one system: BLEU, chrF, TER, WER and CER, with the words of their commands.
+"""The functions of `lmgauge.tasks` for the texts of one system: BLEU, chrF, TER, WER and CER, with examples of commands.
 
 Hypotheses and references are told apart by name and never by position: exchanged, they give a plausible wrong number.
 """

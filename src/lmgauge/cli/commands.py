@@ -49,6 +49,12 @@ def imported(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
+OF_SEGMENTS = ("group", "document", "id", "given", "boundary", "keep")
+"""Ways to read that say nothing where only the words of a text are wanted."""
+OF_EVALUATION = ("protocol", "devices", "processes")
+"""Ways to score that only evaluations know."""
+
+
 def _scores(summary: str, verb: str, *, show: Collection[str], without: Collection[str] = (), **more: Any) -> Row:
     """Return the row of a metric: its verb, how systems in files are scored, and what is printed."""
     text = {"reference", "field", "id", "group", "document"}
@@ -58,14 +64,9 @@ def _scores(summary: str, verb: str, *, show: Collection[str], without: Collecti
         arguments=("files",),
         show={*show, *text, "significance", "width", "score_only"},
         hide={"threads"},
-        without={
-            *without,
-            *("hypotheses", "references", "sources", "gold", "predicted"),
-            *("given", "keep", "boundary"),
-        },
+        without={*without, "hypotheses", "references", "sources", "gold", "predicted", "given", "keep", "boundary"},
         metavars={
             "files": "REFERENCE HYPOTHESES...",
-            "document": "RULE",
             "ref_field": "NAME",
             "shard": "I/N|slurm",
             "labels": "A,B,...",
@@ -81,14 +82,47 @@ _ERRORS = ("lowercase", "remove_punctuation", "expand_contractions", "standardiz
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
-        "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
-        "spell": ("lmgauge.cli.spell:spell", "Give a model a speller for unseen words, so that bits are exact."),
-        "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
-        "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
+        "mix": Row(
+            "Mix models, with weights estimated on held-out text.",
+            "lmgauge.api.mix:mix",
+            run="lmgauge.cli.models:mix",
+            without=(*OF_SEGMENTS, *OF_EVALUATION),
+            show=("field", "format", "reserved", "device"),
+            required=("output",),
+            metavars={"held_out": "[TEXTS]...", "models": "MODEL", "weights": "W,W..."},
+        ),
+        "spell": Row(
+            "Give a model a speller for unseen words, so that bits are exact.",
+            "lmgauge.api.spell:spell",
+            run="lmgauge.cli.models:spell",
+            without=OF_SEGMENTS,
+            arguments=("model",),
+            show=("order", "max_count", "field", "format"),
+        ),
+        "prune": Row(
+            "Drop the n-grams that a model needs least.",
+            "lmgauge.api.prune:prune",
+            run="lmgauge.cli.models:prune",
+            without=OF_SEGMENTS,
+            arguments=("model",),
+            show=("field", "format"),
+            required=("output",),
+        ),
+        "cache": Row(
+            "Make a model adapt to the text it scores.",
+            "lmgauge.api.cache:cache",
+            run="lmgauge.cli.models:cache",
+            without=(*OF_SEGMENTS, *OF_EVALUATION),
+            arguments=("model", "held_out"),
+            show=("order", "window", "decay", "field", "format", "reserved"),
+            required=("output",),
+            metavars={"held_out": "[TEXTS]...", "weight": "SHARE"},
+        ),
         "sample": Row(
             "Draw text from a model.",
             "lmgauge.api.sample:sample",
             run="lmgauge.cli.models:sample",
+            without=OF_EVALUATION,
             show=("device",),
         ),
     },
@@ -110,15 +144,25 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             "lmgauge.api.diagnose:diagnose",
             run="lmgauge.cli.report:diagnose",
             show=("text", "train", "only", "examples", "contexts", "seed", "threads", "context", "device"),
+            without=(*OF_EVALUATION, "reserved"),
             html=True,
         ),
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
-        "pairs": ("lmgauge.cli.choices:pairs", "Say how often models prefer the good text of minimal pairs."),
-        "multiple-choice": (
-            "lmgauge.cli.choices:multiple_choice",
+        "pairs": Row(
+            "Say how often models prefer the good text of minimal pairs.",
+            "lmgauge.api.choices:pairs",
+            show=("good", "bad", "by", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
+        ),
+        "multiple-choice": Row(
             "Say how often models prefer the right answer of questions.",
+            "lmgauge.api.choices:multiple_choice",
+            show=("given", "choices", "answer", "by", "boundary", "context", "device"),
+            without=OF_EVALUATION,
+            html=True,
         ),
         "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
     },
@@ -177,9 +221,11 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             html=True,
         ),
         "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
-        "correlate": (
-            "lmgauge.cli.correlate:correlate",
+        "correlate": Row(
             "Say whether better language models go with better task scores.",
+            "lmgauge.api.task_correlation:correlate_tables",
+            show=("x", "y", "system", "log_x"),
+            html=True,
         ),
     },
     "Tasks": {
@@ -225,7 +271,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
                 *("weights", "metric", "lower_for_models", "document", "lowercase", "remove_punctuation"),
                 *("format", "id", "field", "score", "output", "write_scores", "significance"),
             ),
-            without=("collapse_spaces", "jiwer_words", "protocol", "devices", "processes"),
+            without=("collapse_spaces", "jiwer_words", *OF_EVALUATION),
             metavars={"nbest": "NBEST...", "tune": "DEV", "document": "FILE", "hypotheses": "NAME", "score": "NAME"},
             html=True,
         ),

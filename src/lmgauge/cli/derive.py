@@ -21,25 +21,15 @@ from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import PARSERS, CommaList, NamedNumbers, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
 
-SHORT = {
-    "output": "-o",
-    "model": "-m",
-    "models": "-m",
-    "count": "-n",
-    "width": "-w",
-    "score_only": "-b",
-    "reference": "-r",
-    "test_set": "-t",
-    "language_pair": "-l",
-    "plus_plus": "-p",
-}
+SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
+SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
 """Names of one letter."""
 SPELLINGS = {"models": "model", "recipes": "recipe"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
 HEADINGS = {
-    **dict.fromkeys(("output", "vega", "figures", "details"), "Output"),
+    **dict.fromkeys(("output", "vega", "figures", "details", "rows"), "Output"),
     "seed": "Statistics",
     "threads": "Resources",
     "reference": "Text",
@@ -54,6 +44,7 @@ METAVARS = {
     "threads": "N",
     "model": "MODEL",
     "document": "RULE",
+    **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
     "array": "BITS",
     "quantize": "BITS,BITS",
     "device": "NAME",
@@ -137,14 +128,15 @@ class Call:
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
     def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Any = None) -> None:
-        """Print a result, and write its page if one is asked for."""
+        """Print a result, unless rows take its place on standard output; write its page if one is asked for."""
         from lmgauge.cli.say import answer
 
         if blocks is None:
             from lmgauge.report.documents import document_of
 
             blocks = partial(document_of, result)
-        answer(result, blocks, as_json=self.as_json, html=self.html, page=page)
+        aside = "-" in (self.values.get("output"), self.values.get("rows"))
+        answer(result, blocks, as_json=self.as_json, html=self.html, page=page, aside=aside)
 
 
 def fields_of(*kinds: type[Any]) -> set[str]:
@@ -161,8 +153,8 @@ def command_of(name: str, row: Row) -> Command:
     body = re.split(r"^(?:Args|Returns|Raises|Example|Shell|Attributes):$", about, maxsplit=1, flags=re.MULTILINE)[0]
     parameters, options = _parameters(row), declared_options(row)
     arguments = [one for one in parameters if isinstance(one, click.Argument) and one.name is not None]
-    told = [f"{argument.metavar or argument.name.upper()}: {_help(options[argument.name])}" for argument in arguments]
-    body = "\n\n".join([body.partition("\n")[2].strip(), *told])
+    words = [f"{argument.metavar or argument.name.upper()}: {_help(options[argument.name])}" for argument in arguments]
+    body = "\n\n".join([body.partition("\n")[2].strip(), *words])
     about_it = row.summary, _plain(body.strip()), section_of(about, "Shell")
 
     @click.pass_context

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from lmgauge.cli.commands import imported
+_FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
 def number(word: str) -> float:
@@ -96,13 +97,30 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer ver
             self.fail(str(error), param, ctx)
 
 
-def _lazily(path: str) -> Callable[[str], Any]:
-    return lambda word: imported(path)(word)
+def read_count(word: str) -> int:
+    """Return a number of things.
+
+    >>> read_count("1.5M"), read_count("20_000")
+    (1500000, 20000)
+    """
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([kMG]?)", word.replace(",", "").replace("_", ""))
+    if match is None or not (count := int(float(match[1]) * _FACTORS[match[2]] + 0.5)):
+        raise ValueError(f"{word!r} is not a whole number such as 250000, 500k or 1M")
+    return count
+
+
+def read_sample(word: str) -> int | None:
+    """Return a number of documents; None for all."""
+    try:
+        return None if word == "all" else read_count(word)
+    except ValueError as error:
+        raise ValueError(f"{word!r} is not a number of documents such as 20000, or 'all'") from error
 
 
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
     "recipes": click.STRING,
-    "sample": Parsed("N|all", _lazily("lmgauge.cli.filter:read_sample")),
+    "sample": Parsed("N|all", read_sample),
+    "to_size": Parsed("N", read_count),
 }
 """Keyword -> what reads its value."""

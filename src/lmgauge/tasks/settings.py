@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Union
 
 from lmgauge.choices import (
@@ -279,27 +278,28 @@ class ComparisonSettings:
         return None if self.significance == "none" else self.significance
 
 
-@dataclass(frozen=True)
+@settings
 class CorrelationSettings:
     """Which columns of tables are correlated, and how.
 
     Attributes:
-        x: column with perplexities.
-        y: column with scores.
+        x: column of the perplexities.
+        y: column of the scores.
         system: column with the names of systems.
-        log_x: Pearson's r is against the logarithm of x; None: if x is a perplexity by its name.
-        seed: of the random permutations.
+        log_x: Pearson's r against the logarithm of x; if not given, where x is a perplexity by its name.
+        seed: same seed, same output.
 
     Example:
         >>> CorrelationSettings(x="bits_per_byte", y="bleu").system
         'system'
     """
 
+    heading: ClassVar[str] = "Statistics"
     x: str = "perplexity"
     y: str = "score"
     system: str = "system"
     log_x: bool | None = None
-    seed: int = DEFAULT_SEED
+    seed: Natural = DEFAULT_SEED
 
 
 @settings
