@@ -117,8 +117,12 @@ def read_sample(word: str) -> int | None:
         raise ValueError(f"{word!r} is not a number of documents such as 20000, or 'all'") from error
 
 
+_LIST = Parsed("LIST", lambda word: word.split(","))
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
+    "tokens": Parsed("TEXT", str),
+    "p": _LIST,
+    "q": _LIST,
     "recipes": click.STRING,
     "sample": Parsed("N|all", read_sample),
     "to_size": Parsed("N", read_count),
