@@ -37,12 +37,9 @@ HEADINGS = {
 """Of keywords that do not stand under the heading of their settings, or under "Options"."""
 METAVARS = {
     "output": "PATH",
-    "field": "NAME",
-    "by": "NAME",
-    "id": "NAME",
-    "group": "NAME",
     "threads": "N",
     "model": "MODEL",
+    **dict.fromkeys(("field", "by", "id", "group"), "NAME"),
     **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
     "array": "BITS",
     "quantize": "BITS,BITS",
@@ -166,8 +163,8 @@ def command_of(name: str, row: Row) -> Command:
     about = inspect.cleandoc(verb.__doc__ or "")
     body = re.split(r"^(?:Args|Returns|Raises|Example|Shell|Attributes):$", about, maxsplit=1, flags=re.MULTILINE)[0]
     parameters, options = _parameters(row), declared_options(row)
-    arguments = [one for one in parameters if isinstance(one, click.Argument) and one.name is not None]
-    words = [f"{argument.metavar or argument.name.upper()}: {_help(options[argument.name])}" for argument in arguments]
+    arguments = {str(one.name): one.metavar for one in parameters if isinstance(one, click.Argument)}
+    words = [f"{metavar or name.upper()}: {_help(options[name], options)}" for name, metavar in arguments.items()]
     body = "\n\n".join([body.partition("\n")[2].strip(), *words])
     about_it = row.summary, _plain(body.strip()), section_of(about, "Shell")
 
@@ -203,7 +200,7 @@ def _parameters(row: Row) -> list[click.Parameter]:
     rest = [
         one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
     ]
-    made = [parameter for one in rest if (parameter := _option(one, row)) is not None]
+    made = [parameter for one in rest if (parameter := _option(one, row, {one.name for one in rest})) is not None]
     printed = (
         []
         if "json" in row.without
@@ -221,7 +218,7 @@ def _parameters(row: Row) -> list[click.Parameter]:
 
 def _argument(option: Option, row: Row, several: bool) -> click.Argument:
     metavar = row.metavars.get(option.name)
-    required = (option.default is REQUIRED or option.name in row.required) and option.name != row.stdin
+    required = option.name != row.stdin and (option.default is REQUIRED or option.name in row.required)
     kind = click.UNPROCESSED if isinstance(kind := _type(option, row), CommaList) else kind
     return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=kind, metavar=metavar)
 
@@ -234,21 +231,25 @@ class _Option(click.Option):
         self.heading, self.first = heading, first
 
 
-def _option(option: Option, row: Row) -> _Option | None:
+def _spelled(name: str) -> str:
+    return f"--{SPELLINGS.get(name, name)}".replace("_", "-")
+
+
+def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None:
     """Return the option of the command line; None for what only programs can say."""
-    spelled = SPELLINGS.get(option.name, option.name).replace("_", "-")
-    names = [*([SHORT[option.name]] if option.name in SHORT else []), f"--{spelled}", option.name]
+    spelled = _spelled(option.name)
+    names = [*([SHORT[option.name]] if option.name in SHORT else []), spelled, option.name]
     own = option.owner is None
     heading = HEADINGS.get(option.name, "Options" if option.owner is None else option.owner.heading)
     shown: dict[str, Any] = {
         "heading": heading,
         "first": option.name not in row.hide if own else option.name in row.show,
-        "help": _help(option),
+        "help": _help(option, others),
         "required": option.default is REQUIRED or option.name in row.required,
     }
     if bool in option.kinds:
-        off = OFF.get(option.name, f"--no-{spelled}")
-        names[-2] = f"--{spelled}/{off}" if option.default is not False else f"--{spelled}"
+        off = OFF.get(option.name, f"--no{spelled[1:]}")
+        names[-2] = f"{spelled}/{off}" if option.default is not False else spelled
         return _Option(names, is_flag=True, default=None, **shown)
     kind = _type(option, row)
     if kind is None:
@@ -293,8 +294,9 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     return click.STRING if str in option.kinds else None
 
 
-def _help(option: Option) -> str:
-    words = _plain(option.words)
+def _help(option: Option, others: Collection[str]) -> str:
+    """Return what is said of an option; the names of others are spelled as the command line has them."""
+    words = _plain(re.sub(r"`(\w+)`", lambda name: _spelled(name[1]) if name[1] in others else name[1], option.words))
     words = f"{words[:1].upper()}{words[1:]}".rstrip(".") + "."
     plain = isinstance(option.default, str | int | float) and not isinstance(option.default, bool)
     return f"{words}  [default: {option.default}]" if plain and option.default != "" else words
