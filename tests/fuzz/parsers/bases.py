@@ -30,7 +30,7 @@ def prepare(folder: Path) -> Attempt:
     whole = [(bases.write(path, kind).read_bytes(), False) for kind in KINDS]
     rows = {kind: bases.rows_of(kind)[1] for kind in KINDS}
     for exact in (None, "float32"):
-        lmgauge.save_base(model, corpus, path, exact=exact, top=3, samples=8)  # type: ignore[arg-type]
+        lmgauge.save_base(model, corpus, path, exact=exact, base_top=3, base_samples=8)  # type: ignore[arg-type]
         whole.append((path.read_bytes(), True))
 
     def attempt(chance: random.Random) -> str:
