@@ -129,6 +129,11 @@ def settings(kind: type[T]) -> type[T]:
     return dataclass(frozen=True)(kind)
 
 
+def chosen(made: Any) -> list[str]:
+    """Return the names of those fields of settings that differ from their defaults."""
+    return [field.name for field in fields(made) if getattr(made, field.name) != field.default]
+
+
 def verb(function: F) -> F:
     """Let a verb take the fields of its settings by name, besides the settings themselves; None stands for the defaults.
 

@@ -110,11 +110,7 @@ class MissingExtraError(LmgaugeError, ImportError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra of this package.
-
-    >>> install_command("audit")
-    "pip install 'lmgauge[audit]'"
-    """
+    """Return the command that installs an extra of this package."""
     return f"pip install 'lmgauge[{extra}]'"
 
 

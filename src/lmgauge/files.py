@@ -30,11 +30,7 @@ class OutputError(LmgaugeError, OSError):
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a file cannot be read, in a few words.
-
-    >>> reason_of(FileNotFoundError())
-    'no such file'
-    """
+    """Return why a file cannot be read, in a few words."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, PermissionError):
@@ -244,11 +240,7 @@ def read_regular(path: str | os.PathLike[str], most: int = 1 << 30) -> bytes:
 
 
 def folder_named(name: str) -> str:
-    """Return a name as that of one folder inside another: without separators, a drive's colon, dots in front.
-
-    >>> folder_named("org/model"), folder_named(".."), folder_named("")
-    ('org_model', '_', '_')
-    """
+    """Return a name as that of one folder inside another: without separators, a drive's colon, dots in front."""
     return re.sub(r"[/\\:\0]|^\.+", "_", name) or "_"
 
 

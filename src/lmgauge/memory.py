@@ -75,11 +75,7 @@ def resident_bytes(root: Path = Path("/")) -> int | None:
 
 
 def is_larger_than_free(path: Path, size: int) -> bool:
-    """Return True if a mapped file is larger than what is free, and warn of it: it can be used, but not at full speed.
-
-    >>> is_larger_than_free(Path("small.model"), 1)
-    False
-    """
+    """Return True if a mapped file is larger than what is free, and warn of it: it can be used, but not at full speed."""
     free = free_memory()
     if free is None or size <= free:
         return False

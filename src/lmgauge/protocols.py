@@ -50,11 +50,7 @@ class ScoringProtocol:
         return self.layout != "filled"
 
     def first_scored(self, chunk: int) -> int:
-        """Return the first position of a chunk that is scored.
-
-        >>> PROTOCOLS["llama.cpp"].first_scored(512), PROTOCOLS["gptq"].first_scored(2048)
-        (257, 1)
-        """
+        """Return the first position of a chunk that is scored."""
         return chunk // 2 + 1 if self.second_half else 1
 
 

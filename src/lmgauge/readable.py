@@ -45,11 +45,7 @@ def readable(text: str) -> str:
 
 
 def first_few(names: Sequence[str], most: int = 5) -> str:
-    """Return names in quotation marks for a message, and how many more there are.
-
-    >>> first_few(["a", "b", "c"], 2)
-    "'a', 'b' and 1 more"
-    """
+    """Return names in quotation marks for a message, and how many more there are."""
     rest = len(names) - most
     return ", ".join(map(repr, names[:most])) + (f" and {rest:,} more" if rest > 0 else "")
 

@@ -64,11 +64,7 @@ def with_same_events(block: Segments, batches: list[ScoreBatch]) -> tuple[Segmen
 
 
 def different_events(where: str = "") -> InputError:
-    """Return the error of models that cannot be laid side by side.
-
-    >>> str(different_events(", near segment 3")).partition(":")[0]
-    'the models cut the text into different events, near segment 3'
-    """
+    """Return the error of models that cannot be laid side by side."""
     return InputError(
         f"the models cut the text into different events{where}: their tokenizers differ, or they "
         "read unseen or reserved words differently; give all of them the same --tokenizer and --reserved"

@@ -36,11 +36,7 @@ class Signature:
 
 
 def text_parts(unit: str, normalizer: str | None) -> dict[str, str]:
-    """Return the parts of a signature that say what tokens are made of.
-
-    >>> text_parts("subword", "ccnet")
-    {'unit': 'subword', 'norm': 'ccnet'}
-    """
+    """Return the parts of a signature that say what tokens are made of."""
     return {"unit": unit, **({"norm": normalizer} if normalizer else {})}
 
 

@@ -1,10 +1,9 @@
-"""Files and folders in the making: locked while their writer lives, and removed by the next writer if it was killed.
+"""Files and folders in the making: locked while their writer lives, and removed by the next writer if it was killed."""
 
-A temporary stands beside what it is to become, under the name `.NAME.HOST-RANDOM.tmp`. Its writer holds its lock until the
-end, and the system frees the lock of a process that dies: so a leftover is told from what a living run writes, whatever any
-clock says. Where that cannot be told, as the file system has no locks or another machine made it (locks may be those of one
-machine), a leftover is removed when nothing in it was written for a week.
-"""
+# A temporary stands beside what it is to become, under the name `.NAME.HOST-RANDOM.tmp`. Its writer holds its lock until
+# the end, and the system frees the lock of a process that dies: so a leftover is told from what a living run writes,
+# whatever any clock says. Where that cannot be told, as the file system has no locks or another machine made it (locks may
+# be those of one machine), a leftover is removed when nothing in it was written for a week.
 
 from __future__ import annotations
 

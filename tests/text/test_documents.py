@@ -595,7 +595,7 @@ def test_options_are_checked() -> None:
         Corpus.from_files(["-", "-"])
     with pytest.raises(UsageError, match="no field 'lang' to group by"):
         Corpus.from_files("-", group="lang")
-    with pytest.raises(UsageError, match="block_bytes"):
+    with pytest.raises(UsageError, match="block-bytes must be a whole number, 1 or more; got 0"):
         Corpus.from_files("-", block_bytes=0)
     with pytest.raises(InputError, match="Parquet cannot be read from a pipe"):
         Corpus.from_files("-", format="parquet")

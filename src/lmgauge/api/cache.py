@@ -42,7 +42,7 @@ def cache(
     """Mix a model with a cache of the words that went by, so that it adapts to the text it scores: `lmgauge cache`.
 
     Each event is scored before it is counted, and the cache is empty at the beginning of each text. Its context runs on over
-    the ends of segments.
+    the ends of segments. Source: Kuhn & De Mori (1990), "A cache-based natural language model for speech recognition".
 
     Args:
         model: any model that predicts the end of a line as `</s>`, or its path.

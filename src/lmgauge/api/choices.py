@@ -35,6 +35,8 @@ def pairs(
 ) -> Choices:
     """Say how often models prefer the good text of minimal pairs: `lmgauge pairs`.
 
+    Source: Warstadt et al. (2020), "BLiMP: the benchmark of linguistic minimal pairs".
+
     Args:
         model: the model, its path, or several of either.
         texts: a file of pairs (JSONL, TSV, Parquet), a text file of the good ones, or pairs of strings, (good, bad) or

@@ -20,6 +20,7 @@ from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names
 from lmgauge.models.spelling.model import SpelledModel
 from lmgauge.progress import say_progress, show_speed
+from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel
@@ -83,7 +84,7 @@ def context_curve(
         raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
     if scoring is not None and (scoring.context is not None or scoring.stride is not None or scoring.stream):
         raise UsageError("contexts say how much is seen: leave context, stride and stream out of the scoring options")
-    corpus = corpus_of(text, document=document).without_given("a curve of contexts")
+    corpus = corpus_of(text, ReadingOptions(document=document)).without_given("a curve of contexts")
     if output is not None:
         check_row_file(os.fspath(output))
         named = [os.fspath(model)] if isinstance(model, PATHS) else []

@@ -72,6 +72,8 @@ def divergence(
 ) -> Divergence | CandidateDivergences:
     """Measure how far the predictions of models are from those of a base in the contexts of a text: `lmgauge divergence`.
 
+    Sources: Kullback & Leibler (1951); Lin (1991) for Jensen-Shannon.
+
     Args:
         base: the model to stay close to, for example before pruning or quantization; or the file that `save_base` wrote.
         candidate: the model that is compared with it, over the same tokens; or a list of them, or a dict that names them.

@@ -15,7 +15,8 @@ def dynamic_evaluation(model: Model, rate: float = DEFAULT_RATE, *, scoring: Sco
     """Make a network learn from each segment after it was scored, by a step of gradient descent.
 
     Each pass over a text begins with a copy of the network, which itself stays as it is: the same text gets the same
-    numbers. The model lives in memory; it has no folder form.
+    numbers. The model lives in memory; it has no folder form. Source: Krause et al. (2018), "Dynamic evaluation of neural
+    sequence models".
 
     Args:
         model: a network of the `transformers` library whose segments are contexts of their own and end with `</s>`, or its

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Unpack, overload
+from typing import Any, Literal, overload
 
 from lmgauge.api.inputs import (
     PATHS,
-    Keywords,
     Model,
     Models,
     PathLike,
@@ -19,10 +18,10 @@ from lmgauge.api.inputs import (
     named_models,
     one_text,
     opened,
-    sorted_out,
 )
 from lmgauge.api.output_files import OutputFiles
 from lmgauge.api.outputs import Outputs
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import Watch
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
@@ -36,34 +35,23 @@ from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import say_progress
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
+from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments
 
 
-class _Options(Keywords, total=False):
-    """What every form of `evaluate` takes besides models and a text."""
-
-    texts: Iterable[str] | str | None
-    threads: int | None
-    output: PathLike | Outputs | None
-    scoring: ScoringOptions | None
-
-
 @overload
-def evaluate(  # type: ignore[overload-overlap]  # a str is a Sequence, but of no models
-    model: Model, text: Text | None = ..., *, by_group: Literal[False] = False, **options: Unpack[_Options]
-) -> Evaluation: ...
+def evaluate(model: Model, text: Text | None = ..., *, by_group: Literal[False] = False, **options: Any) -> Evaluation: ...
 @overload
-def evaluate(
-    model: Model, text: Text | None = ..., *, by_group: Literal[True], **options: Unpack[_Options]
-) -> Evaluations: ...
+def evaluate(model: Model, text: Text | None = ..., *, by_group: Literal[True], **options: Any) -> Evaluations: ...
 @overload
 def evaluate(
     model: Sequence[Model] | Mapping[str, Model],
     text: Text | None = ...,
     *,
     by_group: bool = ...,
-    **options: Unpack[_Options],
+    **options: Any,
 ) -> Evaluations: ...
+@verb
 def evaluate(
     model: Models,
     text: Text | None = None,
@@ -72,8 +60,9 @@ def evaluate(
     by_group: bool = False,
     threads: int | None = None,
     output: PathLike | Outputs | None = None,
-    scoring: ScoringOptions | None = None,
-    **options: Unpack[Keywords],
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> Evaluation | Evaluations:
     """Evaluate a model, or several, on a text: `lmgauge eval`.
 
@@ -85,9 +74,9 @@ def evaluate(
         threads: how many; no number depends on it.
         output: a folder for evaluation.json and scores.parquet, which `compare`, `diagnose` and `audit` read; or `Outputs`
             for rows of segments, tokens and words, and columns such as entropy, rank and the most probable tokens.
+        reading: how files are read; a `Corpus` says so itself.
         scoring: how models score (context, device, reserved tokens ...); a network in memory takes what needs no loading.
-        options: the same by name, as of `load_model` (`end="eos"`), and how files are read, as of `Corpus.from_files`
-            (`field="sentence"`, `document=` for what is independent, behind the 95 % interval); a `Corpus` says so itself.
+        fields: those of both by name, as in `field="sentence"` or `end="eos"`.
 
     Returns:
         One `Evaluation` for one model without groups, otherwise `Evaluations`: for each model the whole text, then its
@@ -105,8 +94,7 @@ def evaluate(
         2.9542
     """
     outputs = output if isinstance(output, Outputs) else Outputs(output)
-    reading, scoring = sorted_out(options, scoring)
-    corpus = one_text(text, texts, **reading)
+    corpus = one_text(text, texts, reading)
     models_named = listed(model)
     paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
     outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))

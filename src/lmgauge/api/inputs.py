@@ -7,25 +7,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from lmgauge.api.types import PATHS as PATHS
 from lmgauge.api.types import Model as Model
 from lmgauge.api.types import Models as Models
 from lmgauge.api.types import PathLike as PathLike
 from lmgauge.api.types import Text as Text
-from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
 from lmgauge.context_policy import policy_of
+from lmgauge.declaration import chosen
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import ScoringKeywords, model_names, not_a_model, open_model, takers, unused_option
+from lmgauge.models.registry import model_names, not_a_model, open_model, takers, unused_option
 from lmgauge.places import refuse_file_names
 from lmgauge.progress import say_progress, show_speed
 from lmgauge.protocols import PROTOCOLS
 from lmgauge.text.documents import Corpus
+from lmgauge.text.reading_options import ReadingOptions
 
 _RULES = ("context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window")
 """What a network in memory can be told; the rest is chosen when a model is loaded."""
@@ -57,7 +58,7 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
     options, paths = scoring or ScoringOptions(), any(isinstance(model, PATHS) for model in models)
     no_rules: Any = dict.fromkeys(_RULES)
     of_loading = replace(options, **no_rules) != ScoringOptions()
-    if scoring is not None and not paths and (of_loading or not any(hasattr(model, "with_options") for model in models)):
+    if chosen(options) and not paths and (of_loading or not any(hasattr(model, "with_options") for model in models)):
         raise UsageError(
             "scoring is for models named by their path: a model in memory scores as it was loaded, "
             'for example by load_model("model/", context=1024)'
@@ -65,8 +66,7 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
     if paths:
         say_progress("loading")
     opened = [open_model(model, options) if isinstance(model, PATHS) else _by_rules(model, options) for model in models]
-    if scoring is not None:
-        refuse_unused(scoring, opened)
+    refuse_unused(options, opened)
     show_speed(opened)
     return opened
 
@@ -157,61 +157,41 @@ def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOp
 
 
 # -- texts --------------------------------------------------------------------------------------------------------------
-class ReadingKeywords(TypedDict, total=False):
-    """How files are read, by the names of `Corpus.from_files`."""
-
-    unit: Unit
-    field: str
-    group: str | None
-    document: str | None
-    id: str | None
-    format: Format | None
-    errors: ErrorPolicy
-    given: str | None
-    boundary: Boundary
-    keep: str | Sequence[str]
-
-
-class Keywords(ReadingKeywords, ScoringKeywords, total=False):
-    """What the command has options for, by the same names: how files are read and how models score."""
-
-
-def sorted_out(keywords: Keywords, scoring: ScoringOptions | None) -> tuple[ReadingKeywords, ScoringOptions | None]:
-    """Return those of reading that were given, and how to score.
-
-    Raises:
-        UsageError: another name.
-    """
-    reading_names, scoring_names = ReadingKeywords.__annotations__, ScoringKeywords.__annotations__
-    for name in keywords:
-        if name not in reading_names and name not in scoring_names:
-            raise UsageError(f"no option {name!r}; known are {', '.join((*reading_names, *scoring_names))}")
-    reading: Any = {name: value for name, value in keywords.items() if name in reading_names}
-    chosen: Any = {name: value for name, value in keywords.items() if name in scoring_names}
-    return reading, replace(scoring or ScoringOptions(), **chosen) if chosen else scoring
-
-
-def corpus_of(text: Text, **reading: Unpack[ReadingKeywords]) -> Corpus:
+def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: bool = True) -> Corpus:
     """Return the corpus that a path, several, or a `Corpus` stand for.
 
     Args:
         text: paths of files, or what was read from them.
-        reading: how to read paths; see `Corpus.from_files`. None is as not given, but for the group.
+        reading: how to read paths.
+        alone: False where several texts are read alike; then call `refuse_field` with all of them.
 
     Raises:
         InputError: a file is missing.
-        UsageError: something else than a text, or how to read it for a `Corpus`.
+        UsageError: something else than a text, how to read it for a `Corpus`, or the field of plain text.
     """
-    chosen: Any = {name: value for name, value in reading.items() if value is not None or name == "group"}
     if isinstance(text, Corpus):
-        if chosen:
-            raise UsageError(f"{next(iter(chosen))}: a Corpus says itself how it is read; give it there, or give paths")
+        for name in chosen(reading):
+            raise UsageError(f"{name}: a Corpus says itself how it is read; give it there, or give paths")
         return text
     if not isinstance(text, (str, os.PathLike, Sequence)) or isinstance(text, bytes):
         raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}: {_CALLS}")
     paths = [text] if isinstance(text, PATHS) else list(text)
     with _sentences_explained(paths):
-        return Corpus.from_files(paths, **chosen)
+        corpus = Corpus.read(paths, reading)
+    if alone:
+        refuse_field(reading, corpus)
+    return corpus
+
+
+def refuse_field(reading: ReadingOptions, *corpora: Corpus | None) -> None:
+    """Refuse the name of a field where no text that was read by it has fields.
+
+    Raises:
+        UsageError: it is not the default, and all texts are plain.
+    """
+    sources = [source for corpus in corpora if corpus is not None for source in corpus.sources]
+    if reading.field != ReadingOptions.field and all(source.format == "text" for source in sources):
+        raise UsageError("field names a field of records, and the text is plain; leave it out, or say the format")
 
 
 def strings(texts: Iterable[str] | str) -> Corpus:
@@ -232,22 +212,20 @@ def strings(texts: Iterable[str] | str) -> Corpus:
     return Corpus.from_strings(texts)
 
 
-def one_text(text: Text | None, texts: Iterable[str] | str | None, **reading: Unpack[ReadingKeywords]) -> Corpus:
+def one_text(text: Text | None, texts: Iterable[str] | str | None, reading: ReadingOptions = ReadingOptions()) -> Corpus:
     """Return the corpus of files or of strings, whichever was given.
 
     Raises:
         InputError: a file is missing.
         UsageError: both or neither was given.
     """
-    if (text is None) == (texts is None):
+    if texts is None and text is not None:
+        return corpus_of(text, reading)
+    if texts is None or text is not None:
         which = "neither text nor texts is" if text is None else "both text (files) and texts (strings) are"
         raise UsageError(f"{which} given: write {_CALLS}")
-    if texts is None:
-        assert text is not None
-        return corpus_of(text, **reading)
-    of_files = next((name for name, value in reading.items() if value is not None), None)
-    if of_files is not None:
-        raise UsageError(f"{of_files} is for files: for strings write Corpus.from_strings(texts, documents=[...])")
+    for name in chosen(reading):
+        raise UsageError(f"{name} is for files: for strings write Corpus.from_strings(texts, documents=[...])")
     return strings(texts)
 
 
@@ -303,7 +281,7 @@ def text_of(runs: Sequence[Run], text: Text | None, document: str | None = None)
         UsageError: no text is given and none remembered.
     """
     if isinstance(text, Corpus):
-        return corpus_of(text, document=document)
+        return corpus_of(text, ReadingOptions(document=document))
     if text is None:
         remembered = next((corpus for run in runs if (corpus := run.corpus(document=document)) is not None), None)
         if remembered is None:

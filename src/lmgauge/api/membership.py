@@ -39,6 +39,8 @@ def membership(
 ) -> Membership:
     """Ask whether a model has seen texts in training: `lmgauge membership`.
 
+    Sources: Yeom et al. (2018), Carlini et al. (2021), Shi et al. (2024), Zhang et al. (2025).
+
     Args:
         model: the model in question, or its path.
         texts: the texts in question, a segment each: a path, several, or a `Corpus`.

@@ -38,6 +38,8 @@ def overlap(
 ) -> Overlap:
     """Find test text inside training text, exactly, with both places.
 
+    Runs of words as in Brown et al. (2020), appendix C; near duplicates by the Jaccard index of Broder (1997).
+
     Args:
         train: training text, read once, block by block: a path, several, or a `Corpus`.
         test: test text, held in memory; with `run` None for the text that the run remembers.

@@ -14,9 +14,10 @@ from lmgauge.models.scored_text import score_text as _score_text
 def perplexity(model: Model, texts: Iterable[str] | str) -> float:
     """Return the perplexity of strings: exp of the mean cross-entropy over all events of all strings together.
 
-    This is the corpus figure, not the mean over strings. Every token is an event, and so is the end of each string
-    (`</s>`) where the model predicts ends; an unknown word counts as `<unk>`. `evaluate(model, texts=...)` has the other
-    figures: without ends, without unknown words, the mean over strings, bits per byte.
+    This is the corpus figure, not the mean over strings. Every token is an event, and so is the end of each string (`</s>`)
+    where the model predicts ends; an unknown word counts as `<unk>`. `evaluate(model, texts=...)` has the other figures:
+    without ends, without unknown words, the mean over strings, bits per byte. Source: Jelinek, Mercer, Bahl & Baker (1977),
+    "Perplexity: a measure of the difficulty of speech recognition tasks".
 
     Args:
         model: a model, or the path of one.

@@ -37,7 +37,8 @@ def spell(
     """Give a model a speller, so that it gives every text a probability: `lmgauge spell`.
 
     What a model of words calls `<unk>` keeps its probability, and the word is then spelled, character by character; the
-    white space before each word is predicted too. Bits per byte are exact then. The model itself stays as it is.
+    white space before each word is predicted too. Bits per byte are exact then. The model itself stays as it is. Source:
+    Mielke & Eisner (2019), "Spell once, summon anywhere".
 
     Args:
         model: of words or characters that predicts the ends of lines and has an `<unk>`, or its path: an n-gram model, one

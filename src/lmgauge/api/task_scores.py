@@ -160,6 +160,8 @@ def wer(
 ) -> ErrorRates:
     """Return the word error rate of one system, with MER, WIL and the counts, as jiwer has them.
 
+    Source: Morris, Maier & Green (2004).
+
     Args, Raises: as `bleu`; options of `lmgauge.tasks.WER`, which say how texts are normalized.
 
     Returns:

@@ -7,24 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import tee
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from lmgauge.api.inputs import (
-    PATHS,
-    Keywords,
-    Model,
-    PathLike,
-    Text,
-    corpus_of,
-    followed,
-    named_models,
-    one_text,
-    sorted_out,
-)
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, followed, named_models, one_text
 from lmgauge.choices import WORD_UNITS
 from lmgauge.context_policy import policy_of
+from lmgauge.declaration import verb
 from lmgauge.distributions.blocks import computes_many, why_not_whole
 from lmgauge.distributions.columns import WithColumns
 from lmgauge.distributions.word_boundaries import BOUNDARY
@@ -40,12 +30,13 @@ from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import say_progress
 from lmgauge.scores import ScoreBatch
 from lmgauge.signature import Signature
+from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from pandas import DataFrame
 
     from lmgauge.text.documents import Corpus
 
@@ -53,7 +44,7 @@ RegionRows = PathLike | Iterable[Mapping[str, Any]]
 
 
 def word_settings(
-    words: str, regions: RegionRows | pd.DataFrame | None, train: Text | None, carried: tuple[str, ...] = ()
+    words: str, regions: RegionRows | DataFrame | None, train: Text | None, carried: tuple[str, ...] = ()
 ) -> WordSettings:
     """Return what is to be measured.
 
@@ -166,19 +157,23 @@ class WordFile:
         return self._rows[index].notes()
 
 
+@verb
 def word_surprisal(
     model: Model,
     text: Text | None = None,
     *,
     texts: Iterable[str] | str | None = None,
     words: str = "whitespace",
-    regions: RegionRows | pd.DataFrame | None = None,
+    regions: RegionRows | DataFrame | None = None,
     train: Text | None = None,
     threads: int | None = None,
-    scoring: ScoringOptions | None = None,
-    **options: Unpack[Keywords],
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> WordSurprisals:
     """Return the surprisal of each word, or region, of texts: `lmgauge eval --per-word`.
+
+    The corrected figure is that of Pimentel & Meister (2024) and Oh & Schuler (2024).
 
     Args:
         model: a model, or the path of one.
@@ -190,9 +185,9 @@ def word_surprisal(
             `start` and `end` (bytes) or `text`, and a name in `region`.
         train: a text to count words in, for the columns `log_frequency` and `unseen`.
         threads: how many; no number depends on it but for rounding.
+        reading: how files are read.
         scoring: how the model scores; a network in memory takes what needs no loading.
-        options: the same by name, as of `load_model` (`end="eos"`), and how files are read, as of `Corpus.from_files`
-            (`field="sentence", id="item", keep="condition"`).
+        fields: those of both by name, as in `field="sentence", keep="condition", end="eos"`.
 
     Returns:
         A row a word: `surprisal`, `surprisal_corrected` and `entropy_before` in bits, and where the word is; `segment` is
@@ -213,8 +208,7 @@ def word_surprisal(
         dog 4.921 5.198
         sat 3.29 3.705
     """
-    reading, scoring = sorted_out(options, scoring)
-    corpus = one_text(text, texts, **reading)
+    corpus = one_text(text, texts, reading)
     settings = word_settings(words, regions, train, corpus.kept)
     (loaded,), (name,) = named_models(model, scoring)
     corpus = followed([loaded], corpus, scoring, by_group=False)

@@ -180,6 +180,8 @@ class StoredModel:
             made = []
             for piece in pieces(block):
                 owner = units.unit_of(piece) % len(parts)
+                # Shards are read side by side: pieces 0, 1, 2, ... of units 0, 0, 1, ... come from shards 0, 0, 1, ... of
+                # two.
                 stored = next(parts[owner], None)
                 if stored is None or stored[0] != number:
                     raise InputError(f"{self._records[owner].path}: has no scores of {piece.place(0)}; run this shard again")
@@ -187,6 +189,7 @@ class StoredModel:
                 number += 1
             total += len(block)
             yield join_pieces(made)
+        # A shard of another, longer text would agree as far as the text goes.
         for owner, rest in enumerate(parts):
             if next(rest, None) is not None:
                 raise InputError(f"{self._records[owner].path}: has scores of more than the text; run this shard again")

@@ -66,6 +66,7 @@ class PartWriter:
 
         if self._writer is None:
             schema = self._schema or pa.schema([(_PART, pa.int64())])
+            # No dictionaries and statistics: each cell is a list that comes once, and nobody looks for values in it.
             how: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
             self._writer = pq.ParquetWriter(self._file, schema, **how)
         if self._waiting:
@@ -102,7 +103,6 @@ def read_parts(path: Path) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
 
 
 def _arrays(rows: pa.RecordBatch) -> tuple[int, dict[str, NDArray[Any]]]:
-    # Number of a part and its arrays.
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
     number = columns.pop(_PART, None)
     if number is None or len(columns) + 1 != rows.num_columns or any(column.null_count for column in rows.columns):

@@ -52,7 +52,6 @@ class BatchDecoder:
     """Turns the arrays of one shard back into batches, once they are known to be those of a block."""
 
     def __init__(self, shared: dict[bytes, TokenStrings]) -> None:
-        """Begin."""
         # shared: the strings of all shards by their bytes, so that equal ones are one object.
         self._shared = shared
         self._strings: list[TokenStrings] = []
@@ -93,6 +92,7 @@ class BatchDecoder:
             data = _checked(arrays, "token_bytes", np.uint8).tobytes()
             lengths = _checked(arrays, "token_lengths", np.int64)
             _require(bool((lengths >= 0).all()) and int(lengths.sum()) == len(data), "strings of tokens")
+            # strings [the, a]: lengths [3, 1] and b"thea": without the lengths [t, hea] would be the same.
             key = lengths.tobytes() + data
             if key not in self._shared:
                 ends = np.cumsum(lengths).tolist()

@@ -78,11 +78,8 @@ def bins_of(came: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def tenth_of(p: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return which of ten equal bins, closed above, each probability is in.
-
-    >>> tenth_of(np.array([0.1, 0.11, 1.0])).tolist()
-    [0, 1, 9]
-    """
+    """Return which of ten equal bins, closed above, each probability is in."""
+    # tenth_of([0.1, 0.11, 1.0]) -> [0, 1, 9]
     # p: float64 [n], 0 to 1.
     # -> int64 [n], 0 to 9.
     tenths: NDArray[np.int64] = (np.ceil(p * (TENTHS * (1 - _ROUNDING))).astype(np.int64) - 1).clip(0, TENTHS - 1)

@@ -63,6 +63,7 @@ class Divergences:
             yield name, ids[:, 0]
             yield f"{name}_logprob", possible(values[:, 0])
         for k in self.top_k:
+            # Tokens that A rules out are no best tokens: A may have fewer than k.
             shared = [
                 len(set(one[:k][p[:k] > -1e29].tolist()) & set(other[:k].tolist())) / max(1, int((p[:k] > -1e29).sum()))
                 for one, p, other in zip(*ours, theirs[0], strict=True)
@@ -105,6 +106,7 @@ def _figures(a: Tile, b: Tile, close_forms: Callable[[Tile, Array], Floats]) -> 
         figures = close_forms(a, d)
         if a.logprob.dtype == np.float64:  # rounding of float32 would be more than what is put right
             # KL(A || B) of what is divided by its sum, as sum p_A x = mass_b - mass_a.
+            # Masses are 1 but for rounding, which is as large as the divergence of models that nearly agree.
             grown, ratio = mass_b - mass_a, np.log(mass_b / mass_a)
             figures[0] = (figures[0] - grown) / mass_a + ratio
             figures[1:2] = (figures[1:2] + grown) / mass_b - ratio
@@ -128,6 +130,7 @@ def _close_forms(a: Tile, d: Array) -> Floats:
     # With d = ln p_A - ln p_B and x = p_B / p_A - 1 = exp(-d) - 1:
     # KL(A || B) = sum p_A (d + x), as sum p_A x = 0;  KL(B || A) = -sum p_A (d + x + x d);
     # JS = sum p_A (-(2 + x) ln(1 + x / 2) - (1 + x) d) / 2;  TV = sum p_A |x| / 2.
+    # p_A = [0.5, 0.5], p_B = [0.25, 0.75]: x = [-0.5, 0.5], d = [0.693, -0.405], KL(A || B) = (0.193 + 0.095) / 2 = 0.144.
     xp: Any = a.xp
     x = xp.expm1(-d)
     product = x * d

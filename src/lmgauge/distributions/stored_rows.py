@@ -89,8 +89,11 @@ def stored_rows(tile: Tile, first: int, settings: StoringSettings) -> StoredRows
     log_mass = np.log(np.where(mass > 0, mass, 1.0))
     top_ids, top = largest(tile.logprob, settings.top)
     tail = _tail(tile, top_ids, log_mass)
+    # tail [0, 0.1, 0, 0.2] -> cumulative [0, 0.1, 0.1, 0.3]; tokens of the top take no room in it, so that no draw is one
+    # of them.
     cumulative = array_api_compat.array_namespace(tail).cumulative_sum(tail, axis=1)
     tail_mass = np.minimum(as_numpy(cumulative[:, -1]), 1.0)
+    # 50 draws for the whole probability: a tail of 0.3 has 15, each for a mass of 0.02; one of 0.01 has 1.
     draws = np.ceil(settings.samples * tail_mass).astype(np.int64)
     owner = np.repeat(np.arange(len(tile)), draws)
     drawn = _drawn(cumulative, draws, first, settings.seed)
@@ -130,11 +133,8 @@ def _tail(tile: Tile, top_ids: NDArray[np.int64], log_mass: Floats) -> Any:
 
 
 def with_values(values: Any, ids: NDArray[np.int64], value: float) -> Any:
-    """Return an array [n, vocabulary] of any library with one value at some places of each row; a copy.
-
-    >>> with_values(np.array([[1.0, 2.0, 3.0]]), np.array([[0, 2]]), 0.0).tolist()
-    [[0.0, 2.0, 0.0]]
-    """
+    """Return an array [n, vocabulary] of any library with one value at some places of each row; a copy."""
+    # with_values([[1.0, 2.0, 3.0]], [[0, 2]], 0.0) -> [[0.0, 2.0, 0.0]]
     # values: [n, vocabulary]; ids: int64 [n, k], the places.
     if array_api_compat.is_torch_array(values):
         return values.scatter(1, array_api_compat.array_namespace(values).asarray(ids, device=values.device), value)

@@ -144,6 +144,7 @@ def _possible(logprob: Floats) -> Floats:
 def _figure(name: str, rows: StoredRows, seen: _Seen) -> dict[str, Floats]:
     # Columns of one figure, by what stands behind its name.
     p = np.exp(rows.top_logprobs)
+    # What one draw stands for: the mass of its piece.
     weight = rows.tail_mass / np.maximum(rows.draws, 1)
     near_top, terms = _of_top(name, p, rows.top_logprobs, seen.top)
     near_top = near_top + _at_infinity(name, seen.ruled_out)
@@ -198,7 +199,7 @@ def _far_columns(name: str, rows: StoredRows, seen: _Seen, weight: Floats) -> di
 
 
 def _near(name: str, d: Floats) -> Floats:
-    # F(r) - f'(1) (r - 1), at least 0, with the digits that are left where r is nearly 1.
+    # The near form f(r) - f'(1) (r - 1), at least 0, with the digits that are left where r is nearly 1.
     with np.errstate(over="ignore", invalid="ignore"):
         x = np.expm1(-d)
         if name == "kl_ab":
@@ -226,7 +227,7 @@ def _above_tangent(name: str, d: Floats, middle: Floats) -> Floats:
 
 
 def _far(name: str, d: Floats) -> Floats:
-    # F(r) - f'(infinity) r, plus what keeps it 0 at 1 with `_SLOPE` added back.
+    # The far form f(r) - f'(infinity) r, plus what keeps it 0 at 1 with `_SLOPE` added back.
     if name == "kl_ab":
         return d
     with np.errstate(over="ignore", invalid="ignore"):
@@ -239,7 +240,7 @@ def _far(name: str, d: Floats) -> Floats:
 
 
 def _differences(log_p: Floats, log_q: Floats) -> Floats:
-    # Ln p - ln q, +inf for q = 0 alone; where p = 0 any number, as nothing may use it.
+    # The differences ln p - ln q, +inf for q = 0 alone; where p = 0 any number, as nothing may use it.
     return np.where(log_p == -np.inf, 0.0, log_p - np.where(log_p == -np.inf, 0.0, log_q))
 
 
@@ -257,7 +258,7 @@ def _at_infinity(name: str, q: Floats) -> Floats:
 
 
 def _log_ratio(tail_mass: Floats, other: Floats) -> Floats:
-    # Ln(R / Q), [n]: 0 without a tail, inf where the candidate gives it nothing.
+    # The logarithm of R / Q, [n]: 0 without a tail, inf where the candidate gives it nothing.
     with np.errstate(divide="ignore"):
         return np.where(tail_mass > 0, np.log(np.where(tail_mass > 0, tail_mass, 1.0)) - np.log(other), 0.0)
 
@@ -265,6 +266,7 @@ def _log_ratio(tail_mass: Floats, other: Floats) -> Floats:
 def _sums(values: Floats, draws: NDArray[np.int64]) -> Floats:
     # Sum of the draws of each event, [n].
     owner = np.repeat(np.arange(len(draws)), draws)
+    # draws [2, 0, 1], values [5, 6, 7] -> owners [0, 0, 2] -> sums [11, 0, 7]
     return np.bincount(owner, values, len(draws)).astype(np.float64, copy=False)
 
 
@@ -273,6 +275,8 @@ def _scatter(values: Floats, draws: NDArray[np.int64]) -> Floats:
     with np.errstate(invalid="ignore"):
         means = np.where(draws > 1, _sums(values, draws) / np.maximum(draws, 1), 0.0)
         squares = _sums((values - means[np.repeat(np.arange(len(draws)), draws)]) ** 2, draws)
+        # draws [1, 3]: their mean 2, squares 1 + 1, times 2 / (2 - 1) = 4, the variance of a sum of two whose variance is
+        # 2.
         return squares * draws / np.maximum(draws - 1, 1)
 
 

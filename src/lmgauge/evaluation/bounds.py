@@ -41,11 +41,7 @@ def bound_reasons(origin: Origin, oov: int, lossy_segments: int) -> list[BoundRe
 
 
 def lossy_reason(origin: Origin) -> BoundReason:
-    """Return why the tokens of a model do not give back a text, where they do not.
-
-    >>> lossy_reason(Origin("mine", unit="word")).short
-    'white space lost'
-    """
+    """Return why the tokens of a model do not give back a text, where they do not."""
     if origin.policy.first_bytes_move:
         return _FIRST
     if "normalizer" in origin.fingerprints:

@@ -70,8 +70,11 @@ def count_unspaced(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDA
     """Return how many characters of a script without spaces begin in spans of UTF-8."""
     # data: uint8 [bytes]; starts, ends: int64 [spans].
     at = np.flatnonzero(data[:-1] >= 0xE0)
+    # The first two bytes tell the block: `ก` (E0 B8 81) has the code 0xE0B8, the first of the ranges [0xE0B8, 0xE0BC),
+    # [0xE180, 0xE182), ...; an odd number of bounds at or below a code is inside of one.
     codes = data[at].astype(np.int64) << 8 | data[at + 1]
     at = at[np.searchsorted(_LEADS, codes, side="right") % 2 == 1]
+    # Places [2, 5, 9] in the spans 0-4 and 4-9: 1 and 1, as the place 9 is behind the end of both.
     return int((np.searchsorted(at, ends) - np.searchsorted(at, starts)).sum()) if len(at) else 0
 
 

@@ -145,7 +145,6 @@ class Evaluator:
 
 
 def _documents(sums: SegmentSums, origin: Origin, stated: tuple[Ints | None, str] | None) -> tuple[Ints | None, str]:
-    # Document of each segment of a tally, or None, and what tells them apart.
     if stated is not None:
         return None if stated[0] is None else stated[0][sums.segments], stated[1]
     return sums.documents, origin.documents_by if sums.documents is None else origin.documents_of_table

@@ -16,11 +16,7 @@ NO_WORDS = (
 
 
 def whole_text_notes(tally: Tally) -> Iterator[str]:
-    """Yield what must be known of tokens across the end of given text, and of unseen words.
-
-    >>> [note.partition(":")[0] for note in whole_text_notes(Tally(crossing_tokens=3))]
-    ['segments that begin inside a token which begins in the given text']
-    """
+    """Yield what must be known of tokens across the end of given text, and of unseen words."""
     if tally.crossing_tokens:
         yield (
             f"segments that begin inside a token which begins in the given text: {tally.crossing_tokens:,} of "

@@ -207,7 +207,6 @@ class _Reading:
         return _shortened(passage, _EVENTS, _BYTES)
 
     def _spans(self, own: Segments, rows: Sequence[ScoreBatch], bits: Sequence[Floats]) -> Iterator[Spans]:
-        # Events of each run in a segment.
         if isinstance(self.cuts, EventCuts):
             ranges = [ranges_by_event([table]) for table in rows]
             ways = [list(self.cuts.of(own, rows[0], ranges[0], spans=True))]
@@ -244,7 +243,6 @@ class _Reading:
         return columns
 
     def finish(self) -> ChosenPassages:
-        # Passages, each once, and the scores of all segments.
         chosen: dict[int, list[str]] = {}
         by_kind = {why: [*self.leaders.get(why, self.named.get(why, []))] for why in _KINDS}
         for why, indices in by_kind.items():

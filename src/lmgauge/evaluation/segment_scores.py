@@ -65,6 +65,7 @@ def _round_edges(low: float, high: float) -> tuple[float, ...]:
     """
     width = (high - low) / _BINS or max(abs(low), 1.0) / _BINS
     power = 10.0 ** math.floor(math.log10(width))
+    # A width of 1.006 becomes 2, as 1 is below it: steps are 1, 2, 5 or 10 times a power of ten.
     step = next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= width * (1 - 1e-9))
     first, last = math.floor(low / step), math.floor(high / step) + 1
     places = max(0, 1 - math.floor(math.log10(step)))

@@ -31,11 +31,7 @@ class DocumentSums:
 
     @classmethod
     def nothing(cls, count: int) -> DocumentSums:
-        """Return the sums of documents that were not scored: 0 nats, no events.
-
-        >>> DocumentSums.nothing(2).totals.events.tolist()
-        [0, 0]
-        """
+        """Return the sums of documents that were not scored: 0 nats, no events."""
         return cls(SegmentTotals(np.zeros(count), *(np.zeros(count, np.int64) for _ in range(4))))
 
     def add(self, rows: NDArray[np.int64], totals: SegmentTotals) -> None:

@@ -75,7 +75,7 @@ class PerplexityHistogram:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Return names of the groups, in order."""
+        """Return the names of the groups, in order."""
         return tuple(sorted(name for name in self._counts if name is not None))
 
     def counts(self, model: str, group: str | None = None) -> Ints:

@@ -15,11 +15,7 @@ PLACES = {percent: place for place, percent in enumerate(PERCENTS)}
 
 
 def percent_name(percent: float) -> str:
-    """Return how a percentile is written.
-
-    >>> percent_name(10), percent_name(99.5)
-    ('p10', 'p99.5')
-    """
+    """Return how a percentile is written."""
     return f"p{percent:g}"
 
 

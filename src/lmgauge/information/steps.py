@@ -40,11 +40,7 @@ def of_events(score: SequenceScore, nats: Sequence[float], probabilities: Sequen
 
 
 def of_conversion(name: str, perplexity: float, nats: float, bits: float) -> tuple[str, ...]:
-    """Return the steps from one of the three figures to the other two.
-
-    >>> of_conversion("perplexity", 64.0, 4.1588830833596715, 6.0)
-    ('cross-entropy = ln 64 = 4.15888 nats per event', 'bits per event = log2 64 = 6 bits', 'check: 2^6 = 64')
-    """
+    """Return the steps from one of the three figures to the other two."""
     if name == "perplexity":
         return (
             f"cross-entropy = ln {_short(perplexity)} = {_short(nats)} nats per event",

@@ -147,7 +147,7 @@ class PerplexityStats(BaseStats):  # type: ignore[misc]
         histogram_round_digits: int = 3,
         batch_size: int = BATCH,
     ) -> None:
-        """Take the decisions; the workers load the models."""
+        # Take the decisions; the workers load the models.
         # figures: `bits`, `bits_per_byte`, `perplexity`, `tokens`, `unseen`.
         super().__init__(output_folder, groups_to_compute, histogram_round_digits)
         for figure in figures:

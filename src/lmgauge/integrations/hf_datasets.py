@@ -103,7 +103,6 @@ class DatasetScorer(_OfKnownModels):
         super().__init__(scorer)
 
     def __call__(self, batch: Batch | pa.Table) -> dict[str, list[Any]] | pa.Table:
-        """Return the columns of scores of a batch."""
         # -> the new columns, as lists without None, as the library types a column by its first values: where there is no
         # figure NaN, 0 tokens, and "" where there is no problem. For a table: the table of `lmgauge.Scorer.score_batch`.
         self._check(self._scorer)

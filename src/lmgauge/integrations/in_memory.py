@@ -46,7 +46,6 @@ class NamedTexts:
         options: ScoringOptions | None = None,
         folder: PathLike | None = None,
     ) -> None:
-        """Find the texts."""
         # tokenizer: the network's own; or its `TokenMap`.
         if not isinstance(texts, Mapping) or not texts:
             raise UsageError("texts is a dictionary of names and texts, at least one: {'valid': 'valid.txt'}")

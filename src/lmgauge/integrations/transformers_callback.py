@@ -77,7 +77,6 @@ class TransformersPerplexityCallback(TrainerCallback):
         prefix: str = "eval_",
         folder: PathLike | None = None,
     ) -> None:
-        """Find the texts; `trainer.add_callback` takes the result."""
         # every_n_steps: evaluate also after each N optimizer steps, whatever the trainer's own evaluations.
         tokenizer = tokenizer if tokenizer is not None else getattr(trainer, "processing_class", None)
         if tokenizer is None:

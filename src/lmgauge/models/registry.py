@@ -16,20 +16,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.choices import (
-    KENLM_ENDINGS,
-    KENLM_MAGIC,
-    FirstToken,
-    NormalizerName,
-    Precision,
-    ProtocolName,
-    ReservedPolicy,
-    SegmentEnd,
-)
+from lmgauge.choices import KENLM_ENDINGS, KENLM_MAGIC
+from lmgauge.declaration import chosen, verb
 from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.files import local_path
 from lmgauge.models.network.options import ScoringOptions
@@ -47,7 +38,6 @@ from lmgauge.models.scored_text import ScoresStrings
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.text.tokens import Tokenizer
 
 ENTRY_POINT_GROUP = "lmgauge.models"
 _ADDRESSES = ("http://", "https://")
@@ -64,37 +54,14 @@ _KINDS = (
 )
 
 
-class ScoringKeywords(TypedDict, total=False):
-    """The fields of `ScoringOptions`, as `load_model` takes them by name."""
-
-    context: int | None
-    stride: int | None
-    stream: bool | None
-    first_token: FirstToken | None
-    end: SegmentEnd | None
-    dtype: Precision
-    device: str | None
-    devices: Sequence[str] | None
-    processes: int | None
-    batch_tokens: int | None
-    trust_remote_code: bool
-    bos: str | None
-    reserved: ReservedPolicy | None
-    protocol: ProtocolName | None
-    bos_each_window: bool | None
-    tokenizer: str | os.PathLike[str] | Tokenizer | None
-    normalizer: NormalizerName | None
-
-
-def load_model(
-    path: str | os.PathLike[str], options: ScoringOptions | None = None, **chosen: Unpack[ScoringKeywords]
-) -> LanguageModel:
+@verb
+def load_model(path: str | os.PathLike[str], scoring: ScoringOptions = ScoringOptions(), **fields: Any) -> LanguageModel:
     """Load a model.
 
     Args:
         path: a model's folder, an ARPA or GGUF file, the http(s) address of a completions server, or a name on a hub.
-        options: how the model is to score, as one object.
-        chosen: the same by name, e.g. `context=1024, dtype="bfloat16"`: see `ScoringOptions`. They win over `options`.
+        scoring: how the model is to score, as one object.
+        fields: its fields by name, e.g. `context=1024, dtype="bfloat16"`: see `ScoringOptions`. They win over the object.
 
     Raises:
         ModelFileError: nothing there, or it cannot be trusted.
@@ -108,11 +75,6 @@ def load_model(
         ...     load_model(f"{folder}/kn3").label
         'kn3'
     """
-    known = [field.name for field in fields(ScoringOptions)]
-    for name in chosen:
-        if name not in known:
-            raise UsageError(f"load_model has no option {name!r}; known are {', '.join(known)}")
-    scoring = replace(options or ScoringOptions(), **chosen)
     model = open_model(path, scoring)
     unused = unused_option(scoring, [model])
     if unused is not None:
@@ -121,11 +83,7 @@ def load_model(
 
 
 def takers(option: str) -> str:
-    """Return which models take an option of scoring, in words.
-
-    >>> takers("stride")
-    'neural models'
-    """
+    """Return which models take an option of scoring, in words."""
     if option in _OF_PROCESSES:
         return "networks that compute here (n-gram models use all --threads in one process, servers have their own)"
     if option in _OF_TEXT:
@@ -134,17 +92,9 @@ def takers(option: str) -> str:
 
 
 def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | None:
-    """Return the name of the first option that was chosen and that none of the models takes; None if there is none.
-
-    >>> unused_option(ScoringOptions(context=512), [object()])
-    'context'
-    """
-    for field in fields(options):
-        name = "context" if field.name == "stream" else field.name
-        chosen = getattr(options, field.name) != field.default
-        if chosen and name != "reserved" and not any(_takes(model, name) for model in models):
-            return name
-    return None
+    """Return the name of the first option that was chosen and that none of the models takes; None if there is none."""
+    names = ["context" if name == "stream" else name for name in chosen(options) if name != "reserved"]
+    return next((name for name in names if not any(_takes(model, name) for model in models)), None)
 
 
 def _takes(model: object, name: str) -> bool:

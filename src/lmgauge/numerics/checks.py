@@ -13,11 +13,8 @@ SUM_TOLERANCE = 1e-6
 
 
 def as_real_array(values: ArrayLike, name: str) -> Floats:
-    """Return `values` as float64 if they are real numbers.
-
-    >>> as_real_array([[1, 2], [3, 4]], "count").shape
-    (2, 2)
-    """
+    """Return `values` as float64 if they are real numbers."""
+    # as_real_array([[1, 2], [3, 4]], "count").shape -> (2, 2)
     # -> float64, same shape; may share memory with `values`.
     try:
         array = np.asarray(values)
@@ -30,11 +27,8 @@ def as_real_array(values: ArrayLike, name: str) -> Floats:
 
 
 def as_vector(values: ArrayLike, name: str) -> Floats:
-    """Return `values` as float64 [n] if they are a list of real numbers, none of them NaN.
-
-    >>> as_vector([1, 2], "count").tolist()
-    [1.0, 2.0]
-    """
+    """Return `values` as float64 [n] if they are a list of real numbers, none of them NaN."""
+    # as_vector([1, 2], "count") -> [1.0, 2.0]
     # values: numbers, shape [n], at least one.
     # -> float64 [n]; may share memory with `values`.
     array = as_real_array(values, name)
@@ -48,11 +42,8 @@ def as_vector(values: ArrayLike, name: str) -> Floats:
 
 
 def as_distribution(probabilities: ArrayLike, name: str) -> Floats:
-    """Return `probabilities` as float64 [n] if they are a probability distribution.
-
-    >>> as_distribution([0.25, 0.75], "p").tolist()
-    [0.25, 0.75]
-    """
+    """Return `probabilities` as float64 [n] if they are a probability distribution."""
+    # as_distribution([0.25, 0.75], "p") -> [0.25, 0.75]
     # A sum within 1e-6 of one is taken as rounding (float32 models do no better) and divided out.
     # probabilities: shape [n], each between 0 and 1.
     # -> float64 [n], its sum 1 to the last digits.

@@ -27,6 +27,7 @@ def average_ranks(values: Floats) -> Floats:
     # values: float64 [n], no NaN.
     # -> float64 [n].
     # average_ranks([3.0, 1.0, 3.0]) -> [2.5, 1.0, 2.5]
+    # values [3, 1, 3]: distinct 1, 3 with counts [1, 2] -> last ranks [1, 3] -> averages [1, 2.5]
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[place]
@@ -106,6 +107,7 @@ def rank_permutation_p_value(x: Floats, y: Floats, permutations: int, seed: int)
 
 def _all_orders(values: Ints) -> Ints:
     # All orders of values [n], int64 [n!, n]: each value at each place of all orders of those before it.
+    # values [a, b]: [[]] -> [[a]] -> b before and behind: [[b, a], [a, b]]
     orders = np.zeros((1, 0), dtype=np.int64)
     for value in values:
         orders = np.concatenate([np.insert(orders, place, value, axis=1) for place in range(orders.shape[1] + 1)])

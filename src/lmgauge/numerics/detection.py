@@ -79,6 +79,8 @@ class Separation:
         ranks = average_ranks(np.concatenate((self.members.scores, self.others.scores)))
         # Twice a rank is a whole number.
         doubled = int(np.rint(2 * ranks[:n]).astype(np.int64).sum())
+        # U = R - n (n + 1) / 2 with R the sum of the members' ranks. Members [3, 4, 9], others [1, 2, 3]: ranks 3.5, 5, 6,
+        # U = 14.5 - 6 = 8.5 of 9 pairs.
         return (doubled - n * (n + 1)) / (2 * n * m)
 
     def auroc_interval(self, level: float = LEVEL) -> Interval | None:
@@ -99,11 +101,11 @@ class Separation:
 
     def hits(self, false_alarms: float) -> float:
         """Return the highest share of members above a threshold that at most this share of the others passes."""
+        # A share of a count that is meant to be whole may come out just below it in float64.
         allowed = math.floor(false_alarms * len(self.others) + 1e-9)
         return self._above(self._descending[allowed]) if allowed < len(self.others) else 1.0
 
     def hits_interval(self, false_alarms: float, level: float = LEVEL) -> Interval | None:
-        """Return the interval of `hits`."""
         # From 0 where the others are too few to say where the threshold is, None below six.
         if self._parts is None:
             return None
@@ -150,6 +152,7 @@ class Separation:
             variance = true * (1 - true) * (1 + half * (1 - true) / (2 - true) + half * true / (1 + true)) / (n * m)
             return (self.auroc - true) ** 2 > reach**2 * variance
 
+        # Bisection between the figure, which is not far from itself, and 0 or 1: 60 halvings leave less than 2^-60.
         ends = []
         for outside in (0.0, 1.0):
             inside = self.auroc
@@ -171,6 +174,8 @@ class Separation:
 
 def fewest_for_threshold(false_alarms: float, level: float = LEVEL) -> int:
     """Return how many independent texts the others must be before `hits_interval` can begin above 0."""
+    # The largest of n others is above the threshold of 1 % but for a chance of 0.99^n, which has to be (1 - level) / 4 at
+    # most: half of the error is the threshold's, and half of that this side's. ln 0.0125 / ln 0.99 = 436.01 -> 437.
     return math.ceil(math.log((1 - level) / 4) / math.log1p(-false_alarms))
 
 
@@ -178,6 +183,7 @@ def _placements(scores: Floats, others: Floats) -> Floats:
     # For each score the share of the others below it, ties counted half.
     ordered = np.sort(others)
     below, upto = (np.searchsorted(ordered, scores, side=side) for side in ("left", "right"))
+    # score 3 among [1, 2, 3]: 2 below, 3 up to it -> 5 / 6, that is 2 and a half of 3
     placed: Floats = (below + upto) / (2.0 * len(others))
     return placed
 

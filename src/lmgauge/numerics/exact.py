@@ -84,6 +84,7 @@ class ExactSums:
 
     def possible_nats(self) -> Floats:
         """Return the sums as float64 [n], of the events that are possible."""
+        # high 3, low 2^63 (half of a unit of high) -> (3 + 0.5) 2^-16 nats
         values: Floats = (self.high.astype(np.float64) + self.low.astype(np.float64) * 2.0**-64) * 2.0**-16
         return values
 
@@ -94,6 +95,8 @@ class ExactSums:
         for begin in range(0, len(codes), _EXACT_ROWS):
             rows = slice(begin, begin + _EXACT_ROWS)
             high, low = self.high[rows], self.low[rows]
+            # -1 multiple of 2^-16 nats: high >> 32 is -1, high & 0xFFFFFFFF is 2^32 - 1, and (-1 << 96) + ((2^32 - 1) <<
+            # 64) is -1 << 64.
             halves = (high >> 32, high & 0xFFFFFFFF, low >> np.uint64(32), low & np.uint64(0xFFFFFFFF))
             for half, shift in zip(halves, (96, 64, 32, 0), strict=True):
                 for code, part in enumerate(np.bincount(codes[rows], half.astype(np.float64), size).tolist()):

@@ -49,11 +49,14 @@ class UnitSums:
         if per == 1:
             self._units[first : last + 1] = rows
         else:
+            # 3 segments are there, 2 to a unit, 3 come: units 1 to 2, which begin at [2, 4] - 3 -> starts [0, 1]; the first
+            # of them fills the unit that is half full.
             starts = np.maximum(np.arange(first, last + 1) * per - self.segments, 0)
             self._units[first : last + 1] += np.add.reduceat(rows, starts, axis=0)
         self.segments += len(rows)
 
     def _halve(self) -> None:
+        # units [1, 2, 4, 8] -> [3, 12, 0, 0], twice as many segments in each
         pairs = self._units[0::2] + self._units[1::2]
         self._units[: len(pairs)] = pairs
         self._units[len(pairs) :] = 0
@@ -81,6 +84,7 @@ class CodedSums:
         present, inverse = np.unique(codes, return_inverse=True)
         self._sums = _with_room(self._sums, int(present[-1]) + 1)
         sums = np.zeros((len(present), self._sums.shape[1]), dtype=np.int64)
+        # codes [1, 0, 1], rows [[1], [2], [4]] -> sums [[2], [5]]; `+=` would count a code that comes twice once.
         np.add.at(sums, inverse, rows)
         self._sums[present] += sums
 
@@ -118,5 +122,6 @@ def in_one_order(sums: Sequence[Statistics]) -> list[Statistics]:
     # [rows.tolist() for rows in in_one_order([[[3], [0], [1]], [[4], [0], [2]]])] -> [[[1], [3]], [[2], [4]]]
     all_columns = np.concatenate(sums, axis=1)
     something = np.flatnonzero(all_columns.any(axis=1))
+    # rows [3, 4], [0, 0], [1, 2] -> [1, 2], [3, 4]: the last key of lexsort is the first that counts, hence the reversal.
     order = something[np.lexsort(all_columns[something].T[::-1])]
     return [part[order] for part in sums]

@@ -84,11 +84,7 @@ class Interval:
 
 
 def interval_columns(interval: Interval | None) -> dict[str, float | str | None]:
-    """Return an interval as columns of a data frame: its ends, and what it takes as independent.
-
-    >>> interval_columns(Interval(0.5, 1.5, 0.95, "jackknife", "documents"))
-    {'interval_low': 0.5, 'interval_high': 1.5, 'interval_unit': 'documents'}
-    """
+    """Return an interval as columns of a data frame: its ends, and what it takes as independent."""
     if interval is None:
         return dict.fromkeys(("interval_low", "interval_high", "interval_unit"))
     return {"interval_low": interval.low, "interval_high": interval.high, "interval_unit": interval.unit}
@@ -119,7 +115,7 @@ class Spread:
 
     @property
     def p_value(self) -> float:
-        """Return two-sided p-value of the hypothesis that the ratio is 0."""
+        """Return the two-sided p-value of the hypothesis that the ratio is 0."""
         # Never below 2^(1 - units): the signs of so few could come out alike by chance.
         p = student_t_p_value(self.ratio / self.error, self.freedom) if self.error else float(self.ratio == 0.0)
         return max(p, 2.0 ** (1 - min(self.units, 1000)))
@@ -167,23 +163,18 @@ def spread(
 
 
 def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:
-    """Return the sums of values by their codes.
-
-    >>> sums_by(np.array([1, 0, 1]), np.array([1.0, 2.0, 4.0])).tolist()
-    [2.0, 5.0]
-    """
+    """Return the sums of values by their codes."""
+    # sums_by([1, 0, 1], [1.0, 2.0, 4.0]) -> [2.0, 5.0]
     # codes: integers [n], from 0; values: float64 [n].
     # -> float64 [highest code + 1].
     return np.asarray(np.bincount(codes, values), np.float64)
 
 
 def effective_freedom(sizes: Floats) -> int:
-    """Return the degrees of freedom of units of these sizes: their effective number, (sum l)^2 / sum l^2, less one.
-
-    >>> effective_freedom(np.array([5.0, 5.0, 5.0])), effective_freedom(np.array([100.0, 1.0, 1.0]))
-    (2, 1)
-    """
+    """Return the degrees of freedom of units of these sizes: their effective number, (sum l)^2 / sum l^2, less one."""
+    # effective_freedom([5.0, 5.0, 5.0]), effective_freedom([100.0, 1.0, 1.0]) -> (2, 1)
     # sizes: float64 [units], 0 or more.
+    # sizes [5, 5, 5] -> 1 / (3 / 9) = 3 units, 2 degrees; [100, 1, 1] -> 1.04 units, and 1 degree is the least.
     shares = sizes / sizes.sum()
     return max(1, math.floor(1.0 / float((shares * shares).sum()) + 1e-6) - 1)
 
@@ -199,6 +190,8 @@ def spread_of(figure: float, deviations: Floats, sizes: Floats, unit: str) -> Sp
     # Divided by the largest before squaring: a square can leave float64 where the error itself does not.
     largest = float(np.abs(moves).max()) or 1.0
     # No np.dot: BLAS adds in an order that depends on the number of threads.
+    # Efron & Tibshirani (1993), equation 11.5, with the figure itself in place of the mean of those without one unit:
+    # sqrt((n - 1) / n sum of moves^2).
     error = largest * math.sqrt((n - 1) / n * float(((moves / largest) ** 2).sum()))
     freedom = effective_freedom(sizes)
     slow = _slow_waves(deviations / sizes.sum()) if unit == UNKNOWN else None
@@ -213,6 +206,7 @@ def _slow_waves(residuals: Floats) -> tuple[float, int] | None:
     # Standard error of the sum of residuals by the slow waves along them, and how many waves that is.
     # None where the slow waves are no larger than the fast ones, or the series is too short to tell.
     while len(residuals) > _MOST_POINTS:
+        # residuals [1, 2, 4, 8, 16] -> [3, 12, 16]: slow waves are the same, fast ones are not asked about.
         residuals = np.add.reduceat(residuals, np.arange(0, len(residuals), 2))
     largest = float(np.abs(residuals).max()) if len(residuals) else 0.0
     if not largest:
@@ -223,6 +217,8 @@ def _slow_waves(residuals: Floats) -> tuple[float, int] | None:
     while (faster := min(2 * waves, len(powers)) - waves) >= _FEWEST_WAVES:
         slow, fast = sums[waves] / waves, (sums[waves + faster] - sums[waves]) / faster
         if _larger(slow, fast, waves, faster):
+            # The 32 slowest waves, say, are larger than the next 32: what is alike reaches about so far, and the 8 slowest
+            # are safely slower.
             slowest = max(_FEWEST_WAVES, waves // 4)
             return largest * math.sqrt(sums[slowest] / slowest), slowest
         waves *= 2
@@ -233,6 +229,8 @@ def _wave_powers(values: Floats) -> Floats:
     # 2 (sum_i v_i cos(pi k (i + 1/2) / n))^2 for k = 1 .. n - 1, float64 [n - 1].
     # Of independent values with mean 0 the expectation of each is the variance of their sum.
     n = len(values)
+    # The discrete cosine transform (type 2) as the Fourier transform of the series and its mirror image, which is symmetric
+    # about -1/2: turned by half a step (the exponential) it is real, and twice the sum of cosines.
     spectrum = np.fft.rfft(np.concatenate((values, values[::-1])))[1:n]
     cosines = (spectrum * np.exp(-0.5j * np.pi * np.arange(1, n) / n)).real / 2.0
     powers: Floats = 2.0 * cosines * cosines
@@ -244,6 +242,8 @@ def _larger(first: float, second: float, first_freedom: int, second_freedom: int
     if not second > 0.0:
         return first > 0.0
     a, b = 2.0 / (9 * first_freedom), 2.0 / (9 * second_freedom)
+    # The cube roots of numerator and denominator are nearly normal, with mean 1 - 2 / (9 f) and variance 2 / (9 f) (Wilson
+    # & Hilferty 1931).
     root = (first / second) ** (1 / 3)
     return bool((1 - b) * root - (1 - a) > _Z_ALIKE * math.sqrt(b * root * root + a))
 

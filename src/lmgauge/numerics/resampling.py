@@ -78,6 +78,7 @@ def percentile_interval(scores: Floats, seed: int, units: int = 0) -> Estimate:
     resamples = len(scores)
     if resamples < _TAIL:
         raise UsageError(f"resamples: {resamples} are too few for an interval of 95 %; give at least {_TAIL}")
+    # 100 scores: 100 // 40 = 2 lie outside on either side, the ends are the 3rd and the 98th.
     ordered, outside = np.sort(scores), resamples // _TAIL
     low, high = float(ordered[outside]), float(ordered[resamples - outside - 1])
     interval = Interval(low, high, LEVEL, BOOTSTRAP, units=units, resamples=resamples, seed=seed)
@@ -88,6 +89,7 @@ def bootstrap_sums(statistics: Sequence[Statistics], resamples: int, seed: int) 
     """Return sums of statistics over segments drawn with replacement, the same segments for every system."""
     # statistics: of each system, int64 [segments, columns].
     # -> of each system float64 [resamples, columns], exact.
+    # rows [1], [10], [100], drawn [[2, 0, 1], [0, 1, 2]] times -> sums 102 and 210.
     segments = _check_statistics(statistics, resamples, seed)
     products = np.empty((resamples, sum(part.shape[1] for part in statistics)))
     factors, begin = _Factors(statistics), 0
@@ -135,6 +137,7 @@ class _Factors:
         for begin in range(0, self._segments, _CHUNK):
             end = min(begin + _CHUNK, self._segments)
             factors = self._factors(begin, end) if self._whole is None else self._whole[begin:end]
+            # Whole numbers below 2^53 add exactly in float64, so that blocks and BLAS threads change no digit.
             total += weights[:, begin:end].astype(np.float64) @ factors
         return total
 
@@ -154,6 +157,8 @@ def randomized_sums(
             _add_chosen(bits, rows, sums[begin:end], workers)
     mixed = []
     for sums, other in zip(moved, others, strict=True):
+        # `sums` has first - other of the segments whose coin is 1: the mixed system is `other` with these exchanged. first
+        # [1], [2], other [10], [20], coins [0, 1]: mine 30 + (2 - 20) = 12, theirs 3 + 18 = 21.
         mine = other.sum(axis=0, dtype=np.int64) + sums
         mixed.append((mine.astype(np.float64), (first.sum(axis=0, dtype=np.int64) - sums).astype(np.float64)))
     return mixed
@@ -170,6 +175,8 @@ def sacrebleu_coins(segments: int, trials: int, seed: int) -> Iterator[tuple[int
     # -> two numbers of trials, and uint64 words with the lowest bit first, two spare ones at the end.
     generator = np.random.PCG64(seed)
     # As many trials as begin and end with a word.
+    # 3 segments: 64 trials are 192 coins, 3 words; 96 segments: gcd 32, 2 trials are 192 coins. So each block begins with a
+    # fresh word, as in one draw of all.
     step = _WORD // math.gcd(segments, _WORD)
     rows = step * max(1, min(_MOST_TRIALS, _BITS // segments) // step)
     for begin in range(0, trials, rows):

@@ -46,6 +46,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0
     for rank, (p, i) in enumerate(known):
+        # p 0.01, 0.03, 0.04 of three tests: 0.01 * 3, 0.03 * 2, and 0.04 * 1, raised to 0.06, as a larger p is never surer.
         highest = max(highest, min(1.0, p * (len(known) - rank)))
         adjusted[i] = highest
     return adjusted

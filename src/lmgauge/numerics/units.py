@@ -83,11 +83,7 @@ def perplexity_ratio_from_nats(difference: float) -> float:
 
 
 def nats_to_scale(nats: float, scale: Scale) -> float:
-    """Return a mean of nats as a figure prints it: as it is, in bits, or as a perplexity; never -0.0.
-
-    >>> nats_to_scale(math.log(8.0), "bits"), round(nats_to_scale(math.log(8.0), "perplexity"), 12)
-    (3.0, 8.0)
-    """
+    """Return a mean of nats as a figure prints it: as it is, in bits, or as a perplexity; never -0.0."""
     # nats: mean nats per unit, 0 or more.
     if scale == "perplexity":
         return perplexity_from_nats(nats)
@@ -95,11 +91,7 @@ def nats_to_scale(nats: float, scale: Scale) -> float:
 
 
 def difference_to_scale(nats: float, scale: Scale) -> float:
-    """Return a difference of means of nats as a figure prints it: for perplexity the ratio of the two.
-
-    >>> difference_to_scale(math.log(2.0), "bits"), difference_to_scale(0.0, "perplexity")
-    (1.0, 1.0)
-    """
+    """Return a difference of means of nats as a figure prints it: for perplexity the ratio of the two."""
     if scale == "perplexity":
         return perplexity_ratio_from_nats(nats)
     return nats_to_bits(nats) if scale == "bits" else nats

@@ -21,29 +21,17 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 
 
 def is_web(address: str) -> bool:
-    """Return True if an address is read from a web server.
-
-    >>> is_web("https://host/part.jsonl"), is_web("s3://bucket/part.jsonl")
-    (True, False)
-    """
+    """Return True if an address is read from a web server."""
     return scheme_of(address) in _WEB
 
 
 def has_password(address: str) -> bool:
-    """Return True if a user and a password stand before the host.
-
-    >>> has_password("s3://key:secret@bucket/part"), has_password("abfs://container@account/part")
-    (True, False)
-    """
+    """Return True if a user and a password stand before the host."""
     return _PASSWORD.match(address) is not None
 
 
 def scheme_of(address: str) -> str:
-    """Return what stands before `://`, in lower case.
-
-    >>> scheme_of("S3://bucket/part.jsonl")
-    's3'
-    """
+    """Return what stands before `://`, in lower case."""
     return address.partition("://")[0].lower()
 
 

@@ -49,11 +49,7 @@ class Patience:
 
 
 def retried(name: str, attempt: Callable[[], T]) -> T:
-    """Return what a function returns, tried up to five times, seconds apart, while its problem may be over soon.
-
-    >>> retried("s3://bucket/part.jsonl", lambda: b"the cat")
-    b'the cat'
-    """
+    """Return what a function returns, tried up to five times, seconds apart, while its problem may be over soon."""
     patience = Patience(name)
     while True:
         try:

@@ -183,11 +183,7 @@ def said(value: float) -> str:
 
 
 def all_said(values: Sequence[float]) -> str:
-    """Return numbers for a sentence.
-
-    >>> all_said([4.0, 60.0, 1000.0])
-    '4, 60 and 1,000'
-    """
+    """Return numbers for a sentence."""
     *others, last = ["", *map(said, values)]
     return " and ".join(part for part in (", ".join(filter(None, others)), last) if part)
 

@@ -38,11 +38,7 @@ def p_value(value: float | None) -> str:
 
 
 def p_equals(value: float) -> str:
-    """Return a p-value for a sentence.
-
-    >>> p_equals(0.5), p_equals(0)
-    ('p = 0.5000', 'p < 0.0001')
-    """
+    """Return a p-value for a sentence."""
     shown = p_value(value)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
@@ -61,11 +57,7 @@ def percent(share: float, digits: int = 2) -> str:
 
 
 def share_of(part: int, whole: int) -> str:
-    """Return the share that a part is of a whole, 0 of nothing.
-
-    >>> share_of(1, 2), share_of(1, 10**6), share_of(0, 0)
-    ('50.00 %', '< 0.01 %', '0.00 %')
-    """
+    """Return the share that a part is of a whole, 0 of nothing."""
     return percent(part / whole if whole else 0.0)
 
 
@@ -118,11 +110,7 @@ def in_words(cell: Number | Range) -> str:
 
 
 def names_in_brief(names: Sequence[str]) -> str:
-    """Return names for a title: the first three, and how many more there are.
-
-    >>> names_in_brief(["a", "b", "c", "d"])
-    'a, b, c and 1 more'
-    """
+    """Return names for a title: the first three, and how many more there are."""
     # names: in order.
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

@@ -58,11 +58,7 @@ def _verdict(rung: Baseline, ladder: Ladder) -> doc.Verdict:
 
 
 def verdict_on_bound(name: str, bound: LowerBound, best: Baseline) -> doc.Verdict:
-    """Return what a lower bound says of a model: that it loses, or nothing.
-
-    >>> verdict_on_bound("kn3", LowerBound(0.5), Baseline("xz", "LZMA", 16.0, 2.0)).level
-    'unknown'
-    """
+    """Return what a lower bound says of a model: that it loses, or nothing."""
     # bound: of its bits per byte.
     says = f"{name}: {number(bound, 3)} bits per byte, a lower bound"
     if bound.exceeds(best.bits_per_byte):

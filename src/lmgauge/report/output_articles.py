@@ -62,7 +62,6 @@ def _article(block: doc.Outputs, item: ShownSegment, room: int) -> dict[str, Any
 
 
 def _within(room: int, pieces: Sequence[Piece]) -> list[Piece]:
-    # First pieces that have room, one at least.
     shown: list[Piece] = []
     for operation, *texts in pieces:
         around = (_ERROR_PAIR if operation else _PAIR) if len(texts) > 1 else _MARK

@@ -30,7 +30,6 @@ def blocks(percentiles: Percentiles) -> doc.Document:
 
 
 def _largest(percentiles: Percentiles, most: int) -> list[str]:
-    # Groups with the most documents, in the order of names.
     by_size = sorted(percentiles.groups, key=lambda name: -percentiles.groups[name].documents)
     return sorted(by_size[:most])
 

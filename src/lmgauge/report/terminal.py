@@ -268,7 +268,6 @@ def _line(text: str, style: Any = "") -> Line:
 
 
 def _padded(line: Line, width: int, align: Literal["left", "right"] = "left") -> Line:
-    # Copy of a line with spaces at its end, or at its beginning.
     line = line.copy()
     line.rstrip()
     space = " " * (width - _size(line.plain))

@@ -100,6 +100,8 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
             numbers = _numbered(rows["document"], documents, path)
             batch = replace(batch, extra={**batch.extra, "document": numbers})
             of_row = batch.row_segments()
+            # segments [4, 4, 5], documents [1, 2, 2] -> torn [F, T, F]: the second row is of the segment of the first and
+            # of another document.
             torn = (np.diff(of_row, prepend=last) == 0) & (np.diff(numbers, prepend=document) != 0)
             if torn.any():
                 raise InputError(f"{path}: segment {of_row[torn][0]} is in several documents; a segment is in one")
@@ -152,6 +154,7 @@ class RowReader:
         import pyarrow as pa
 
         first = max(0, int(np.searchsorted(self._bounds, begin, side="right")) - 1)
+        # bounds [0, 100, 200], rows 150 to 200: groups 1 to 2 (not included), that is one.
         last = int(np.searchsorted(self._bounds, end, side="left"))
         wanted = None if columns is None else [name for name in columns if name in self.columns]
         parts: list[pa.RecordBatch] = []
@@ -209,11 +212,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def is_json_lines(path: Path) -> bool:
-    """Return True if a score table is JSON lines, by its name.
-
-    >>> is_json_lines(Path("scores.jsonl")), is_json_lines(Path("scores.parquet"))
-    (True, False)
-    """
+    """Return True if a score table is JSON lines, by its name."""
     return path.name.endswith((".jsonl", ".ndjson", ".json"))
 
 
@@ -339,6 +338,7 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
         expected = batch.starts()
         starts = integers.get("start", expected)
         begins = np.zeros(0, np.int64) if np.array_equal(starts, expected) else np.asarray(starts, np.int64)
+        # A segment that goes on from the batch before: its first span here begins where the last one there ended.
         if row_segments[0] == last:
             expected[0] = reach
         apart = int(np.count_nonzero(starts != expected)) + int(np.count_nonzero(batch.ends < starts))

@@ -54,6 +54,7 @@ class SegmentRows:
         ['the', 'the']
         """
         # more: rows, [n], whose ids may belong to other strings.
+        # Otherwise the ids of the second part move behind the strings of the first.
         same = more.strings is self.strings
         return SegmentRows(
             self.segment,
@@ -128,6 +129,7 @@ class SegmentReader:
         if len(rows.segments) == end - begin:
             return rows
         events = np.zeros(end - begin, np.int64)
+        # Segments 5 and 7 have rows, 5 to 8 are asked for: events [2, 0, 3, 0].
         events[rows.segments - begin] = rows.segment_events
         lossy = np.zeros(end - begin if len(rows.lossy) else 0, bool)
         if len(lossy):

@@ -40,6 +40,7 @@ def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
     for shown in (pieces, *_without_first_space(pieces)):
         # A token shown as nothing mostly is a part of a character, but may be one that has no text at all. What is shown
         # of a token mostly is all of it, but the part of a character at its end may be left out.
+        # From the strictest reading to the loosest: the first that gives the text back is taken.
         for loose, least in ((False, 1), (False, 0), (True, 1), (True, 0)):
             walk = _Walk(text, least, loose=loose)
             if all(walk.step(_parts(piece)) for piece in shown) and walk.finish():
@@ -188,6 +189,8 @@ class _Walk:
     def _close(self, begin: int) -> None:
         # End the tokens that hid the bytes before `begin`.
         count, hidden = self._open, begin - self._at
+        # Three tokens for the three bytes of ▁ have a byte each; with fewer or more bytes than tokens, nobody knows, and
+        # all end where the hidden bytes do.
         bytewise = hidden == count
         self.ends += [self._at + i + 1 if bytewise else begin for i in range(count)]
         self._open = 0
@@ -233,11 +236,8 @@ def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
 
 @lru_cache(maxsize=1 << 16)
 def spellings_of(piece: Piece) -> tuple[bytes, ...]:
-    """Return bytes that a token string may stand for, the likeliest first.
-
-    >>> spellings_of("Ġcafé")[-1], spellings_of("<0xE2>")[-1]
-    (b' caf\\xe9', b'\\xe2')
-    """
+    """Return bytes that a token string may stand for, the likeliest first."""
+    # spellings_of("Ġcafé")[-1], spellings_of("<0xE2>")[-1] -> (b' caf\xe9', b'\xe2')
     if isinstance(piece, bytes):
         return (piece,)
     spellings = [_encoded(piece)]

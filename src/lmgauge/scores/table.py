@@ -113,6 +113,8 @@ class ScoreBatch:
             return None
         documents = np.zeros(len(self.segments), np.int64)
         scored = np.flatnonzero(self.segment_events)
+        # Rows repeat the number of their document; that of a segment is read off its first row: events [2, 0, 1] -> rows 0
+        # and 2.
         documents[scored] = numbers[(np.cumsum(self.segment_events) - self.segment_events)[scored]]
         return documents
 
@@ -142,6 +144,7 @@ class ScoreBatch:
         reach = np.zeros(len(self.segments), np.int64)
         scored = self.segment_events > 0
         if len(self.ends):
+            # ends [3, 2, 7] of segments with 2, 0 and 1 rows -> [3, 0, 7]; reduceat would give the empty one the next row.
             reach[scored] = np.maximum.reduceat(self.ends, (np.cumsum(self.segment_events) - self.segment_events)[scored])
         return reach
 
@@ -213,11 +216,8 @@ class ScoreBatch:
 
 
 def without_parts(logprob: NDArray[np.float64], *parts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return log-probabilities without what is paid for spelling and white space.
-
-    >>> without_parts(np.array([-3.0]), np.array([-1.0]), np.zeros(0)).tolist()
-    [-2.0]
-    """
+    """Return log-probabilities without what is paid for spelling and white space."""
+    # without_parts([-3.0], [-1.0], np.zeros(0)) -> [-2.0]
     # logprob: float64 [n], nats; parts: float64 [n] each, or empty.
     for part in filter(len, parts):
         possible = part > -np.inf  # else the event keeps it, as what it cost cannot be known
@@ -235,16 +235,14 @@ def example_batch() -> ScoreBatch:
 
 
 def starts_of(ends: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where spans start that tile their segments.
-
-    >>> starts_of(np.array([3, 3, 7]), np.array([1, 2])).tolist()
-    [0, 0, 3]
-    """
+    """Return where spans start that tile their segments."""
+    # starts_of([3, 3, 7], [1, 2]) -> [0, 0, 3]
     # ends: int64 [n], where each ends, bytes; counts: int64 [s], rows of each segment.
     starts = np.empty_like(ends)
     starts[1:] = ends[:-1]
     firsts = np.cumsum(counts)[:-1]
     starts[:1] = 0
+    # Segments without rows at the end begin behind the last row.
     starts[firsts[firsts < len(starts)]] = 0
     return starts
 
@@ -259,6 +257,7 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     row_segments = np.concatenate([b.row_segments() for b in batches])
     segments, events = distinct_neighbors(row_segments)
     same = all(b.strings is first.strings for b in batches)
+    # strings of 3 and 2 tokens: ids of the second batch move by 3
     offsets = np.cumsum([0] + [0 if same else len(b.strings.tokens) for b in batches])
     ids = [b.token_ids + np.uint32(offset) for b, offset in zip(batches, offsets.tolist(), strict=False)]
     ends = np.concatenate([b.ends for b in batches])
@@ -281,11 +280,7 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
 
 
 def unescaped(token: str) -> str:
-    """Return the text that a token stands for: one that looks reserved has a bracket more on each side than there.
-
-    >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
-    ('<unk>', '<unk>', '<<unk>')
-    """
+    """Return the text that a token stands for: one that looks reserved has a bracket more on each side than there."""
     match = _BRACKETED.fullmatch(token)
     return token[1:-1] if match and len(match[1]) == len(match[2]) > 1 else token
 
@@ -297,11 +292,8 @@ def escaped(word: str) -> str:
 
 
 def distinct_neighbors(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return each value that differs from the one before it, and how often it is repeated in a row.
-
-    >>> [column.tolist() for column in distinct_neighbors(np.array([4, 4, 7, 4]))]
-    [[4, 7, 4], [2, 1, 1]]
-    """
+    """Return each value that differs from the one before it, and how often it is repeated in a row."""
+    # [column.tolist() for column in distinct_neighbors([4, 4, 7, 4])] -> [[4, 7, 4], [2, 1, 1]]
     # values: int64 [n].
     # -> the values and their counts, int64 [m] each.
     if not len(values):

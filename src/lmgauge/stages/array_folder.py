@@ -35,7 +35,7 @@ class MissingArrayError(InputError, KeyError):
     """Raised when there is no array of a name, as where files of an earlier run were lost."""
 
     def __str__(self) -> str:
-        # Message; a KeyError alone would set it in quotation marks.
+        # A KeyError alone would set the message in quotation marks.
         return str(self.args[0])
 
 
@@ -65,6 +65,7 @@ class ArrayFolder:
     def write(self, name: str, array: Array) -> int:
         """Write an array, in the place of one of that name."""
         # -> by how many bytes the files grew.
+        # [2, 3] of uint32: a header of 128 bytes, 24 of data, 8 of the sum.
         array = np.asarray(array, order="C")
         if array.dtype.kind not in "biufc":
             raise ValueError(f"array {name} is of {array.dtype}, not of numbers")
@@ -79,6 +80,8 @@ class ArrayFolder:
                 _write_all(file, memoryview(header))
                 _write_all(file, data)
                 _write_all(file, memoryview(_sum_of(name, header, data)))
+            # The name appears when all bytes are written: a task that is killed leaves no array that could be taken for
+            # whole.
             os.replace(unfinished, path)
         except OSError as error:
             with suppress(OSError):
@@ -123,6 +126,7 @@ class ArrayFolder:
             path.unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
+        # `Rows/2` is `%52ows/2.npy`: different names are different files also where a file system ignores case.
         parts = ("".join(chr(b) if b in _PLAIN else f"%{b:02x}" for b in part.encode()) or "%" for part in name.split("/"))
         return self._folder.joinpath(*parts).with_suffix(_SUFFIX)
 
@@ -133,6 +137,7 @@ def _write_all(file: io.FileIO, data: memoryview) -> None:
 
 
 def _sum_of(name: str, header: bytes, data: memoryview) -> bytes:
+    # The name is part of the sum: two files that were exchanged are noticed, too.
     of_data = _native.checksum_bytes(np.frombuffer(data, np.uint8)) if data.nbytes else 0
     return (of_data ^ zlib.crc32(name.encode() + header)).to_bytes(_SUM_BYTES, "little")
 
@@ -171,6 +176,7 @@ def _announced(file: io.FileIO) -> tuple[Array, bytes]:
     if match is None or not start.startswith(_MAGIC):
         raise ValueError("it is not an array as lmgauge writes them")
     dtype, shape = np.dtype(match[1].decode()), tuple(int(rows) for rows in match[2].replace(b" ", b"").split(b",") if rows)
+    # Before memory is taken: a header that was damaged could ask for any amount of it.
     if file.tell() + math.prod(shape) * dtype.itemsize + _SUM_BYTES != os.fstat(file.fileno()).st_size:
         raise ValueError("its size is not that of its array")
     return np.empty(shape, dtype), start + header

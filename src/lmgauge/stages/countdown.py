@@ -26,11 +26,7 @@ class Countdown:
 
 
 def rounded_time(seconds: float) -> str:
-    """Return a time in one unit.
-
-    >>> rounded_time(12.3), rounded_time(3600), rounded_time(9000)
-    ('12 s', '60 min', '2.5 h')
-    """
+    """Return a time in one unit."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

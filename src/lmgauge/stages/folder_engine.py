@@ -39,6 +39,7 @@ class FolderEngine:
     ) -> None:
         self.workers = thread_count(workers)
         self._record = WorkRecord(Path(folder), work, resume=resume)
+        # Sums are looked at only in a resumed run: what this run wrote it can trust, and sums cost time.
         self._arrays = ArrayFolder(self._record.folder / ARRAYS, checking=resume)
         self._arrays.remove_unfinished()
         self._bytes = self.peak_bytes = self._arrays.total_size()
@@ -84,6 +85,8 @@ class FolderEngine:
         with self._explained(), closing(self._crew.run(Task.of(stage, number) for number in rest)) as done:
             for number, growth in done:
                 self._grow(growth)
+                # After its arrays are whole, so that a note is never about something that is missing. A task that was not
+                # noted runs again, and replaces what it had made.
                 self._record.note(stage.name, number)
                 countdown.step()
         self.drop(stage.drops)

@@ -100,6 +100,7 @@ class RayEngine:
                         if not (retries and isinstance(getattr(error.__cause__, "cause", None), OSError)):
                             raise
                         retries -= 1
+                        # Its results get new references; tasks that come later ask for these by name.
                         again = self._submit(task, common)
                         tasks[again] = task
                         waiting.append(again)

@@ -27,6 +27,7 @@ class Task:
     def of(cls, stage: Stage, number: int) -> Task:
         """Return a task of a stage."""
         needs, makes = list(stage.needs(number)), list(stage.makes(number))
+        # A task that ran twice would read what it made itself.
         if replaced := set(needs) & set(makes):
             raise ValueError(f"stage {stage.name} makes {min(replaced)}, which it reads")
         return cls(stage.name, number, stage.work, stage.settings, needs, makes)
@@ -83,6 +84,7 @@ class TaskError(Exception):
 
     def error(self) -> LmgaugeError:
         """Return the error for the user, with the other process's traceback as a note."""
+        # Not by its constructor, which may take other arguments than a message.
         error = self._kind.__new__(self._kind, self._message)
         error.args = (self._message,)  # which those of the operating system do not set
         error.add_note(self._trace)

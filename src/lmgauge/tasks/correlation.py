@@ -146,6 +146,8 @@ def correlate(
 ) -> Correlation:
     """Return rank correlations of two numbers of several systems, and Pearson's r.
 
+    Sources: Spearman (1904); Kendall (1945), tau-b; Good (2005), the permutation test.
+
     Args:
         systems: their names.
         x: a number of each, usually the perplexity of its language model, or of its output under one.

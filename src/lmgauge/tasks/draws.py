@@ -1,9 +1,8 @@
-"""How sure scores are, and whether a system differs from the first: what is independent, and the tests over it.
+"""How sure scores are, and whether a system differs from the first: what is independent, and the tests over it."""
 
-A row of statistics is the sum of a document where documents are known, else of a segment. The test `student` is that of
-perplexity: each row is left out once, and where documents are unknown the slow waves along the text count if they are
-larger (`numerics/intervals.py`); nothing is drawn. The tests by sacreBLEU's name draw segments as it does.
-"""
+# A row of statistics is the sum of a document where documents are known, else of a segment. The test `student` is that of
+# perplexity: each row is left out once, and where documents are unknown the slow waves along the text count if they are
+# larger (`numerics/intervals.py`); nothing is drawn. The tests by sacreBLEU's name draw segments as it does.
 
 from __future__ import annotations
 

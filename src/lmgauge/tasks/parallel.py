@@ -23,11 +23,7 @@ Path = str | os.PathLike[str]
 
 
 def paths_of(paths: Path | Iterable[Path]) -> list[str]:
-    """Return a path, or several, as strings.
-
-    >>> paths_of("ref.txt")
-    ['ref.txt']
-    """
+    """Return a path, or several, as strings."""
     if not isinstance(paths, (str, os.PathLike, Iterable)):
         raise UsageError(f"a path, or a list of paths, is needed, not {type(paths).__name__}")
     return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
@@ -147,7 +143,6 @@ class ParallelFiles:
         return (names if len(set(names)) == len(names) else list(hypotheses)), parts
 
     def __iter__(self) -> Iterator[Block]:
-        # Read everything once.
         self.notes.clear()
         self.group_names.clear()
         groups, documents = Names(self.group_names), Names()

@@ -35,7 +35,6 @@ class Cursor:
     """One file's records, some at a time."""
 
     def __init__(self, corpus: Corpus) -> None:
-        # Begin before the first record.
         self.corpus = corpus
         self.done = 0
         self._blocks = iter(corpus)

@@ -86,11 +86,7 @@ def check_lengths(hypotheses: int, references: int) -> None:
 
 
 def document_codes(names: Sequence[str], segments: int) -> Integers:
-    """Return documents as numbers, by their names.
-
-    >>> document_codes(["talk 1", "talk 2", "talk 1"], 3).tolist()
-    [0, 1, 0]
-    """
+    """Return documents as numbers, by their names."""
     # -> int64 [segments], from 0 in order of appearance.
     if isinstance(names, str):
         raise UsageError("documents is one string: give a list with the name of the document of each segment")

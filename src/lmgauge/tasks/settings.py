@@ -14,8 +14,10 @@ from lmgauge.choices import (
     DEFAULT_SEED,
     SIGNIFICANCE_TESTS,
     TASK_ERROR_POLICIES,
+    Format,
     NbestFormat,
     SignificanceTest,
+    TranscriptFormat,
     UnicodeForm,
     WhisperNormalizer,
 )
@@ -112,6 +114,7 @@ class Reading(ReadingOptions):
     """
 
     reference_fields: tuple[str, ...] = ()
+    format: Format | TranscriptFormat | None = None  # type: ignore[assignment]  # more than other texts may have
     group: str | None = None
     keep_bom: bool = True
 

@@ -81,7 +81,6 @@ class TranscriptFiles:
         self.documents_by = DocumentNumbers(rule if rule in (UNKNOWN, SEGMENT) else BY_NAMES, Names(), rule).source
 
     def __iter__(self) -> Iterator[Block]:
-        # Read everything once.
         self.notes.clear()
         self.group_names.clear()
         segments: list[Segment] = []
@@ -251,7 +250,6 @@ def placed(segments: Sequence[Segment], words: Mapping[tuple[str, str], Sequence
 
 
 def _in_order(first: _Transcript, other: _Transcript) -> _Transcript:
-    # File's utterances in the order of the references.
     wanted, present = [one.id for one in first.utterances], [one.id for one in other.utterances]
     if {*wanted} != {*present}:  # sclite does not tell upper from lower case in ids
         lower = [name.lower() for name in wanted], [name.lower() for name in present]
@@ -266,7 +264,6 @@ class _Units:
     """Chooses among readings by what the metric compares: words or characters, normalized."""
 
     def __init__(self, metric: EditRate, several: Iterable[int], files: Sequence[_Transcript]) -> None:
-        # Normalize all words in question, each once.
         words: set[str] = set()
         for i in several:
             for one in files:

@@ -79,11 +79,7 @@ def format_of(path: str, given: str | None) -> TranscriptFormat | None:
 
 
 def is_ctm(path: str, otherwise: bool = True) -> bool:
-    """Return whether a file has words with times rather than segments, where the format is stm.
-
-    >>> is_ctm("hyp.ctm"), is_ctm("hyp.stm.gz"), is_ctm("hyp.txt")
-    (True, False, True)
-    """
+    """Return whether a file has words with times rather than segments, where the format is stm."""
     match = re.search(r"\.(stm|ctm)(\.\w+)?\Z", os.path.basename(path).lower())
     return otherwise if match is None else match[1] == "ctm"
 

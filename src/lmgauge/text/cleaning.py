@@ -128,11 +128,7 @@ def _problem_message(block: bytes, problem: int, place: Place) -> str:
 
 
 def what_is_wrong(block: bytes, problem: int) -> str:
-    r"""Return what is wrong with a byte that is not text.
-
-    >>> what_is_wrong(b"f\xfcr", 1)
-    '0xFC is not valid UTF-8'
-    """
+    r"""Return what is wrong with a byte that is not text."""
     if block[problem] == 0:
         return "NUL (0x00) is not text; is this UTF-16, or a binary file?"
     if block[problem] == 0xED and block[problem + 1 : problem + 2] >= b"\xa0":

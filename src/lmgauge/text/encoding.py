@@ -159,7 +159,7 @@ def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], t
 
 
 def _lossy_behind(segments: Segments, begins: NDArray[np.int64], cut_up: Callable[[Segments], Encoded]) -> NDArray[np.bool_]:
-    """Return which segments words do not give back, whatever white space the given text has: bool [segments]."""
+    # Which segments words do not give back, whatever white space the given text has: bool [segments].
     # begins: int64 [segments], where the first word that is not given begins, with the white space before it, in bytes from
     # the beginning of the given text.
     assert segments.given_starts is not None

@@ -35,11 +35,7 @@ _LANGUAGES = (
 
 
 def checked_locale(locale: str) -> str:
-    """Return the name of a locale, such as "ja", "zh-Hant" or "yue".
-
-    >>> checked_locale("zh-Hant")
-    'zh-Hant'
-    """
+    """Return the name of a locale, such as "ja", "zh-Hant" or "yue"."""
     language = re.split("[-_@]", locale)[0].lower()
     if locale != "root" and language not in _LANGUAGES.split() and not re.fullmatch("[a-z]{3}", language):
         raise UsageError(f"tokenizer icu:{locale}: there is no language {language!r}; icu alone goes by the script")
@@ -278,7 +274,7 @@ def _spelled(
 
 
 def _tiling_byte_ends(character_ends: NDArray[np.int64], counts: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
-    """Turn the ends of tokens in code points of their segment into ends in bytes that never go back."""
+    # Turn the ends of tokens in code points of their segment into ends in bytes that never go back.
     # character_ends: int64 [tokens], one past the last code point of each token, within its segment; counts: int64
     # [segments], tokens of each segment.
     # -> int64 [tokens], the span ends: the highest end so far in the segment.

@@ -122,6 +122,7 @@ class NormalizedSegments:
         if len(self.characters):
             nearest = np.maximum(np.searchsorted(self.characters, last, side="right") - 1, 0)
             within = (last >= self.characters[nearest]) & (last < self.ends[nearest])
+            # `é` of bytes 2-4 became `e`, from byte 2: a span that ends behind it ends at 4, not at 3.
             ends = np.where(within, self.ends[nearest], ends)
         return np.where(span_ends > 0, ends - np.repeat(self.source.starts, counts), 0)
 
@@ -174,6 +175,7 @@ def _stripped(source: Segments) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     # Where segments begin and end without the white space at their ends, as Unicode has it; int64 [segments].
     starts, ends = source.starts.copy(), source.ends.copy()
     some = np.flatnonzero(ends > starts)
+    # Only bytes that white space may begin or end with: what Unicode says is asked of few segments.
     likely = _FIRST[source.data[starts[some]]] | _LAST[source.data[ends[some] - 1]]
     for i in some[likely].tolist():
         text = source.text(i).decode()
@@ -186,6 +188,7 @@ def _stripped(source: Segments) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _any_within(flags: NDArray[np.bool_], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
     # In which ranges a flag is set, bool [ranges].
     at = np.flatnonzero(flags)
+    # flags at [1, 4], ranges 0-3 and 5-7 -> [1 > 0, 2 > 2] = [T, F]
     return np.searchsorted(at, ends) > np.searchsorted(at, starts)
 
 
@@ -212,7 +215,7 @@ def _replace_characters(
     text: NDArray[np.uint8],
     odd: NDArray[np.bool_],
 ) -> NormalizedSegments:
-    """Return segments without control characters, and with what becomes of those that are not ASCII."""
+    # Segments without control characters, and with what becomes of those that are not ASCII.
     # bounds: where they begin and end without white space, int64 [segments] each; trimmed: bool [segments], which had white
     # space there; text: uint8 [bytes], the source with small letters and zeros where it is ASCII; odd: bool [bytes], what
     # is a control character or not ASCII.
@@ -229,11 +232,14 @@ def _replace_characters(
     changed[leads] = True
     changed_segments = trimmed | _any_within(changed, *bounds)
     longer = np.maximum(sizes - lengths, 0)
+    # longer [0, 2, 1] -> before [0, 0, 2]: where a character has moved to, once those before it have more bytes.
     before = np.cumsum(longer) - longer  # bytes that were made room for before each character
     at, keep, origins = leads, ~controls, None
     if longer.any():
         room = np.ones(len(text), np.int64)
         room[leads] += longer
+        # room [1, 3, 1] -> origins [0, 1, 1, 1, 2]: the bytes that were made room for are of the byte in whose place they
+        # stand.
         origins = np.repeat(np.arange(len(text)), room)
         at, text, keep = leads + before, text[origins], keep[origins]
     else:
@@ -241,6 +247,7 @@ def _replace_characters(
     for k in range(int(np.maximum(sizes, lengths).max(initial=0))):
         chosen = np.flatnonzero(np.maximum(sizes, lengths) > k)
         text[at[chosen] + k] = strings[chosen, min(k, _LONGEST - 1)]
+        # é (2 bytes) becomes e (1): the second byte is not kept. A mark that is dropped keeps none.
         keep[at[chosen] + k] = sizes[chosen] > k
     left = np.flatnonzero(keep)
     through = [_moved(bound, leads, before, longer) for bound in bounds]
@@ -256,6 +263,7 @@ def _code_points(text: NDArray[np.uint8], leads: NDArray[np.int64], lengths: NDA
     points = text[leads].astype(np.int64) & _LEAD_BITS[lengths]
     for k in range(1, 4):
         longer = np.flatnonzero(lengths > k)
+        # é is C3 A9: 0x03 << 6 | 0x29 = 0xE9
         points[longer] = (points[longer] << 6) | (text[leads[longer] + k] & 0x3F)
     return points
 
@@ -273,7 +281,7 @@ def _moved(
 def _with_clusters(
     normalized: NormalizedSegments, bounds: tuple[NDArray[np.int64], NDArray[np.int64]], rare: NDArray[np.int64]
 ) -> NormalizedSegments:
-    """Return the segments with those done anew in which marks that are not dropped may change places."""
+    # Segments with those done anew in which marks that are not dropped may change places.
     # rare: int64 [n], where such marks are in the source.
     owners = set((np.searchsorted(bounds[0], rare, side="right") - 1).tolist())
     whole, source = normalized.segments, normalized.source

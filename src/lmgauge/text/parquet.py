@@ -62,7 +62,6 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: ReadingPass) -> It
 def _without_nulls(
     batch: pa.RecordBatch, columns: list[str], numbers: NDArray[np.int64], source: Source, reading: ReadingPass
 ) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
-    # Rows that have a value in these columns, and their numbers.
     import pyarrow as pa
 
     null = np.zeros(len(batch), dtype=bool)

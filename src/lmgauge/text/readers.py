@@ -1,8 +1,7 @@
-"""Lines, documents, JSONL records and strings, read block by block into segments.
+"""Lines, documents, JSONL records and strings, read block by block into segments."""
 
-Each reader yields `Segments` numbered from zero within its file; `documents.Corpus` puts them in their place. The
-text that comes out does not depend on the block size.
-"""
+# Each reader yields `Segments` numbered from zero within its file; `documents.Corpus` puts them in their place. The text
+# that comes out does not depend on the block size.
 
 from __future__ import annotations
 
@@ -232,30 +231,18 @@ def _field(record: dict[str, object], field: str, name: str, line: int, label: s
 
 
 def name_one(label: str) -> str:
-    """Return the end of a message about a field that is not there.
-
-    >>> name_one("keep:condition")
-    'name one of them (--keep)'
-    """
+    """Return the end of a message about a field that is not there."""
     return f"name one of them (--{label.partition(':')[0]})" if label else "name one of them"
 
 
 def kind_of(value: object) -> str:
-    """Return what a value of JSON is called in messages.
-
-    >>> kind_of({}), kind_of(1.5)
-    ('an object', 'a number')
-    """
+    """Return what a value of JSON is called in messages."""
     names = {dict: "an object", list: "a list", bool: "true or false", type(None): "null", str: "a string"}
     return names.get(type(value), "a number")
 
 
 def utf8(text: str) -> bytes:
-    r"""Return a string as UTF-8 bytes; a lone surrogate becomes ill-formed UTF-8, to be handled like any other.
-
-    >>> utf8("ü")
-    b'\xc3\xbc'
-    """
+    r"""Return a string as UTF-8 bytes; a lone surrogate becomes ill-formed UTF-8, to be handled like any other."""
     return text.encode("utf-8", "surrogatepass")
 
 

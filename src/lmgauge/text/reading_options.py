@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import fields
+from typing import Any, ClassVar
 
-from lmgauge.choices import BOUNDARIES, ERROR_POLICIES, UNITS, Boundary, ErrorPolicy, Format, TranscriptFormat, Unit
+from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
+from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.option_numbers import check_whole
+from lmgauge.option_numbers import Count
 
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
 """What decides which text is read: it is written into run folders, in this order."""
@@ -16,39 +17,43 @@ _NAMES = ("group", "document", "id", "given", "join")
 _STORED_IF_CHOSEN = ("lists", "given", "boundary", "join", "keep")
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class ReadingOptions:
     """How a `Corpus` reads its files; `Corpus.from_files` explains each field, with the same names and defaults.
 
     Attributes:
-        unit: a segment of a text file is a "line" or the whole "document".
-        field: the JSONL field or the column that holds the text.
-        group: "file", the field that names the group of a record, or None for no groups.
-        document: what makes up a document, or the field that names it; None for the rule by the number of files.
-        id: the field that names a record.
-        format: one of `lmgauge.choices.FORMATS` for all files; None to go by their names.
-        errors: "fail", "replace" or "skip" where bytes are not valid text.
+        unit: a segment is a line, or a whole file (document); a record always is one.
+        field: field or column that holds the text of a record; a TSV column without a name by its number.
+        group: the group of a segment: its file, or this field.
+        document: what is independent: file, segment, unknown, blank-line, heading, or this field; each of several text files
+            if not given.
+        id: field or column with the id of a record, for files of rows; its file and line if not given.
+        format: format of all texts; by their names if not given.
+        errors: invalid UTF-8 and NUL bytes: stop (fail), replace by U+FFFD, or leave out the segment (skip: also a record
+            without text or with bad JSON).
         block_bytes: bytes to hold at a time, about; the result does not depend on it.
         lists: a JSONL field may hold a list of strings.
         keep_bom: a byte order mark at the start of a text file is text.
-        join: what all segments are joined by into one; None to leave them apart.
-        given: the field or column with the text that is given before each segment; None for none.
-        keep: the fields or columns to carry along into rows of segments, tokens and words: one name, or several.
-        boundary: how given text and target are cut into tokens: "joint", as one text, or "apart".
+        join: what all segments are joined by into one; they stay apart if not given.
+        given: field or column with text that stands before each record; a model sees it, and it is not scored.
+        keep: fields or columns to carry along; into rows of segments, tokens and words, and what reads the run.
+        boundary: cut given text and what follows it into tokens as one text (joint: a token across is scored whole), or
+            apart.
 
     Example:
         >>> ReadingOptions(unit="document").stored()["unit"]
         'document'
     """
 
+    heading: ClassVar[str] = "Text"
     unit: Unit = "line"
     field: str = "text"
     group: str | None = "file"
     document: str | None = None
     id: str | None = None
-    format: Format | TranscriptFormat | None = None
+    format: Format | None = None
     errors: ErrorPolicy = "fail"
-    block_bytes: int = 1 << 20
+    block_bytes: Count = 1 << 20
     lists: bool = False
     keep_bom: bool = False
     join: str | None = None
@@ -57,14 +62,6 @@ class ReadingOptions:
     boundary: Boundary = "joint"
 
     def __post_init__(self) -> None:
-        choices = (
-            ("unit", self.unit, UNITS),
-            ("errors", self.errors, ERROR_POLICIES),
-            ("boundary", self.boundary, BOUNDARIES),
-        )
-        for name, value, known in choices:
-            if value not in known:
-                raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
         strings = {"field": self.field} | {name: getattr(self, name) for name in _NAMES if getattr(self, name) is not None}
         carried = [self.keep] if isinstance(self.keep, str) else list(self.keep)
         strings |= {f"keep[{i}]": name for i, name in enumerate(carried)}
@@ -72,9 +69,8 @@ class ReadingOptions:
         for name, value in strings.items():
             if not isinstance(value, str):
                 raise UsageError(f"{name} must be a string; got {type(value).__name__}")
-        if self.given is None and self.boundary != "joint":
+        if self.given is None and self.boundary == "apart":
             raise UsageError("boundary says how given text is cut from its target, and no text is given: name it with given")
-        check_whole("block_bytes", self.block_bytes, 1)
 
     def stored(self) -> dict[str, Any]:
         """Return the fields that decide which text is read, by name."""

@@ -132,6 +132,7 @@ class Segments:
         rows = np.flatnonzero(chosen)
         lengths = self.ends[rows] - self.starts[rows] + self.terminator
         bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        # Segments at 0-2 and 6-9: lengths [2, 3], bounds [0, 2, 5] -> places [0, 1, 6, 7, 8].
         places = np.arange(bounds[-1]) + np.repeat(self.starts[rows] - bounds[:-1], lengths)
         return replace(
             self,
@@ -159,6 +160,7 @@ class Segments:
         # chosen: bool [segments], those to return.
         # -> UTF-8 bytes, each line with its newline.
         if not records:
+            # chosen [1, 0], lengths [2, 3] -> bytes [1, 1, 0, 0, 0]
             return self.data[np.repeat(chosen, self.ends - self.starts + self.terminator)].tobytes()
         texts = (self.text(i).decode() for i in np.flatnonzero(chosen).tolist())
         return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()

@@ -84,7 +84,7 @@ class SentencePieceTokenizer(FileTokenizer):
         return Tokens(np.frombuffer(strings, np.uint8), starts, ends, counts, span_ends, lossy)
 
     def _unknown_pieces(self, unknown: NDArray[np.int64], counts: NDArray[np.int64], texts: list[bytes]) -> list[bytes]:
-        """Return what unknown pieces are called: the text that they stand for."""
+        # What unknown pieces are called: the text that they stand for.
         # unknown: int64 [n], which tokens they are, ascending; counts: int64 [segments], tokens of each segment.
         last = np.cumsum(counts)
         owners = np.searchsorted(last, unknown, side="right")
@@ -100,7 +100,7 @@ class SentencePieceTokenizer(FileTokenizer):
     def _spell_out(
         self, sizes: NDArray[np.int64], counts: NDArray[np.int64], texts: list[bytes]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return span ends of segments that pieces spell byte by byte, and which segments are not so."""
+        # Span ends of segments that pieces spell byte by byte, and which segments are not so.
         # sizes: int64 [tokens], bytes that each piece stands for; counts: int64 [segments], tokens of each segment.
         # -> int64 [tokens] and bool [segments].
         up_to = np.concatenate(([0], np.cumsum(sizes)))
@@ -118,7 +118,7 @@ class SentencePieceTokenizer(FileTokenizer):
         return np.maximum(up_to[1:] - np.repeat(begins + before, counts), 0), different
 
     def _offsets(self, text: bytes, sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], bool]:
-        """Return where the spans of a segment end as the library says, int64 [tokens], and True if the segment is lossy."""
+        # Where the spans of a segment end as the library says, int64 [tokens], and True if the segment is lossy.
         # sizes: int64 [tokens], bytes of each piece in the library's normalized text.
         with self._library_errors("the text cannot be cut"):
             normalized, offsets = self._processor.normalize(text, with_offsets=True)

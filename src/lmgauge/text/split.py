@@ -112,11 +112,8 @@ def random_keys(n: int, seed: int) -> NDArray[np.uint64]:
 def assign_groups(
     codes: NDArray[np.integer[Any]], sizes: NDArray[np.int64], shares: tuple[float, float, float], seed: int
 ) -> NDArray[np.uint8]:
-    """Return the part of each segment, whole groups together.
-
-    >>> assign_groups(np.array([0, 0, 1]), np.array([4, 4, 8]), (0.5, 0.5, 0.0), seed=1).tolist()
-    [0, 0, 1]
-    """
+    """Return the part of each segment, whole groups together."""
+    # assign_groups([0, 0, 1], [4, 4, 8], (0.5, 0.5, 0.0), seed=1) -> [0, 0, 1]
     # codes: integers [segments], group of each segment; sizes: int64 [segments], bytes of each segment.
     # -> uint8 [segments], index into `PARTS`.
     group_bytes = np.zeros(int(codes.max()) + 1, dtype=np.int64)

@@ -117,11 +117,7 @@ def _mode(path: str) -> int:
 
 
 def split_compression(path: str) -> tuple[str, str]:
-    """Return a path without the ending of a compression, and that ending in lower case, empty where there is none.
-
-    >>> split_compression("a.txt.gz"), split_compression("a.txt")
-    (('a.txt', '.gz'), ('a.txt', ''))
-    """
+    """Return a path without the ending of a compression, and that ending in lower case, empty where there is none."""
     bare, suffix = os.path.splitext(path)
     return (bare, suffix.lower()) if suffix.lower() in COMPRESSIONS else (path, "")
 

@@ -64,7 +64,7 @@ class WhitespaceTokenizer(TokenizerBase):
     def _lossy(
         segments: Segments, white: NDArray[np.bool_], lengths: NDArray[np.int64], counts: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Return which segments differ from their words joined by single spaces, bool [segments]."""
+        # Which segments differ from their words joined by single spaces, bool [segments].
         # white: bool [bytes of segments.data], which are white space; lengths: int64 [words], bytes of each word; counts:
         # int64 [segments], words of each segment.
         up_to = np.concatenate(([0], np.cumsum(lengths)))[np.concatenate(([0], np.cumsum(counts)))]
@@ -148,7 +148,6 @@ def _owners(positions: NDArray[np.int64], segments: Segments) -> NDArray[np.int6
 
 
 def _per_segment(owner: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
-    # How many tokens each segment has.
     return np.bincount(owner, minlength=len(segments)).astype(np.int64, copy=False)
 
 

@@ -96,7 +96,7 @@ def _is_one_word(before: str, token: str) -> bool:
 
 
 def _cuts(text: str, data: NDArray[np.uint8], white: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return where a text is cut beside where white space cuts it, int64 [cuts], in bytes."""
+    # Where a text is cut beside where white space cuts it, int64 [cuts], in bytes.
     # white: bool [bytes], which are white space or NUL.
     # `lastindex` is 1 for `'t`, whose token begins one character before it.
     places = [place for match in _TOKENS.finditer(text) for place in (match.start() - (match.lastindex or 0), match.end())]

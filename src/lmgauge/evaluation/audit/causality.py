@@ -37,7 +37,6 @@ class _Differences:
         self.by: dict[str, int] = {}
 
     def compare(self, a: Rows, b: Rows | None, how: str, upto: int | None = None) -> None:
-        """Compare rows of one segment, up to an event if given, as far as the tokens are the same."""
         # upto: number of events that the change must not move; all if not given.
         segment = f"segment {a.segment + 1}"
         if b is None or (upto is None and len(a) != len(b)):

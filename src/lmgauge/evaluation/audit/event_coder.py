@@ -29,6 +29,7 @@ class EventCoder:
 
     def __init__(self, size: int) -> None:
         self._size = size
+        # 300,000 tokens: 2^ceil(18.2 / 2) = 1,024 to a bucket, 293 buckets.
         self._width = 1 << max(1, math.ceil(math.log2(max(2, size)) / 2))
         self._buckets = -(-size // self._width)
         self._probability = np.zeros(self._buckets * self._width, np.float64)
@@ -92,6 +93,7 @@ class StepEncoder:
         if not logprob > -math.inf:
             raise NoCodeError(f"a {step.part} that score gives a probability has none step by step")
         self._coders[len(step.logprob)].encode(self._encoder, step.wanted, step.logprob)
+        # log2(p + 2^-23) - log2(p): how much cheaper the event can become by the coder's rounding, at most.
         self.saved_bits += math.log2(math.exp(logprob) + COARSEST) - nats_to_bits(logprob)
         return step.wanted
 

@@ -280,11 +280,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def in_nine_digits(value: float) -> str:
-    """Return a log-probability, in nats, with nine digits.
-
-    >>> in_nine_digits(-0.1234567891), in_nine_digits(float("nan"))
-    ('-0.123456789', 'NaN')
-    """
+    """Return a log-probability, in nats, with nine digits."""
     return "NaN" if math.isnan(value) else f"{value:.9g}"
 
 

@@ -17,20 +17,12 @@ _ROUNDING = 1e-9  # of the sum of three logs
 
 
 def unseen_noun(unit: str) -> str:
-    """Return what an unseen token of a unit is called.
-
-    >>> unseen_noun("word"), unseen_noun("character")
-    ('unseen word', 'unseen character')
-    """
+    """Return what an unseen token of a unit is called."""
     return "unseen character" if unit == "character" else "unseen word"
 
 
 class RowParts:
-    """Reads the columns `spelling` and `separator`, segment by segment.
-
-    >>> RowParts().checks()
-    []
-    """
+    """Reads the columns `spelling` and `separator`, segment by segment."""
 
     def __init__(self, unit: str = "word") -> None:
         self._noun = unseen_noun(unit)

@@ -137,7 +137,7 @@ class Subject:
 
     @property
     def agreement_tolerance(self) -> float:
-        """Return largest difference allowed between `score` and `log_distribution` at one event, in nats."""
+        """Return the largest difference allowed between `score` and `log_distribution` at one event, in nats."""
         return max(AGREEMENT_TOLERANCE, self.tolerance)
 
     def differs(self, a: float, b: float) -> bool:

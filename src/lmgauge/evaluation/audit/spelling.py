@@ -169,11 +169,7 @@ def _by_group(rows: Rows, spelled: Callable[[str], bytes | None], begin: str) ->
 
 
 def byte_named(token: str) -> int | None:
-    """Return the byte that a token such as `<0x0A>` names; None if it names none.
-
-    >>> byte_named("<0x0A>"), byte_named("<0xZZ>")
-    (10, None)
-    """
+    """Return the byte that a token such as `<0x0A>` names; None if it names none."""
     match = _BYTE_NAME.fullmatch(token)
     return int(match[1], 16) if match else None
 

@@ -34,11 +34,8 @@ class Documents:
 
 
 def choose_documents(runs: Sequence[Run], named: Sequence[Ints | None], corpus: Corpus | None, *, asked: bool) -> Documents:
-    """Return where the documents of runs come from; the order of the runs does not matter.
-
-    >>> choose_documents([], [], None, asked=False).by
-    'unknown'
-    """
+    """Return where the documents of runs come from; the order of the runs does not matter."""
+    # choose_documents([], [], None, asked=False).by -> 'unknown'
     # named: of each, int64 [segments], the documents that its table names, or None; corpus: the text, read once.
     of_text = UNKNOWN if corpus is None else corpus.report.documents_by
     if asked:

@@ -103,6 +103,8 @@ class PairSums:
                 chosen &= aligned.kinds_within(table, events, OOV) == 0
                 if run.origin.lossy_segments and run.origin.loses_white_space_only:
                     spaced = run.origin.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
+                    # A range is exact if as many inexact rows come before its end as before its beginning: rows [0, 1, 0],
+                    # events [2, 1] -> inexact [0, 0, 1, 1], bounds [0, 2, 3] -> [0 != 1, 1 == 1].
                     inexact = np.concatenate(([0], np.cumsum(aligned.inexact_rows(table, block, spaced=spaced))))
                     bounds = np.concatenate(([0], np.cumsum(events)))
                     chosen &= inexact[bounds[1:]] == inexact[bounds[:-1]]
@@ -110,6 +112,8 @@ class PairSums:
                     chosen[:] = False
             pairs = zip(tables, ranges.events, strict=True)
             ends = [aligned.kinds_within(table, events, EOS_KIND) for table, events in pairs]
+            # Where one model predicts the end of a line and the other does not, the last range has an event more in one of
+            # them.
             chosen &= ends[0] == ends[1]
         elif self.part == SHARED_EVENTS:
             a, b = tables
@@ -141,6 +145,7 @@ class PairSums:
             self.tokens.add_ranges(block, shown, finite_bits[1] - finite_bits[0], bits)
         whole = [_by_segment(ranges, part, len(block)) for part in finite_bits]
         gains = whole[1] - whole[0]
+        # A segment with an impossible event stands out by infinity, which is said elsewhere, and would fill the list.
         gains[ranges.segment[~finite]] = 0.0
         self.segments.add_segments(block, gains, whole)
 

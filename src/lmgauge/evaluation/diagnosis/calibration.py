@@ -58,12 +58,12 @@ class Bin:
 
     @property
     def mean_forecast(self) -> float:
-        """Return mean probability forecast; 0 without forecasts."""
+        """Return the mean probability forecast; 0 without forecasts."""
         return self.expected / self.forecasts if self.forecasts else 0.0
 
     @property
     def share_happened(self) -> float:
-        """Return share that happened; 0 without forecasts."""
+        """Return the share that happened; 0 without forecasts."""
         return self.happened / self.forecasts if self.forecasts else 0.0
 
 
@@ -174,7 +174,6 @@ class _ChosenRows:
         self._parts: list[tuple[NDArray[Any], ...]] = []  # ids, log-probabilities, segments, documents or -1
 
     def read(self, tables: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
-        """Note the rows drawn, and yield the tables with the ids of the model."""
         # tables: of the run, in order.
         seen = 0
         for table in tables:
@@ -216,6 +215,7 @@ def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.u
     vocabulary = model.vocabulary
     special = {OOV: vocabulary.id("<unk>"), SPELLED: vocabulary.id("<unk>"), EOS_KIND: vocabulary.id("</s>")}
     used = np.unique(batch.token_ids[batch.kind == TOKEN])
+    # strings [cat, the] whose ids are 7 and 3 -> own [7, 3]; token_ids [1, 0, 1] -> [3, 7, 3]
     own = np.zeros(len(batch.strings.tokens), np.uint32)
     for i in used.tolist():
         token = batch.strings.tokens[i]
@@ -239,7 +239,6 @@ class _Collector:
         self._columns: dict[str, list[NDArray[Any]]] = {name: [] for name in _OF_CONTEXTS}
 
     def add(self, columns: Columns, segments: Ints, documents: Ints) -> None:
-        """Add some contexts."""
         # segments: int64 [n]; documents: int64 [n], -1 where documents are not known.
         came = columns["came"]
         possible = came > -math.inf
@@ -248,6 +247,8 @@ class _Collector:
             parts = columns[name]
             whole[:, :2] += parts.sum(axis=0)
             whole[:, 2] += np.bincount(codes[possible], minlength=len(whole))
+            # At most one entry of a context comes: with the sum s of its forecasts in a bin, one comes there with
+            # probability s, and the variance is s (1 - s).
             whole[:, 3] += np.maximum(parts[:, :, 1] * (1 - parts[:, :, 1]), 0).sum(axis=0)
         self._impossible[0] += int(columns["impossible"].sum())
         self._impossible[1] += int(np.count_nonzero(~possible))

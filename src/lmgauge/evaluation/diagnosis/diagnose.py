@@ -320,7 +320,6 @@ class _LongRuns:
         self.words = self.seen = 0
 
     def add(self, words: Ints, segments: Ints, longest: Ints) -> None:
-        """Add a block."""
         # words: int64 [ranges], number of the word that each range of the text is in; -1 for none; segments: int64
         # [ranges], in order; longest: int64 [words], length of the longest run of the training text that ends with each
         # word.

@@ -49,11 +49,7 @@ class InformationCurve:
 
 
 def default_sample_tokens(vocabulary: int) -> int:
-    """Return how many tokens to sample from a model: what takes seconds, not minutes.
-
-    >>> default_sample_tokens(100_000)
-    10000
-    """
+    """Return how many tokens to sample from a model: what takes seconds, not minutes."""
     return max(_FEWEST_SAMPLED, min(_MOST_SAMPLED, _ENTRIES_LOOKED_AT // max(1, vocabulary)))
 
 

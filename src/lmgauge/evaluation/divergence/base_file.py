@@ -138,11 +138,7 @@ class BaseWriter:
 
 
 def group_rows(kept: Kept) -> int:
-    """Return how many rows a row group has, but the last.
-
-    >>> group_rows(Kept("float32", 50_257, 0, 0))
-    20
-    """
+    """Return how many rows a row group has, but the last."""
     return max(1, _GROUP_VALUES // kept.widest)
 
 
@@ -199,11 +195,7 @@ class BaseFile:
 
 
 def is_base_file(path: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Return True for the path of a file that begins with the bytes of Parquet, as no model does.
-
-    >>> is_base_file("nowhere.base")
-    False
-    """
+    """Return True for the path of a file that begins with the bytes of Parquet, as no model does."""
     if not isinstance(path, (str, os.PathLike)):
         return False
     try:

@@ -66,6 +66,7 @@ def storage_error(columns: Mapping[str, NDArray[Any]], name: str, confidence: fl
     }
     if np.isinf(own[""]).any():
         return StorageError(None, math.inf, math.inf, confidence)
+    # Two sides with four guesses each: every bound may fail with an eighth of 1 - confidence, so that exp(-t) is that.
     t = math.log(2 * len(_GUESSES) / (1 - confidence))
     error = math.sqrt(math.fsum(own["_variance"].tolist())) / n
     low = max(_low(own, t), math.fsum(own["_least"].tolist())) / n
@@ -82,6 +83,8 @@ def _low(own: Mapping[str, Floats], t: float) -> float:
     # Lower bound of the sum over events.
     squares = math.fsum(own["_square"].tolist())
     scale = math.sqrt(math.fsum(own["_square_expected"].tolist()) / (2 * t)) or 1e-9 * len(own[""])
+    # (t + a^2 / 2 sum Y^2) / a with a = 1 / (scale guess); the least is at a = sqrt(2 t / sum Y^2), which is the guess 1 if
+    # the draws are as expected.
     cost = min(t * scale * guess + squares / (2 * scale * guess) for guess in _GUESSES)
     return math.fsum(own["_near"].tolist()) - cost
 
@@ -94,6 +97,7 @@ def _high(own: Mapping[str, Floats], t: float) -> float:
     scale = math.sqrt(math.fsum(own["_far_square_expected"].tolist()) / (2 * t)) or 1e-9 * len(reach)
     costs = []
     for guess in _GUESSES:
+        # Then a h < 1 for the largest reach, as psi needs.
         a = 1.0 / (float(reach.max()) + scale * guess)
         costs.append((t + math.fsum((_psi(a, reach) * squares).tolist())) / a)
     return math.fsum(own["_far"].tolist()) + min(costs)
@@ -106,6 +110,8 @@ def _psi(a: float, reach: Floats) -> Floats:
     [0.5, 0.7726]
     """
     y = a * reach
+    # -ln(1 - y) - y = y^2 / 2 + y^3 / 3 + ...: divided by h^2 it is a^2 (1/2 + y / 3 + ...); for small y the difference
+    # itself has no digits left.
     small = y < 1e-4
     safe = np.where(small, 0.5, y)
     return np.asarray(a**2 * np.where(small, 0.5 + y / 3 + y**2, (-np.log1p(-safe) - safe) / safe**2))

@@ -174,7 +174,6 @@ class _Compared:
                 self.separations[name] = Separation(*groups)
 
     def of(self, known: dict[str, tuple[str, Side]], *, simultaneous: bool = False) -> Iterator[ScoreOfSets]:
-        """Yield what is known of each score."""
         # simultaneous: several scores are tried, so that each must be surer before one counts as a difference.
         present = [name for name in known if name in self.asked.scores or name in self.asked.counts]
         level = 1 - (1 - LEVEL) / len(present) if simultaneous else LEVEL

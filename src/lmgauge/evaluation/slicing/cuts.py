@@ -65,6 +65,7 @@ class EventCuts:
     def _by_text(self, block: Segments, table: ScoreBatch) -> Iterator[Cut]:
         # Events that share their last byte, as parts of a character may, are of one aligned span.
         spans = shared_ranges([table])
+        # Spans of 1 and 2 events -> events [0, 1, 1]
         of_event = np.repeat(np.arange(len(spans)), spans.events[0])
         yield "class", by.CLASSES, by.range_classes(block, spans)[of_event]
         if self.training is None:
@@ -75,6 +76,7 @@ class EventCuts:
         longest = np.minimum(longest, _LONGEST_NGRAM)
         self.watch(words, spans.segment, longest)
         codes = np.zeros(len(words), np.int64)
+        # 0 stands for no word, 1 for an unseen one (its longest n-gram has 0 words), 2 for one that was seen alone.
         codes[words >= 0] = 1 + longest[words[words >= 0]]
         yield "longest n-gram seen in training", _SEEN_LABELS[: int(codes.max(initial=0)) + 1], codes[of_event]
 

@@ -65,6 +65,7 @@ class ExampleHeap:
         few: set[int] = set()
         for side in (values, -values):
             # Of those that are as far out as the last one the earlier in the text stay.
+            # values [5, 1, 5, 9], the 2 smallest -> last 5, near [0, 1, 2], by value and place [1, 0]
             last = np.partition(side, most - 1)[most - 1]
             near = np.flatnonzero(side <= last)
             few.update(near[np.argsort(side[near], kind="stable")[:most]].tolist())
@@ -75,6 +76,7 @@ class ExampleHeap:
         for heap, key in ((self._high, example.value), (self._low, -example.value)):
             if key <= 0:
                 continue
+            # Of equal values the earlier one wins, and two examples are never compared: no two have the same number.
             item = (key, -self._seen, example)
             if len(heap) < self._most:
                 heapq.heappush(heap, item)
@@ -95,6 +97,7 @@ def _example(block: Segments, segment: int, start: int, end: int, value: float, 
     piece = whole[start:end].decode("utf-8", "replace")
     if end > len(whole):
         piece += "</s>"
+    # A character has at most 4 bytes; half of one, at the cut, is ignored.
     before = whole[max(0, start - 4 * _AROUND) : start].decode("utf-8", "ignore")[-_AROUND:]
     after = whole[end : end + 4 * _AROUND].decode("utf-8", "ignore")[:_AROUND]
     return Example(block.source, block.line(segment), block.first + segment, before, piece[:_LONGEST], after, bits, value)

@@ -25,6 +25,9 @@ Floats = NDArray[np.float64]
 class Ranges:
     """Aligned spans of the segments of a block, in order, that tile them; all tables have boundaries at their ends."""
 
+    # Tokens `un`, `seen` and `unse`, `en`: ends [2, 6] and [4, 6] share 6 alone, so the word is one range, of two events in
+    # each.
+
     segment: Ints  # int64 [n], number of the segment within the block
     # starts, ends: int64 [n], bytes in the segment. The last range of a segment also has the line end: the `</s>` event and
     # what it stands for are in there.
@@ -45,6 +48,7 @@ class Ranges:
 def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Ranges:
     """Return the ranges between the boundaries that all tables of the same segments share."""
     # The end of a segment is a boundary of every table, also of one that has no row there: no row is in no range.
+    # The example batch: segments of 3 and 7 bytes, ends [3], [3, 7] -> starts [0, 0, 3], ends [3, 3, 7].
     keys = [_boundaries(table) for table in tables]
     boundaries = [_distinct(key) for key in keys]
     if silent or len(tables) > 1:
@@ -77,7 +81,6 @@ def _distinct(rising: Ints) -> Ints:
 
 
 def _with_line_ends(boundaries: Ints, chosen: NDArray[np.bool_]) -> Ints:
-    # Boundaries, and the line ends of these segments.
     more = np.flatnonzero(chosen)
     return np.union1d(boundaries, more * _STRIDE + _LINE_END) if len(more) else boundaries
 
@@ -161,6 +164,7 @@ def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
     """Return how many of the rows of each range are of a kind."""
     # events: int64 [n], rows of each range.
     # -> int64 [n].
+    # kinds [0, 0, 0], events [1, 2], kind 0 -> [1, 2]
     of_kind = np.concatenate(([0], np.cumsum(table.kind == kind)))
     bounds = np.concatenate(([0], np.cumsum(events)))
     counts: Ints = of_kind[bounds[1:]] - of_kind[bounds[:-1]]

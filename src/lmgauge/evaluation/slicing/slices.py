@@ -57,11 +57,13 @@ def byte_classes(block: Segments) -> NDArray[np.uint8]:
     text = block.data.tobytes()
     points = np.frombuffer(text.decode("utf-8", "replace").encode("utf-32-le"), np.uint32)
     of_point = np.zeros(int(points.max(initial=0)) + 1, np.uint8)
+    # A character is classified once, however often it comes: `unicodedata` is slow, and a text has few different ones.
     of_point[points] = 1
     distinct = np.flatnonzero(of_point)
     of_point[distinct] = [_class_of(chr(point)) for point in distinct.tolist()]
     classes = of_point[points]
     if len(points) < len(block.data):
+        # `aé` in bytes: starts [1, 1, 0] -> characters [0, 1, 1]; so both bytes of é have its class.
         classes = classes[np.cumsum(is_character_start(block.data)) - 1]
     for match in _URL.finditer(text):
         classes[match.start() : match.end()] = URL
@@ -76,6 +78,7 @@ def range_classes(block: Segments, ranges: Ranges) -> Codes:
     # Bytes of each class before every place of the text, looked up at both ends of each range.
     counts = np.empty((len(ranges), len(CLASSES)), np.int64)
     for code in range(len(CLASSES)):
+        # classes [0, 1, 0] of code 0 -> before [0, 1, 1, 2]; a range of bytes 1 to 3 has before[3] - before[1] = 1 of them.
         before = np.concatenate(([0], np.cumsum(classes == code)))
         counts[:, code] = before[ends] - before[starts]
     counts[:, WHITE] = 0
@@ -93,6 +96,8 @@ def _bytes_of(block: Segments, ranges: Ranges) -> tuple[Codes, Codes]:
 def _letters(block: Segments) -> NDArray[np.bool_]:
     # Which bytes of the block are inside a segment and no white space.
     marks = np.zeros(len(block.data) + 1, np.int64)
+    # +1 where a segment begins and -1 where it ends: segments [0, 2) and [3, 4) of 5 bytes -> inside [1, 1, 0, 1, 0]. An
+    # empty segment adds nothing.
     np.add.at(marks, block.starts, 1)
     np.add.at(marks, block.ends, -1)
     inside: NDArray[np.bool_] = np.cumsum(marks[:-1]) > 0
@@ -103,6 +108,7 @@ def _word_starts(block: Segments) -> NDArray[np.bool_]:
     # Which bytes of the block are the first of a white-space word.
     letter = _letters(block)
     begins = letter.copy()
+    # `a bc`: letters [1, 0, 1, 1] -> begins [1, 0, 1, 0]; a segment begins a word even where no space is before it.
     begins[1:] &= ~letter[:-1]
     starts = block.starts[block.starts < len(begins)]
     begins[starts] = letter[starts]
@@ -114,6 +120,8 @@ def range_words(block: Segments, ranges: Ranges) -> Codes:
     # It is -1 where the range has no byte of a word.
     begins = _word_starts(block)
     letter = _letters(block)
+    # `a 17`: begins [1, 0, 1, 0] -> words [0, 0, 1, 1], so that the space belongs to the word before it; last letters [0,
+    # 0, 2, 3]. The range ` 17` ends at byte 3, in word 1.
     word_of_byte = np.cumsum(begins) - 1
     last_letter = (
         np.maximum.accumulate(np.where(letter, np.arange(len(letter)), -1)) if len(letter) else np.zeros(0, np.int64)
@@ -135,6 +143,7 @@ def frequency_bands(block_counts: NDArray[np.int64], words: Codes) -> Codes:
     # `range_words` numbers them.
     # -> int64 [ranges], index into `FREQUENCY_BANDS`.
     # [FREQUENCY_BANDS[code] for code in frequency_bands([0, 12], [1, 0, -1])] -> ['10 to 99', 'never', 'no word']
+    # counts [0, 1, 2, 12, 10000] -> bands [0, 1, 2, 3, 6]
     bands = np.searchsorted([0, 1, 9, 99, 999, 9999], block_counts, side="left")
     codes: Codes = np.full(len(words), len(FREQUENCY_BANDS) - 1, np.int64)
     in_word = words >= 0
@@ -178,5 +187,6 @@ def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
         before = np.concatenate(([0], np.cumsum(marks)))
         counts.append(before[ends] - before[starts])
     sizes = np.column_stack(counts)
+    # The line end is a byte and a character, and no word.
     sizes[ranges.ends_segment(), :2] += block.terminator
     return sizes

@@ -101,6 +101,8 @@ class SliceSums:
             return
         # Cells: the slices of each segment; with many slices only those that hold a range.
         lowest = int(segment[0])
+        # segments [3, 3, 4], slices [0, 2, 1] of 3 -> cells [0, 2, 4]: each segment has one for every slice, most of them
+        # empty.
         cell_of = (segment - lowest) * width + codes
         cells = (int(segment[-1]) - lowest + 1) * width
         if cells > _FULL * len(codes):
@@ -113,6 +115,8 @@ class SliceSums:
         sizes = np.bincount(cell_of, size, len(slice_of))
         for column, counted in enumerate((ranges_in > 0, events_in, sizes)):
             self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
+        # Events of probability zero are counted beside: one of them would make a sum infinite, and no difference could be
+        # seen.
         nats = _finite(sums[0]) - _finite(sums[1]) if self._tables == 2 else -_finite(sums[0])
         in_cell = np.bincount(cell_of, nats, len(slice_of))
         filled = ranges_in > 0
@@ -246,6 +250,8 @@ class _Cells:
         while self._held > _MOST_CELLS:
             joined = self._joined()
             if len(joined[0]) > _MOST_CELLS // 2:
+                # Half as many units, each of two neighbors: units [4, 5, 6] -> [2, 2, 3]. What neighbors share is kept in
+                # one unit, so that errors do not become smaller by it.
                 self._pooled += 1
                 self._parts = [(joined[0] >> 1, *joined[1:])]
                 joined = self._joined()
@@ -255,6 +261,7 @@ class _Cells:
         # Each cell once, by unit and then slice.
         unit, code, difference, size = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         width = int(code.max()) + 1
+        # units [7, 7, 8], slices [1, 1, 0], width 2 -> keys [15, 15, 16] -> cells of unit 7, 8 and slice 1, 0
         cells, inverse = np.unique(unit * width + code, return_inverse=True)
         return cells // width, cells % width, sums_by(inverse, difference), sums_by(inverse, size)
 

@@ -50,6 +50,8 @@ def find_owners(block: Segments, batch: ScoreBatch, units: Units, policy: Contex
     """Return which unit has each row."""
     place = batch.row_segments() - block.first
     start, end = block.starts[place] + batch.starts(), block.starts[place] + batch.ends
+    # `a bc` and a token ` b` at bytes 1 to 3: content [0, 2, 3], first 1, last 2 -> its text begins at 2 and stops at 3, so
+    # that it is of the word `bc`, with the space before it.
     content = np.flatnonzero(~units.between)
     first, last = np.searchsorted(content, start), np.searchsorted(content, end)
     padded = np.append(content, len(block.data))
@@ -113,6 +115,7 @@ def _join_empty_rows(block: Segments, batch: ScoreBatch, of_row: Ints, empty: Fl
     of_row[line_ends] = -1
     # The row with bytes at or before each row, if it is of the same segment.
     rows = np.arange(len(batch))
+    # empty [0, 1, 1, 0] -> before [0, 0, 0, 3]
     before = np.maximum.accumulate(np.where(empty, -1, rows))
     inside = empty & ~line_ends & (before >= np.repeat(firsts, batch.segment_events))
     of_row[inside] = of_row[before[inside]]
@@ -130,9 +133,12 @@ def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolic
     nats = np.bincount(unit, weights=-batch.logprob[rows], minlength=size).astype(np.float64)
     nats[(pieces == 0) | owners.unscored] = np.nan
     first, behind = np.full(size, -1), np.full(size, -1)
+    # Assigned backwards, so that the first row of a unit is what stays: rows [3, 4, 5] of units [0, 0, 1] -> first [3, 5],
+    # behind [5, 6].
     first[unit[::-1]] = rows[::-1]
     behind[unit] = rows + 1
     place = np.append(batch.row_segments() - block.first, -1)
+    # The row behind the last one of a segment is of another segment, where this word's end says nothing.
     behind[place[behind] != units.owners] = -1
     oov = np.zeros(size, bool)
     oov[unit[batch.unseen()[rows]]] = True
@@ -154,7 +160,7 @@ def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolic
 
 
 def _boundaries(block: Segments, batch: ScoreBatch, units: Units, first: Ints, behind: Ints) -> tuple[Floats, Floats]:
-    # Ln B at the first row of each unit and at the row behind it, float64 [u]; 0 within a word, NaN if unknown.
+    # ln B at the first row of each unit and at the row behind it, float64 [u]; 0 within a word, NaN if unknown.
     begins, ends = at_white_space(block, units)
     with np.errstate(divide="ignore"):
         before, after = (np.log(_column(batch, BOUNDARY, rows)) for rows in (first, behind))

@@ -74,7 +74,7 @@ class WordSettings:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return names of the columns of the rows."""
+        """Return the names of the columns of the rows."""
         own = ("word_number", "word") if self.regions is None else ("region_number", "region", "text")
         of_words = () if self.frequencies is None or self.regions is not None else ("log_frequency", "unseen")
         measured = ("start", "end", "pieces", "surprisal", "surprisal_corrected", "entropy_before", "length")

@@ -29,6 +29,7 @@ class Units:
 
     def numbers(self) -> Ints:
         """Return the place of each unit among those of its segment, int64 [u], from 1."""
+        # owners [0, 0, 2] -> firsts [0, 0, 2] -> numbers [1, 2, 1]
         firsts = np.searchsorted(self.owners, self.owners)
         return np.arange(len(self)) - firsts + 1
 
@@ -66,6 +67,7 @@ def words_of(block: Segments, tokenizer: WordTokenizer) -> Units:
 def at_white_space(block: Segments, units: Units) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which units begin, and which end, where a word does: at white space (ASCII) or at an end of the text."""
     # -> two arrays bool [u].
+    # One more at the end, which is also what index -1 finds before the first byte: both ends of the text part words.
     white = np.append(is_white_space(block.data), True)
     first = block.starts if block.given_starts is None else block.given_starts
     begins = (units.starts == first[units.owners]) | white[units.starts - 1]

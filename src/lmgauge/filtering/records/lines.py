@@ -64,7 +64,6 @@ class TsvReader(ReaderOfLines):
     """Reads the lines of a TSV file, columns by their numbers or by the names in its first line, as `text.tsv` does."""
 
     def blocks(self) -> Iterator[RawBlock]:
-        """Yield blocks of whole lines, without the names in the first; see `RecordReader`."""
         for block in super().blocks():
             yield self._behind_names(block) if block.first == 1 else block
 

@@ -216,7 +216,6 @@ class _Walk(BlockDistributions):
             yield Tile(lambda logprob=logprob: logprob, ids[rows])  # type: ignore[misc]
 
     def _walk(self, ids: NDArray[np.int64], row: int) -> None:
-        # Count the events before a row.
         for token in ids[self._walked : row].tolist():
             self._counts.add(token)
         self._walked = max(self._walked, row)

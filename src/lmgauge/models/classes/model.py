@@ -55,6 +55,8 @@ Floats = NDArray[np.float64]
 class ClassModel(ScoresStrings):
     """An n-gram model over words and classes of words.
 
+    Source: Brown et al. (1992), "Class-based n-gram models of natural language".
+
     Attributes:
         ngram: the model over words and classes.
         classes: the words of the classes.
@@ -77,7 +79,6 @@ class ClassModel(ScoresStrings):
     context_policy = ContextPolicy()
 
     def __init__(self, ngram: NgramModel, classes: ClassDefinitions) -> None:
-        """Lay the words of the classes over the n-gram model."""
         # ngram: each sentence on its own, `</s>` an event.
         if ngram.settings.context != "sentence" or not ngram.settings.eos:
             raise UsageError(f"{ngram.label}: a class-based model needs sentences as contexts, and </s> as their end")

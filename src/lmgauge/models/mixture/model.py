@@ -74,7 +74,7 @@ class MixtureModel(Shown, ScoresStrings):
     """A weighted mean of models, itself a language model.
 
     Its context policy is `stream` if that of any component is; one that scores each sentence on its own then sees what
-    follows the last `</s>`.
+    follows the last `</s>`. Source: Jelinek & Mercer (1980), "Interpolated estimation of Markov source parameters".
 
     Attributes:
         components: the models, each with its own ids.
@@ -300,11 +300,7 @@ class MixtureModel(Shown, ScoresStrings):
 
 
 def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """Return the weights of a mixture, once they are known to be some.
-
-    >>> check_weights([0.25, 0.75], 2)
-    (0.25, 0.75)
-    """
+    """Return the weights of a mixture, once they are known to be some."""
     if len(weights) != count:
         raise UsageError(f"{len(weights)} weights for {count} models; give one each")
     try:

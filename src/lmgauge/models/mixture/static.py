@@ -88,7 +88,7 @@ class _Part:
         return make_keys(self.union_rows[self.own.parents], self._union_words[self.own.words])
 
     def step(self, union: Level, union_rows: NDArray[np.int64]) -> None:
-        """Go to the next order."""
+        # Go to the next order.
         # union_rows: int64 [own n], where in it those of the component are.
         own, self.levels = self.own, self.levels[1:]
         rows = np.full(len(union), _NONE)

@@ -156,6 +156,8 @@ def fit_weights(
         raise InputError("no model gives any held-out event a probability above zero; smooth one of them")
     shift = best if possible.all() else best[possible]
     with np.errstate(over="ignore"):  # a component of weight zero may be far above the others
+        # Divided by the best component of the event, so that long products of small numbers are not needed: one of them is
+        # 1.
         relative = np.exp((logprob if possible.all() else logprob[:, possible]) - shift)
     weights, history, gap = _climb(weights, relative, tolerance, max_iterations)
     if max_iterations and gap <= _NEAR:
@@ -182,8 +184,7 @@ def fit_weights(
 def _climb(
     weights: NDArray[np.float64], relative: NDArray[np.float64], tolerance: float, max_iterations: int
 ) -> tuple[NDArray[np.float64], list[float], float]:
-    """Return EM from `weights`, with ever longer steps while they pay; a step that would lower the likelihood is taken
-    back."""
+    # EM from `weights`, with ever longer steps while they pay; a step that would lower the likelihood is taken back.
     # weights: float64 [components]; relative: float64 [components, events], probabilities over that of the best component
     # for the event; tolerance: nats per event to which the maximum is approached.
     # -> the weights, the mean log-likelihood at the start and after each step (nats, of `relative`), and what better
@@ -195,7 +196,10 @@ def _climb(
             step = np.where(weights > 0, np.log(gains), 0.0)
             reach = float(np.abs(step[np.isfinite(step)]).max())
             speed = min(speed, max(1.0, _LONGEST_STEP / reach))
+            # EM multiplies a weight by its gain; so its logarithm moves by ln gain, and `speed` times as far in a longer
+            # step.
             moved = np.log(weights) + speed * step
+        # weights [0.5, 0.5], gains [1.2, 0.8], speed 1 -> [0.6, 0.4]
         proposal = np.exp(moved - moved.max())
         proposal /= math.fsum(proposal)
         raised, following = _expectation(proposal, relative)
@@ -220,6 +224,8 @@ def _at_top(weights: NDArray[np.float64], relative: NDArray[np.float64]) -> NDAr
         for weight, row in zip(best, rows, strict=True):
             mixture += weight * row
         shares = rows / mixture
+        # Slopes g_k = mean of p_k / p and curvatures -mean of p_k p_l / p^2; at the top all slopes are 1. The last row and
+        # column (Lagrange's multiplier) keep the sum of the weights.
         system = np.ones((size + 1, size + 1))
         system[size, size] = 0.0
         for k, left in enumerate(shares):
@@ -250,6 +256,7 @@ def _expectation(weights: NDArray[np.float64], relative: NDArray[np.float64]) ->
 
 
 def _at_corner(fit: MixtureFit, own: Sequence[float], mean: float) -> MixtureFit:
+    # A component alone can be the best mixture, where EM comes ever nearer and never arrives.
     best = max(range(len(own)), key=lambda k: own[k])
     if own[best] <= mean:
         return fit
@@ -291,7 +298,7 @@ def _where_known(fit: MixtureFit, logprob: NDArray[np.float64], partly: NDArray[
 
 
 def _perplexity(mean: float) -> float:
-    # Exp(-mean), inf beyond float64.
+    # exp(-mean), inf beyond float64.
     try:
         return math.exp(-mean)
     except OverflowError:

@@ -185,7 +185,6 @@ class _Worker:
         return future
 
     def kill(self) -> None:
-        # End the process, whatever it is doing.
         for process in self._processes:
             process.terminate()
         self._executor.shutdown(wait=False, cancel_futures=True)

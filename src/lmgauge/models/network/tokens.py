@@ -157,11 +157,7 @@ def trained_tokens(path: Path, settings: Mapping[str, Any]) -> TokenMap:
 
 
 def strings_by_id(content: Mapping[str, Any]) -> list[str]:
-    """Return all token strings of a tokenizer.json, by id.
-
-    >>> strings_by_id({"model": {"vocab": {"b": 1, "a": 0}}, "added_tokens": [{"id": 2, "content": "<s>"}]})
-    ['a', 'b', '<s>']
-    """
+    """Return all token strings of a tokenizer.json, by id."""
     model = content["model"]["vocab"]
     numbered = list(model.items()) if isinstance(model, dict) else [(token, i) for i, (token, _) in enumerate(model)]
     numbered += [(token["content"], token["id"]) for token in content.get("added_tokens", ())]

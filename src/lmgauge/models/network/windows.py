@@ -41,6 +41,7 @@ def windows(first: int, last: int, context: int | None, stride: int | None) -> I
         return
     while first < last:
         k = window_of(first, context, stride)
+        # context 4, stride 2: window 0 predicts 1 to 4, window 1 (from 2) 5 and 6, window 2 (from 4) 7 and 8.
         reached = min(last, k * stride + context + 1)
         yield Window(k * stride, first, reached)
         first = reached
@@ -113,6 +114,7 @@ class Chunks:
 
     def windows(self, first: int, last: int) -> Iterator[Window]:
         """Yield the windows of a sequence of `last` tokens."""
+        # 7 tokens in chunks of 3: begins [0, 3]; the last token fills no chunk.
         for begin in range(0, last - self.size + 1, self.size):
             yield Window(begin, max(first, begin + self.first_scored), begin + self.size)
 
@@ -133,11 +135,7 @@ def layout_of(policy: ContextPolicy) -> Layout:
 
 
 def windows_note(policy: ContextPolicy, without_bos: bool, count: int, total: int) -> CountedNote:
-    """Return the sentence on segments that do not fit into a window.
-
-    >>> str(windows_note(ContextPolicy(length=8, stride=4), False, 2, 10))[:60]
-    '2 of 10 segments longer than 8 tokens, read in windows of th'
-    """
+    """Return the sentence on segments that do not fit into a window."""
     sentence = (
         f"segments longer than {policy.length:,} tokens, read in windows of that size, each {policy.stride:,} tokens after "
         "the one before"

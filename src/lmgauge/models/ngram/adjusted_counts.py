@@ -37,6 +37,8 @@ HISTOGRAM = 10
 class AdjustedCounts:
     """Counts as the smoothing uses them; the tables become those of the model, in place."""
 
+    # `<s> a b a b` as bigrams: occurrences a 2, b 2 -> a is preceded by `<s>` and b, b by a alone -> adjusted [2, 1].
+
     unigrams: NDArray[np.int64]  # int64 [vocabulary], adjusted counts
     tables: list[Table]  # one per order from 2, uint64 [slots, 2]: key, and adjusted count with the slot of the suffix
     types: list[int]  # distinct n-grams of each order from 1
@@ -82,11 +84,7 @@ def adjust_counts(
 
 
 def cutoff_of(cutoffs: tuple[int, ...], order: int) -> int:
-    """Return how often an n-gram of an order occurs at most if it is dropped.
-
-    >>> cutoff_of((0, 0, 1), 5), cutoff_of((), 5)
-    (1, 0)
-    """
+    """Return how often an n-gram of an order occurs at most if it is dropped."""
     return cutoffs[min(order, len(cutoffs)) - 1] if cutoffs else 0
 
 

@@ -81,17 +81,18 @@ class TypesSketch:
         size = self._registers.shape[1]
         estimates = []
         for row in self._registers:
+            # Flajolet et al. (2007), figure 3: alpha m^2 / sum of 2^-register, with alpha = 0.7213 / (1 + 1.079 / m).
             estimate = (0.7213 / (1 + 1.079 / size)) * size * size / float(np.sum(np.exp2(-row.astype(np.float64))))
             empty = int(np.count_nonzero(row == 0))
             if estimate <= 2.5 * size and empty:
+                # Few n-grams leave registers empty, whose share then tells more ("linear counting", same figure).
                 estimate = size * float(np.log(size / empty))
             estimates.append(min(int(estimate * 1.03) + 64, self.tokens))
         return estimates
 
 
 def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[int]:
-    """Return estimates of the distinct n-grams of order 2 .."""
-    # `order`, within about 1 %.
+    """Return estimates of the distinct n-grams of each order from 2, within about 1 %."""
     # ids: uint32 [n], the tokens of the text; threads: how many threads share the work; the result is the same for any
     # number.
     sketch = TypesSketch(order)
@@ -102,8 +103,7 @@ def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[in
 def count_ngrams(
     ids: NDArray[np.uint32], order: int, vocabulary_size: int, *, threads: int, sizes: Iterable[int] | None = None
 ) -> NgramCounts:
-    """Count every n-gram of order 1 .."""
-    # `order` that lies within a context.
+    """Count every n-gram up to an order that lies within a context."""
     # ids: uint32 [n], tokens with `<s>` where a context begins; threads: how many threads share the work; the result is the
     # same for any number.
     if len(ids) >= 2**32 - 1:
@@ -117,6 +117,8 @@ def count_ngrams(
     spare: list[NDArray[np.uint32]] = []
     previous = ids
     for k in range(2, order + 1):
+        # `previous` has for each position the slot of the (k-1)-gram that ends there, `following` gets that of the k-gram.
+        # Two arrays take turns: order 5 needs no more of them than order 3.
         following = spare.pop() if spare else np.empty(len(ids), np.uint32)
         if k == order:
             following = np.zeros(0, np.uint32)  # nothing is longer: the memory goes to the largest table
@@ -145,11 +147,13 @@ def _count_level(
         results = run_workers(_count, threads)
         types = sum(added for added, _ in results)
         spilled = np.concatenate([pairs for _, pairs in results]).reshape(-1, 2)
+        # Otherwise the estimate was too small: a table twice as large is filled anew, and the counts do not depend on it.
         if len(spilled) <= spill_limit and types + len(spilled) < len(table):
             break
         expected = 2 * expected + 64
     if len(spilled):
         # By region, then position: the order in which they are placed does not depend on the threads.
+        # spilled (region, position) [[7, 40], [2, 90], [7, 10]] -> positions [90, 10, 40]
         positions = np.ascontiguousarray(spilled[np.lexsort((spilled[:, 1], spilled[:, 0])), 1])
         types += _native.count_spilled(ids, previous, following, table, positions)
     return table, types

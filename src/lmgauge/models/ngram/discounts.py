@@ -60,11 +60,8 @@ class Discounts:
 
 
 def estimate_discounts(settings: NgramTrainingSettings, order: int, counts_of_counts: NDArray[np.int64]) -> Discounts:
-    """Return the discounts of one order under a smoothing that is not additive.
-
-    >>> estimate_discounts(NgramTrainingSettings("kneser-ney"), 2, np.array([0, 6, 3, 1])).values  # 6 / (6 + 2 * 3)
-    (0.0, 0.5)
-    """
+    """Return the discounts of one order under a smoothing that is not additive."""
+    # estimate_discounts(NgramTrainingSettings("kneser-ney"), 2, [0, 6, 3, 1]).values # 6 / (6 + 2 * 3) -> (0.0, 0.5)
     # counts_of_counts: int64 [c], n_c of this order.
     n = [int(v) for v in counts_of_counts]
     match settings.kind:
@@ -84,7 +81,7 @@ def estimate_discounts(settings: NgramTrainingSettings, order: int, counts_of_co
 
 
 def _one_discount(order: int, n: list[int]) -> Discounts:
-    # D = n1 / (n1 + 2 n2): Ney, Essen & Kneser 1994, eq.
+    # D = n1 / (n1 + 2 n2): Ney, Essen & Kneser 1994, eq. 22. With n1, n2 = 6, 3: D = 6 / 12 = 0.5.
     if n[1] == 0 or n[2] == 0:
         once_or_twice = "once" if n[1] == 0 else "twice"
         note = (
@@ -96,8 +93,8 @@ def _one_discount(order: int, n: list[int]) -> Discounts:
 
 
 def _three_discounts(order: int, n: list[int], interpolate: bool) -> Discounts:
-    # D1, D2, D3+ = i - (i + 1) Y n_{i+1} / n_i with Y = n1 / (n1 + 2 n2): Chen & Goodman 1998, eq. With n1, n2, n3, n4 =
-    # 80, 20, 10, 4:
+    # D1, D2, D3+ = i - (i + 1) Y n_{i+1} / n_i with Y = n1 / (n1 + 2 n2): Chen & Goodman 1998, eq. 26. With
+    # n1, n2, n3, n4 = 80, 20, 10, 4:
     #     Y = 80 / 120 = 2/3;  D1 = 1 - 2 Y 20/80 = 2/3;  D2 = 2 - 3 Y 10/20 = 1;  D3+ = 3 - 4 Y 4/10 = 1.93
     missing = [i for i in range(1, 4) if n[i] == 0]
     if missing:
@@ -120,6 +117,7 @@ def _katz_discounts(order: int, n: list[int]) -> Discounts:
     # D(c) = c (1 - d_c), where d_c c is Katz's discounted count (1987, eq. 15); limits and exceptions as in SRILM.
     # d_c = (r_c - A) / (1 - A), with r_c = (c + 1) n_{c+1} / (c n_c), the Good-Turing estimate of c over c, and
     # A = (k + 1) n_{k+1} / n_1; counts above k are not discounted.
+    # Nothing to back off to: only words seen once give to those never seen.
     limit = 1 if order == 1 else _KATZ_LIMIT
     while limit > 0 and n[limit + 1] == 0:
         limit -= 1
@@ -128,6 +126,7 @@ def _katz_discounts(order: int, n: list[int]) -> Discounts:
     a = (limit + 1) * n[limit + 1] / n[1]
     values = [0.0] * (limit + 2)
     for c in range(1, limit + 1):
+        # 2 stands for "no estimate", which the next line refuses: it would make more of a count than it is.
         ratio = (c + 1) * n[c + 1] / (c * n[c]) if n[c] else 2.0
         d = (ratio - a) / (1 - a) if a != 1 else 0.0
         if ratio <= 1 and 3e-6 < d <= 1:

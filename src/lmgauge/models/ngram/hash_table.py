@@ -29,11 +29,7 @@ Table = NDArray[np.uint64]
 
 
 def new_table(entries: int) -> Table:
-    """Return an empty table, uint64 [slots, 2], with room for this number of entries: whole cache lines, never full.
-
-    >>> new_table(3).shape
-    (12, 2)
-    """
+    """Return an empty table, uint64 [slots, 2], with room for this number of entries: whole cache lines, never full."""
     slots = slots_for(entries)
     if slots >= 2**31 - 1:
         raise UsageError(f"{entries:,} n-grams of one order are more than a table can hold; use --cutoffs or a lower order")
@@ -43,11 +39,8 @@ def new_table(entries: int) -> Table:
 
 
 def slots_for(entries: int) -> int:
-    """Return the slots of a table with room for this number of entries, 16 bytes each.
-
-    >>> slots_for(3)
-    12
-    """
+    """Return the slots of a table with room for this number of entries, 16 bytes each."""
+    # 3 entries: 3 / 0.6 + 1 = 6 slots, 2 lines of 4, and one line more, so that a search always meets an empty slot.
     lines = max(1, -(-int(entries / LOAD + 1) // ENTRIES_PER_LINE))
     return ENTRIES_PER_LINE * (lines + 1)
 
@@ -55,6 +48,8 @@ def slots_for(entries: int) -> int:
 def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
     """Return views of a table with probabilities, each [slots]."""
     # Keys as stored (0: empty), probabilities, back-off weights.
+    # An entry is 16 bytes: key (low, high), probability, weight. [6, 0x3F0000003E800000] -> 6, 0.25, 0.5 (0x3E800000 is
+    # 0.25).
     values = table.view(np.float32).reshape(-1, 4)
     return table[:, 0], values[:, 2], values[:, 3]
 

@@ -63,6 +63,7 @@ def estimate_with_discounts(
     # the same for any number.
     unigrams = np.ones((len(counts.unigrams), 2), np.float32)
     unigrams[:, 0] = unigram_probabilities(counts.unigrams, discounts[0], events, interpolate)
+    # As stored: 1 but for the rounding of each to single precision.
     totals = np.array([np.sum(unigrams[:, 0], dtype=np.float64)])
 
     def _fill(i: int) -> None:
@@ -97,6 +98,7 @@ def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], 
             if lower is None:
                 used = sums[:, 0] > 0
                 total = sums[used, 0] / 2.0**MASS_BITS
+                # k = 1, V = 3 and a context seen twice: each unseen word has 1 / (2 + 3) = 0.2.
                 unigrams[first : first + len(sums)][used, 1] = k / (total + k * size)
             else:
                 _native.store_unseen(lower, first, sums, k, size)
@@ -130,7 +132,6 @@ class _Order:
         return self.unigrams[:, 1] if self.contexts is None else columns(self.contexts)[2]
 
     def run(self, kernel: Callable[..., None], *arguments: object) -> None:
-        # Run a kernel over all entries of the order.
         over_slots(self.table, self.threads, kernel, *arguments)
 
     def windows(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
@@ -165,10 +166,12 @@ def unigram_probabilities(
     discount, mass, extra = discounts.for_kernels()
     counts = np.where(events, counts, 0)
     seen, size = counts > 0, int(np.count_nonzero(events))
+    # counts [0, 1, 2, 9] with D of 0, 1, 2, 3+ -> buckets [0, 1, 2, 3]
     bucket = np.minimum(counts, len(discount) - 1)
     total = float(counts.sum() + extra * np.count_nonzero(seen))
     discounted = np.where(seen, np.maximum(counts - discount[bucket], 0), 0.0)
     left = float(np.sum(mass[bucket][seen].astype(np.float64))) / 2.0**MASS_BITS
+    # A word of a word list that the text does not have, or `<unk>` where every word is known.
     unseen = events & ~seen
     if interpolate or not unseen.any():
         return np.where(events, (discounted + left / size) / total, 0.0)
@@ -193,7 +196,7 @@ def _interpolate(order: _Order) -> None:
 
 
 def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Fill an order by p(w|h) = (c - D(c)) / c(h), and its contexts by alpha(h), so that all sums to one."""
+    # Fill an order by p(w|h) = (c - D(c)) / c(h), and its contexts by alpha(h), so that all sums to one.
     # Katz (1987): alpha(h) = (1 - sum of p(w|h) over the words seen after h) / (1 - sum of p(w|h') over the same words)
     # Probabilities are stored in single precision, so a distribution sums to one but for some 1e-7. Where hardly anything
     # of the lower order is unseen, that matters: the share of the unseen is taken from what the lower order really sums to.
@@ -227,6 +230,8 @@ def share_left(
     # [contexts], what the distribution after h' sums to as stored.
     used = np.flatnonzero(sums[:, 0])
     left = sums[used, 1] / sums[used, 0].astype(np.float64)
+    # h = `the`, followed by `cat` alone: p(cat|the) = 0.6, p(cat) = 0.1, totals of 1 -> left 0.4, unseen 0.9, alpha =
+    # 0.444...
     unseen = lower_totals[used] - lower_sums[used] * _LOWER_UNIT
     # alpha(h); where every word was seen nothing is left, and rounding alone decides what the rest would be.
     weights = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)

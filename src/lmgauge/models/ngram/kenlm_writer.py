@@ -142,6 +142,8 @@ def _flags(size: int, slots: NDArray[np.uint32]) -> NDArray[np.bool_]:
 def _backoff_bits(backoff: NDArray[np.float32], begins: NDArray[np.bool_]) -> NDArray[np.uint32]:
     # Back-off weights as bits, uint32 [n]; zero with a sign where no longer n-gram begins with it.
     bits = backoff.view(np.uint32).copy()
+    # KenLM tells from the sign of a zero whether a longer n-gram can follow: -0 where none begins so, and a decoder's state
+    # need not hold the word.
     bits[(backoff == 0) & ~begins] = _SIGN
     bits[(backoff == 0) & begins] = 0
     return bits
@@ -149,6 +151,7 @@ def _backoff_bits(backoff: NDArray[np.float32], begins: NDArray[np.bool_]) -> ND
 
 def _probability_bits(probability: NDArray[np.float32], ends: NDArray[np.bool_]) -> NDArray[np.uint32]:
     # Log10 of probabilities as bits, uint32 [n]; with a sign where no longer n-gram ends with it.
+    # Logs are never above 0, so that the sign is free to say something else: it is set where no longer n-gram ends so.
     return np.where(ends, probability.view(np.uint32) & ~_SIGN, probability.view(np.uint32) | _SIGN)
 
 
@@ -214,6 +217,7 @@ def _fill(table: NDArray[np.uint8], keys: NDArray[np.uint64], values: NDArray[np
     width = values.shape[1]
 
     def part(begin: int, end: int) -> list[NDArray[np.uint32]]:
+        # buckets 10, all four parts -> bounds [0, 2, 5, 7, 10]
         bounds = [buckets * i // _PARTS for i in range(begin, end + 1)]
         return [_native.fill_probing(table, keys, values.reshape(-1), width, pair) for pair in pairwise(bounds)]
 
@@ -227,6 +231,7 @@ def _write_trie(tables: NgramTables, words: _Words, form: KenlmForm, file: IO[by
     probability_bits, backoff_bits = form.quantize or (8, 8)
     shape = (kind, counts, probability_bits, backoff_bits, 0 if form.array is None else form.array)
     hashes = words.hashes()
+    # hashes [-, 50, 20, 90] -> ranked [0, 2, 1, 3]; <unk> stays first
     ranked = np.concatenate(([0], 1 + np.argsort(hashes[1:]))).astype(np.uint32)  # our ids in the order of theirs
     file.write(_header(shape).data)
     file.write(np.array([len(words) - 1], np.uint64).data)
@@ -273,6 +278,7 @@ class _Quantizer:
             return codes.astype(np.uint64)
         of_backoffs = np.empty(len(backoff), np.uint32)
         _native.encode_bins(backoff, self.backoffs, 2, of_backoffs)
+        # codes 3 and 5 of 8 bits -> 3 << 8 | 5 = 773
         return (codes.astype(np.uint64) << np.uint64(bits)) | of_backoffs
 
 
@@ -311,6 +317,7 @@ def _write_levels(tables: NgramTables, words: _Words, trie: _Trie, file: IO[byte
         ends, places = np.empty(len(slots), np.uint64), np.empty(len(order.slots), np.uint32)
         first = their_ids[order.first]
         _native.sort_extensions(place[order.suffixes], first, ends, places)
+        # ends [2, 2, 5] -> following [0, 2, 2, 5]: the extensions of entry i are following[i] to following[i + 1].
         following = np.concatenate((np.zeros(1, np.uint64), ends))
         bits = _backoff_bits(backoff, _flags(size, order.parents)[slots])
         if k == 2:

@@ -46,11 +46,8 @@ class Level:
 
 
 def make_keys(parents: NDArray[np.integer[Any]], words: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-    """Return parent and word in one number each, uint64 [n], which sort as pairs do.
-
-    >>> [hex(key) for key in make_keys(np.array([5]), np.array([7]))]
-    ['0x500000007']
-    """
+    """Return parent and word in one number each, uint64 [n], which sort as pairs do."""
+    # [hex(key) for key in make_keys([5], [7])] -> ['0x500000007']
     return (parents.astype(np.uint64) << np.uint64(32)) | words.astype(np.uint64)
 
 
@@ -66,12 +63,15 @@ def levels_of(tables: NgramTables) -> list[Level]:
         used, parents, words = entries.slots[order], parents[order], entries.words[order]
         suffixes = words
         if i:
+            # `a b c` has the suffix `b c`: `b`, the suffix of its parent `a b`, and the same last word. So one look-up
+            # suffices.
             shorter = slots[i - 1][levels[-1].suffixes[parents]]  # of the parent's own suffix
             suffixes = rows[tables.tables[i - 1].find(shorter, words)]
         signed, weights = entries.probabilities[order].astype(np.float64), entries.weights[order].astype(np.float64)
         levels.append(Level(parents, words, suffixes, np.abs(signed), weights, ~np.signbit(signed)))
         slots.append(used)
         rows = np.zeros(table.slots, np.uint32)
+        # slots [5, 2, 9] in the order of the rows -> rows[5] = 0, rows[2] = 1, rows[9] = 2
         rows[used] = np.arange(len(used), dtype=np.uint32)
     return levels
 
@@ -98,6 +98,7 @@ def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[
     renewed: list[Level] = []
     first_weights = weights
     for level in levels:
+        # Weights must fit what tables hold, which is single precision.
         own = level.probabilities.astype(np.float32).astype(np.float64)
         lower = probabilities[level.suffixes]
         sums, lower_sums = (sums_of_contexts(level, values, len(weights)) for values in (own, lower))
@@ -123,6 +124,8 @@ def sums_of_contexts(level: Level, values: Floats, contexts: int) -> Floats:
 def add_to_contexts(sums: Floats, contexts: NDArray[np.uint32], probabilities: Floats) -> None:
     """Add each probability to the sum of its context, as a multiple of 2^-52: sums up to 2 are the same in any order."""
     # sums: float64 [contexts]; contexts: uint32 [n]; probabilities: float64 [n].
+    # Numbers of 53 bits whose last bit is 2^-52 or more add without rounding up to 2: contexts [1, 1, 1] with 0.5, 0.25,
+    # 2^-60 -> sums [0, 0.75].
     np.add.at(sums, contexts, np.rint(probabilities / _UNIT) * _UNIT)
 
 
@@ -154,5 +157,6 @@ def chosen(levels: Sequence[Level], listed: Sequence[NDArray[np.bool_]]) -> list
             parents, suffixes = rows[parents], rows[suffixes]
         values = (level.probabilities[stays], level.weights[stays], keep[stays])
         fresh.append(Level(parents, level.words[stays], suffixes, *values))
+        # stays [1, 0, 1] -> rows [0, 0, 1]; that of what goes is asked for by nobody.
         rows = (np.cumsum(stays) - 1).astype(np.uint32)
     return fresh

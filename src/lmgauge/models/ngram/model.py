@@ -42,6 +42,8 @@ _CONTEXTS = "contexts"
 class NgramModel(ScoresStrings, StepsWords, SumsSegments):
     """A trained n-gram model.
 
+    Sources: Katz (1987); Chen & Goodman (1998), who compare the smoothings.
+
     Attributes:
         tables: probabilities and back-off weights.
         vocabulary: token strings and ids.

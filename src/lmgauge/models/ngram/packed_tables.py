@@ -127,6 +127,7 @@ def most_entries(*, last: bool) -> int:
 
 def homes_for(entries: int, bounds: Bounds, *, last: bool) -> int:
     """Return how many home lines a table gets; `more_homes` if that turns out to be too few."""
+    # 100 n-grams of an inner order: 100 / 0.8 = 125 places, 5 to a line, 25 lines.
     return max(1, -(-int(entries / _FILLED) // line_width(last=last)), _least_homes(*bounds))
 
 
@@ -136,25 +137,18 @@ def more_homes(homes: int) -> int:
 
 
 def line_width(*, last: bool) -> int:
-    """Return how many n-grams fit into a line of 64 bytes.
-
-    >>> line_width(last=False), line_width(last=True)
-    (5, 7)
-    """
+    """Return how many n-grams fit into a line of 64 bytes."""
     return _LAST_WIDTH if last else _WIDTH
 
 
 def _least_homes(parents: int, words: int) -> int:
+    # A place keeps of its key only what the home line does not tell: with few lines the rest would not fit into it.
     bits = sum(max(1, (values - 1).bit_length()) for values in (parents, words))
     return 1 << max(0, bits - int(_native.LEAST_HOME_BITS))
 
 
 def slots_for(entries: int, parents: int, words: int, *, last: bool) -> tuple[int, int]:
-    """Return the slots and the bytes that a table of this number of n-grams has, unless very many lie side by side.
-
-    >>> slots_for(1_000_000, 2_000_000, 50_000, last=True)
-    (1250109, 11429568)
-    """
+    """Return the slots and the bytes that a table of this number of n-grams has, unless very many lie side by side."""
     lines = homes_for(entries, (parents, words), last=last) + int(_native.SPARE_LINES)
     return lines * line_width(last=last), lines * LINE_BYTES
 
@@ -239,6 +233,8 @@ class TableBuilder:
         run_ranges(lambda a, b: _native.sort_parts(table.kernel, parts, a, b, frees), len(sizes), self.threads)
         starts = np.zeros(len(sizes), np.uint64)
         for part in range(1, len(sizes)):
+            # Parts are neighbors in the table; each begins behind the last n-gram of the one before, which may have run
+            # over its end. So threads write to places that are known, and the table is the same for any number of them.
             starts[part] = max(starts[part - 1] + sizes[part - 1], frees[part - 1])
         results = run_ranges(
             lambda a, b: _native.place_parts(
@@ -267,6 +263,7 @@ def pack_tables(
 def stage_in_parts(entries: int, count: int, columns: int, fill: Callable[[Parts], None]) -> Parts:
     """Return n-grams in `count` parts, uint32 [count * room, columns], and the sizes of the parts, uint64 [count]."""
     mean = entries / count
+    # The size of a part has about the standard deviation sqrt(mean): 8 of them are as good as never passed.
     room = int(mean + 8 * mean**0.5) + 64 if count > 1 else entries
     while True:
         parts = np.empty((count * room, columns), np.uint32), np.zeros(count, np.uint64)
@@ -292,6 +289,7 @@ def new_lines(count: int) -> Lines:
     """
     check_lines_of_table(count)
     memory = np.zeros(16 * count + 16, np.uint32)
+    # An address of 64 n + 16 -> -16 % 64 = 48 bytes, 12 numbers further on.
     start = -memory.ctypes.data % LINE_BYTES // 4
     return memory[start : start + 16 * count].reshape(count, 16)
 

@@ -76,6 +76,7 @@ def _largest(
         return [level.listed for level in levels], 0.0
     if not room:
         return [np.zeros(len(level), bool) for level in levels], float(every.max(initial=0.0))
+    # losses [3, 1, 2, 2], room 2 -> the second largest, 2: above it is 3, and one of the two ties stays, the first.
     smallest = float(np.partition(every, len(every) - room)[len(every) - room])
     ties = np.flatnonzero(every == smallest)
     stays = every > smallest
@@ -84,6 +85,7 @@ def _largest(
     for level in levels:
         mask = level.listed.copy()
         count = int(np.count_nonzero(mask))
+        # `stays` is over listed n-grams only; blanks keep False.
         mask[mask] = stays[start : start + count]
         masks.append(mask)
         start += count
@@ -101,6 +103,7 @@ def _losses(unigrams: Floats, levels: Sequence[Level]) -> list[Floats]:
         # N-grams with one beginning stand one after another.
         parents = levels[i].parents
         if len(parents):
+            # parents [4, 4, 7] -> differences [-1, 0, 3] -> firsts [0, 2]; losses [1, 5, 2] -> largest [5, 2]
             firsts = np.flatnonzero(np.diff(parents, prepend=parents[0] + 1))
             largest = np.maximum.reduceat(losses[i], firsts)
             losses[i - 1][parents[firsts]] = np.maximum(losses[i - 1][parents[firsts]], largest)
@@ -136,6 +139,7 @@ def losses_of(p: Floats, q: Floats, history: Floats, left: Floats, lower_left: F
     open_ended = (a > SMALLEST_SHARE) & (b > SMALLEST_SHARE) & (q > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         old_log_weight = np.log(a) - np.log(b)
+        # Without the n-gram, its p joins what is left of h, and its q what is left of h'.
         new_log_weight = np.log(a + p) - np.log(b + q)
         change = history * (p * (np.log(q) + new_log_weight - np.log(p)) + a * (new_log_weight - old_log_weight))
         loss = np.where(p > 0, np.expm1(-change), 0.0)

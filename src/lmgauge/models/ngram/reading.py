@@ -93,6 +93,7 @@ class TextReader:
         if settings.min_count != 1 or settings.vocab_size is not None:
             vocabulary, new_ids = restrict(vocabulary, counts, min_count=settings.min_count, size=settings.vocab_size)
             before, counts = counts, np.zeros(len(vocabulary), np.int64)
+            # counts [0, 1, 3, 2, 1], new_ids [0, 1, 2, 3, 0] -> [1, 1, 3, 2]: the word left out counts as `<unk>`.
             np.add.at(counts, new_ids, before)
         if vocabulary.closed and counts[UNK]:
             raise UsageError(

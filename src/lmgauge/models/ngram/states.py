@@ -84,6 +84,8 @@ class NgramStates(Sequence[NgramState]):
         """
         rows = self.cells.view(np.dtype((np.void, self.cells.itemsize * self.cells.shape[1]))).reshape(-1)
         _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+        # `np.unique` sorts by value, and hypotheses are wanted as they came: states [b, a, b] -> sorted a, b with first [1,
+        # 0] -> first [0, 1], inverse [0, 1, 0].
         by_place = np.argsort(first)
         rank = np.empty(len(by_place), np.intp)
         rank[by_place] = np.arange(len(by_place))

@@ -120,7 +120,6 @@ def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any] | ArrayInPiece
 
 
 def _write_array(file: IO[bytes], array: NDArray[Any]) -> int:
-    # Write an array, and return its bytes.
     if not array.size:
         return 0
     data = np.ascontiguousarray(array).data.cast("B")

@@ -1,16 +1,15 @@
-"""Which model files were looked at entry by entry before: a second load of the same file need not do it again.
+"""Which model files were looked at entry by entry before: a second load of the same file need not do it again."""
 
-A record in the user's cache folder says of a file that it was sound: where it is (device, inode), its size, when it was last
-written and last changed (`mtime`, `ctime`, in nanoseconds), the digest of the model's config.json, which has the checksums
-of the file's parts, and the version of lmgauge. All of it must agree. Every ordinary write sets `ctime`, and no program can
-set it back, so a byte changed by one is noticed even where `mtime` is restored. Not noticed is what changes a file without
-writing to it through the file system: a failing disk, or a program that writes to the device itself. `touch` the file, and
-the next load looks at all of it.
-
-A file that was changed within the last two seconds is not remembered: a clock could be too coarse to tell a later write
-apart. On Windows nothing is, as files have no `ctime` there. A record that cannot be read or written, is damaged, or belongs
-to another user counts as none.
-"""
+# A record in the user's cache folder says of a file that it was sound: where it is (device, inode), its size, when it was
+# last written and last changed (`mtime`, `ctime`, in nanoseconds), the digest of the model's config.json, which has the
+# checksums of the file's parts, and the version of lmgauge. All of it must agree. Every ordinary write sets `ctime`, and no
+# program can set it back, so a byte changed by one is noticed even where `mtime` is restored. Not noticed is what changes a
+# file without writing to it through the file system: a failing disk, or a program that writes to the device itself. `touch`
+# the file, and the next load looks at all of it.
+#
+# A file that was changed within the last two seconds is not remembered: a clock could be too coarse to tell a later write
+# apart. On Windows nothing is, as files have no `ctime` there. A record that cannot be read or written, is damaged, or
+# belongs to another user counts as none.
 
 from __future__ import annotations
 

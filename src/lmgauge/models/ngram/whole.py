@@ -112,6 +112,7 @@ class WholeDistributions:
                 self._tables.check_most(largest)
                 done += more
                 if done < len(contexts):
+                    # The kernel stopped where the room ended: twice the room, and on from the next context.
                     self._known = np.concatenate((self._known, np.empty_like(self._known)))
         return sums
 
@@ -168,6 +169,7 @@ class WholeDistributions:
     def _order(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         # Words by falling probability as unigrams, and how many have each different probability or more.
         values, value_of = self._unigrams
+        # values [0, 0.2, 0.5], value_of [2, 0, 1, 2] -> words [0, 3, 2, 1], above [4, 3, 2, 0]: 3 words have 0.2 or more.
         words = np.argsort(-value_of.astype(np.int64), kind="stable").astype(np.uint32)
         above = np.concatenate((np.cumsum(np.bincount(value_of, minlength=len(values))[::-1])[::-1], [0]))
         return words, above.astype(np.int64)

@@ -114,11 +114,8 @@ class CharacterBytes:
 
 
 def split_characters(text: bytes) -> tuple[str, bytes] | None:
-    """Return the whole characters of a text and the bytes of one that has only begun; None where it cannot be UTF-8.
-
-    >>> split_characters("5 €".encode()[:-1]), split_characters(b"\\xff")
-    (('5 ', b'\\xe2\\x82'), None)
-    """
+    """Return the whole characters of a text and the bytes of one that has only begun; None where it cannot be UTF-8."""
+    # split_characters("5 €".encode()[:-1]), split_characters(b"\xff") -> (('5 ', b'\xe2\x82'), None)
     size = next((n for n in range(1, min(_LONGEST, len(text) + 1)) if text[-n] >= 0xC0), 0)
     whole, begun = text[: len(text) - size], text[len(text) - size :]
     if size and UTF8_LENGTHS[begun[0]] <= size:
@@ -130,11 +127,7 @@ def split_characters(text: bytes) -> tuple[str, bytes] | None:
 
 
 def may_begin_character(text: bytes) -> bool:
-    """Return True if the UTF-8 of one character begins with these bytes, or is these bytes.
-
-    >>> may_begin_character(b"\\xe2\\x82"), may_begin_character(b"\\x82"), may_begin_character(b"ab")
-    (True, False, False)
-    """
+    """Return True if the UTF-8 of one character begins with these bytes, or is these bytes."""
     size = 0 if 0x80 <= text[0] < 0xC2 or text[0] > 0xF4 else int(UTF8_LENGTHS[text[0]])
     if len(text) > size:
         return False
@@ -143,7 +136,7 @@ def may_begin_character(text: bytes) -> bool:
 
 
 def _code_points(data: NDArray[np.uint8], begins: Ints, size: int) -> tuple[Ints, Ints]:
-    """Return the first code point and one past the last whose UTF-8 begins with some bytes, int64 [n] each."""
+    # First code point and one past the last whose UTF-8 begins with some bytes, int64 [n] each.
     # begins: int64 [n], where the bytes are; each first one begins a character.
     first = data[begins].astype(np.int64)
     length = UTF8_LENGTHS[first]

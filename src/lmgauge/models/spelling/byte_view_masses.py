@@ -38,11 +38,8 @@ _NONE = -1
 
 
 def range_sums(values: Floats, low: Ints, high: Ints) -> Floats:
-    """Return sums of values over ranges, float64 [n]; each is added up on its own, so that small ones keep their digits.
-
-    >>> range_sums(np.array([0.5, 0.25, 0.125]), np.array([0, 1, 2]), np.array([3, 2, 2])).tolist()
-    [0.875, 0.25, 0.0]
-    """
+    """Return sums of values over ranges, float64 [n]; each is added up on its own, so that small ones keep their digits."""
+    # range_sums([0.5, 0.25, 0.125], [0, 1, 2], [3, 2, 2]) -> [0.875, 0.25, 0.0]
     # values: float64; low: int64 [n], first places; high: int64 [n], places behind the last; a range may be empty.
     sums = np.zeros(len(low))
     some = np.flatnonzero(high > low)
@@ -51,6 +48,8 @@ def range_sums(values: Floats, low: Ints, high: Ints) -> Floats:
     first, last = int(low[some].min()), int(high[some].max())
     keys, which = np.unique(make_keys(low[some] - first, high[some] - first), return_inverse=True)
     # From the last range to the first: reduceat adds up what lies between two of them as well, and then nothing does.
+    # ranges (0, 3), (1, 2) -> bounds [1, 2, 0, 3] -> reduceat [v1, v2, v0 + v1 + v2, 0]; every second is a range. A place
+    # that is not below the next gives the value at it, which is not looked at.
     bounds = np.stack((keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)), axis=1)[::-1].astype(np.int64)
     each = np.add.reduceat(np.concatenate((values[first:last], [0.0])), bounds.reshape(-1))[::2]
     sums[some] = each[::-1][which]
@@ -68,6 +67,7 @@ class RangeMasses:
         others[order] = False
         self.order = np.concatenate((order, np.flatnonzero(others)))
         self.places = np.empty(size, np.int64)
+        # order [4, 3, 0, 1, 2] -> places [2, 3, 4, 1, 0]
         self.places[self.order] = np.arange(size)
         self._model = model
         self._backing_off = _BackingOff(model, self.places) if listed and backs_off(model) else None
@@ -155,7 +155,7 @@ class _BackingOff:
             p, number_of, shorter = self._add(level, number_of, shorter)
 
     def _add(self, level: Level, number_of: Ints, shorter: Floats) -> tuple[Floats, Ints, Floats]:
-        """Take a level; return probabilities by row as the tables have it, and the number here of each of its rows."""
+        # Take a level; return probabilities by row as the tables have it, and the number here of each of its rows.
         # number_of: int64 [rows of the order below], their numbers here; shorter: float64 [rows of the order below], their
         # probabilities.
         weight = self._weights[-1][number_of[level.parents]]
@@ -182,6 +182,7 @@ class _BackingOff:
                 context = of_event[events]
                 seen = np.flatnonzero(context != _NONE)
                 bounds = (np.searchsorted(keys, make_keys(context[seen], bound[seen])) for bound in (low, high))
+                # Horner's scheme over M(h) = g M(h') + sum of (p - g q): from single words to the longest context.
                 sums[seen] = weights[context[seen]] * sums[seen] + range_sums(differences, *bounds)
             return np.maximum(sums, 0.0)
 
@@ -193,6 +194,7 @@ class _BackingOff:
         firsts = np.cumsum(counts) - counts
         before = np.empty(len(batch), np.int64)  # the last word of each context
         before[1:] = batch.token_ids[:-1]
+        # ids [a, b, </s>, c, </s>] of segments of 3 and 2 -> before [<s>, a, b, <s>, c]
         before[firsts] = BOS
         contexts = [before]
         for keys in self._keys[:-1]:
@@ -224,6 +226,7 @@ def runs(starts: Ints, counts: Ints) -> Ints:
     """Return the numbers from each start on, one run after another."""
     # starts: int64 [n]; counts: int64 [n], how many of each.
     # runs([5, 0], [2, 3]) -> [5, 6, 0, 1, 2]
+    # starts [5, 0], counts [2, 3]: offsets 5 - 2 + 2 = 5 and 0 - 5 + 3 = -2 on [0, 1 | 2, 3, 4]
     numbers: Ints = np.arange(int(counts.sum())) + np.repeat(starts - np.cumsum(counts) + counts, counts)
     return numbers
 

@@ -85,6 +85,7 @@ class WordBytes:
         begins = separators.begins + separators.lengths
         ends = np.repeat(block.starts[batch.segments - block.first], batch.segment_events) + batch.ends
         lengths = np.where(is_end, 0, ends - begins)
+        # A word has its bytes; the end of a segment one place of its own.
         sizes = separators.lengths + np.maximum(lengths, 1)
         firsts, last = np.cumsum(sizes) - sizes, np.cumsum(sizes) - 1
         begun = np.zeros(int(sizes.sum()))  # the log of the mass of what begins so, behind the end of the word before
@@ -99,7 +100,7 @@ class WordBytes:
     def _begun(
         self, block: Segments, batch: ScoreBatch, whole: BlockDistributions | None, where: tuple[Ints, Ints, Ints]
     ) -> tuple[Floats, Floats]:
-        """Return the logs of the masses of all beginnings of words, float64 [bytes], and p(</s> | h), float64 [rows]."""
+        # Logs of the masses of all beginnings of words, float64 [bytes], and p(</s> | h), float64 [rows].
         # where: of each row, where its word begins and its bytes, int64 [rows] each, and the row of each byte.
         begins, lengths, rows = where
         words, which = self._distinct(block, begins, lengths)
@@ -111,6 +112,7 @@ class WordBytes:
         high = np.concatenate((words.high[prefixes], *(place + 1 for place in places)))
         masses = self.ranges.of_block(block, batch, whole)(events, low, high)
         known, unknown, end = np.split(masses, [len(rows), len(rows) + len(batch)])
+        # p(begins with v) = known words in the range of v, and p(<unk>) u(v): the formula at the top.
         return log_of(known + unknown[rows] * words.unseen[prefixes]), end
 
     def _distinct(self, block: Segments, begins: Ints, lengths: Ints) -> tuple[_Words, Ints]:
@@ -135,6 +137,7 @@ class WordBytes:
                     break
         spelled = segments_of(words)
         scored = self._letters_of(spelled)
+        # words of 2 and 1 bytes: scored [t, h, end, a, end] -> places 2 and 4 go; the end of a word is not a byte of it.
         letters = np.delete(scored, np.cumsum(sizes + 1) - 1)
         for begin, end in pairwise(bounds.tolist()):  # word by word, so that no digit depends on the words before
             np.cumsum(letters[begin:end], out=letters[begin:end])
@@ -150,7 +153,8 @@ class WordBytes:
         return first, bisect_left(self._sorted, prefix + b"\xff", first, high)  # no UTF-8 has this byte
 
     def _unseen(self, q: Floats, low: Ints, high: Ints) -> Floats:
-        # U of prefixes, from q of what begins with them and from the known words that do.
+        # u of prefixes, from q of what begins with them and from the known words that do.
+        # The difference of two nearly equal sums may come out below 0; a share of q keeps every word possible.
         left = np.maximum(q - range_sums(self._q, low, high), _SMALLEST_SHARE * q)
         return left / (1.0 - self._spelling.known_mass)
 
@@ -276,7 +280,7 @@ class _SeparatorBytes:
         self._longest = max(map(len, model.known), default=0)
 
     def masses(self, left: bytes, before: str | None, text: str) -> tuple[Floats, Floats]:
-        """Return how probable separators are that begin with no, one, ... characters of a text, and it alone at the end."""
+        # How probable separators are that begin with no, one, ... characters of a text, and it alone at the end.
         # -> float64 [characters + 2] where a word follows, and where the segment ends.
         return self._contexts(left, before, text)
 
@@ -299,7 +303,7 @@ class _SeparatorBytes:
         return np.array([*(one + other for one, other in zip(known, spelled[:-1], strict=True)), exact])
 
     def fill(self, block: Segments, separators: Separators, e: Floats, begun: Floats, firsts: Ints) -> Floats:
-        """Write the logs of the masses of white space as far as it has come, and return those of the whole separators."""
+        # Write the logs of the masses of white space as far as it has come, and return those of the whole separators.
         # e: float64 [rows], p(</s> | h); begun: float64 [bytes and ends], to write to; firsts: int64 [rows], the first
         # place in it of each row.
         # -> float64 [rows], nats; which of the two hypotheses holds is known then.
@@ -334,7 +338,7 @@ def _numbered(block: Segments, separators: Separators) -> tuple[list[str], Ints]
 
 
 def _steps(begun: Floats, costs: Floats, firsts: Ints, last: Ints, is_end: NDArray[np.bool_]) -> Floats:
-    """Return what each byte adds, float64 [bytes and ends], nats."""
+    # What each byte adds, float64 [bytes and ends], nats.
     # begun: float64 [bytes and ends], logs of the masses of what has begun so, row by row; costs: float64 [rows], of the
     # row as a whole. That a word ends is told by the byte after it; firsts: int64 [rows], where each begins; last: int64
     # [rows], its last place; is_end: bool [rows], of ends of segments.
@@ -346,5 +350,6 @@ def _steps(begun: Floats, costs: Floats, firsts: Ints, last: Ints, is_end: NDArr
     with np.errstate(invalid="ignore"):
         begun = begun.copy()
         begun[firsts[words + 1]] += costs[words]
+        # What one more byte adds: ln p(begins with `th`) - ln p(begins with `t`).
         steps = np.minimum(begun - before, 0.0)
     return np.where(before > -np.inf, steps, AFTER_IMPOSSIBLE)

@@ -397,7 +397,6 @@ _OF_INNER = frozenset((*_OF_MACHINE, *_OF_DISTRIBUTIONS, *_OF_TRAINING, *_OF_MIX
 
 
 def _characters(block: Segments, batch: ScoreBatch, rows: NDArray[np.int64]) -> list[str]:
-    # Characters that some rows of a model of characters are.
     at = block.starts[batch.row_segments()[rows] - block.first]
     begins, ends = at + batch.starts()[rows], at + batch.ends[rows]
     characters = Segments(block.data, begins, ends, block.source)

@@ -66,6 +66,7 @@ class Separators:
 def _firsts(batch: ScoreBatch) -> NDArray[np.int64]:
     # First row of each segment that has any, int64 [segments].
     events = batch.segment_events
+    # events [2, 0, 3] -> firsts [0, 2]
     return (np.cumsum(events) - events)[events > 0]
 
 
@@ -109,6 +110,7 @@ def _rules(known: Sequence[str], *, divided: bool) -> _Rules:
 
 def _rank_of(which: NDArray[np.int64]) -> NDArray[np.int64]:
     # What a separator counts as where it is looked back at: the commonest have numbers of their own.
+    # the commonest six have numbers 1 to 6, all others 7; 0 is for none before it
     return np.where(which < 0, _BEFORE - 1, np.minimum(which + 1, _BEFORE - 1))
 
 
@@ -191,6 +193,7 @@ class SeparatorModel:
         unknown, unseen = _native.score_separators(rows, self._rules, row_of_context, table.ravel(), logprobs)
         for row, begin, length, context in unknown.reshape(-1, 4).tolist():  # the last column: all that are not known
             text = block.data[begin : begin + length].tobytes().decode()
+            # The last column of the table is a factor: p(separator) = factor(context) p(its characters), see `_base`.
             logprobs[row] += self._spelled(text, context // AROUND)
         number, begins, lengths = unseen.reshape(-1, 3).T
         return SeparatorScores(logprobs, number, Segments(block.data, begins.copy(), begins + lengths, block.source))
@@ -229,6 +232,7 @@ class SeparatorModel:
         totals = Counter[str]()
         for (before, _), n in self.spelling.items():
             totals[before] += n
+        # One observation's weight is spread evenly over all characters and the end, so that none is impossible.
         ends, unseen = (*self.alphabet, ""), 1 / (len(self.alphabet) + 1)
         return {(a, b): (self.spelling.get((a, b), 0) + unseen) / (totals[a] + 1) for a in ends for b in ends}
 
@@ -253,6 +257,7 @@ class SeparatorModel:
 
     def _base(self, place: int) -> NDArray[np.float64]:
         # Spelled probabilities of the known separators, and one for all others: float64 [known + 1].
+        # The last entry is a factor, not a probability: unknown separators multiply it with their own spelling.
         return np.array([*(math.exp(self._spelled(text, place)) for text in self.known), 1.0])
 
     @cached_property
@@ -273,6 +278,7 @@ class SeparatorModel:
             finest.setdefault(context, Counter())[which] += n
             middle.setdefault(context // _BEFORE, Counter())[which] += n
             coarsest[context // (_BEFORE * AROUND)][which] += n
+        # From coarse to fine, so that each row finds the one that it falls back on.
         rows = [self._mixed(coarsest[place], self._base(place)) for place in range(PLACES)]
         row_of = np.repeat(np.arange(PLACES, dtype=np.int32), AROUND * _BEFORE)
         for context, counts in sorted(middle.items()):
@@ -288,6 +294,7 @@ class SeparatorModel:
         p = coarser.copy()
         for which, n in counts.items():
             p[which] += n
+        # counts [3, 1], coarser [0.5, 0.25, 0.25] -> [3.5, 1.25, 0.25] / 5 = [0.7, 0.25, 0.05]
         mixed: NDArray[np.float64] = p / (counts.total() + 1)
         return mixed
 
@@ -339,6 +346,7 @@ class SeparatorCounts:
         before[1:] = which[:-1] + 1
         before[_firsts(batch)] = 0
         size = len(self._numbers) + 1
+        # context 2, before 1, which 3 of size 5 -> (2 * 5 + 1) * 5 + 3 = 58; divmod by 5 gives them back.
         keys, n = _counted((context * np.int64(size) + before) * size + which, PLACES * AROUND * size * size)
         for key, count in zip(keys.tolist(), n.tolist(), strict=True):
             rest, one = divmod(key, size)

@@ -47,6 +47,7 @@ class Speller:
         ids = encode(words, make_tokenizer("whitespace"), different, bos=False, eos=False, reserved="escape").ids
         if len(ids) != len(words):  # white space within words, or nothing but it
             return self._logprobs(words)
+        # words [the, cat, the] -> different [the, cat], ids [3, 4, 3] -> rows [0, 1, 0]: each is spelled once.
         return self._logprobs(words_of(different.finish()))[ids - _FIRST_WORD]
 
     def _logprobs(self, words: Segments) -> NDArray[np.float64]:
@@ -80,6 +81,7 @@ class Spelling:
         }
 
     def _sum_known(self) -> float:
+        # The empty word counts as known: what is spelled has at least one character.
         return math.fsum([*np.exp(self._known_logprobs).tolist(), self._empty])
 
     @property
@@ -89,11 +91,12 @@ class Spelling:
 
     @cached_property
     def _known_logprobs(self) -> NDArray[np.float64]:
-        # Ln q of each known word, float64 [vocabulary - 3].
+        # The logarithm of q of each known word, float64 [vocabulary - 3].
         return self.speller.logprobs(words_of(self.known))
 
     def logprobs(self, words: Segments) -> NDArray[np.float64]:
         """Return the natural logs of the probabilities of unseen words, float64 [words]: of which word it is."""
+        # p(word | it is unseen) = q(word) / (1 - q(known words)): no known word is spelled, so their mass is not lost.
         return self.speller.logprobs(words) - math.log1p(-self.known_mass)
 
     def next_character(self, prefix: str) -> NDArray[np.float64]:
@@ -110,6 +113,7 @@ class Spelling:
         vocabulary = self.speller.characters.vocabulary
         ids = np.concatenate(([BOS], vocabulary.ids(prefix))).astype(np.uint32)
         p = np.exp(self.speller.characters.log_distribution(ids))
+        # All words that begin so, less the known ones among them; what is left is divided by its sum.
         p -= self._known_next(prefix.encode(), self._prefix_logprob(ids, prefix))
         if not prefix:
             p[EOS] = 0.0
@@ -131,6 +135,7 @@ class Spelling:
         words, logprobs = self._sorted_words
         vocabulary = self.speller.characters.vocabulary
         low = bisect_left(words, prefix)
+        # words [a, the, they, to], prefix `the` -> 1 to 3: all that begin so are neighbors.
         high = bisect_left(words, prefix + b"\xff", lo=low)  # no UTF-8 has this byte
         following = np.empty(high - low, np.int64)
         of_character: dict[bytes, int] = {b"": EOS}
@@ -153,11 +158,13 @@ class Spelling:
 
 def _length(rest: bytes) -> int:
     first = rest[0] if rest else 0
+    # The first byte says how long a character is: 0xxxxxxx 1, 110xxxxx 2, 1110xxxx 3, 11110xxx 4.
     return 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0) if rest else 0
 
 
 def words_of(vocabulary: Vocabulary) -> Segments:
     """Return the words of a vocabulary as texts have them, without `<unk>`, `<s>` and `</s>`, each as a segment."""
+    # A word that looks reserved has more brackets in the vocabulary (`<<unk>>`) than in the text: one less on each side.
     bounds = vocabulary.offsets
     starts, ends = bounds[_FIRST_WORD:-1].copy(), bounds[_FIRST_WORD + 1 :].copy()
     for special in SPECIAL_TOKENS:

@@ -39,6 +39,8 @@ class UnseenCharacters:
             here, here_seen = size.reshape(-1, width).sum(axis=1), seen.reshape(-1, width).sum(axis=1)
             times = len(here) // len(p)
             share = here / np.repeat(np.maximum(above, 1.0), times)
+            # An alphabet of a, b, c: the block of 64 that has them holds 3 of 3, and gets (3 + 1/64) / 4 of its block of
+            # 4,096; each of the other 63 blocks (0 + 1/64) / 4.
             p = np.repeat(p, times) * (here_seen + share) / np.repeat(above_seen + 1.0, times)
             above, above_seen = here, here_seen
         p[self._alphabet] = 0.0
@@ -73,5 +75,7 @@ class UnseenCharacters:
         sums = np.zeros(len(texts))
         if len(points):
             some = lengths > 0
+            # texts ["ab", "", "c"] -> lengths [2, 0, 1], starts [0, 2, 2]; reduceat gives an empty text the next character,
+            # so that it is left out.
             sums[some] = np.add.reduceat(self._logs[points], (np.cumsum(lengths) - lengths)[some])
         return sums

@@ -39,7 +39,7 @@ class TrainingText:
 
     @property
     def events(self) -> int:
-        """Return number of tokens to predict."""
+        """Return the number of tokens to predict."""
         return int(np.count_nonzero(self.ids != BOS))
 
 

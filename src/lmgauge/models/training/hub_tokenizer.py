@@ -50,11 +50,7 @@ def tokenizer_json(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bytes:
 
 
 def special_token(number: int, token: str) -> dict[str, Any]:
-    """Return how a tokenizer.json names a token that no text becomes.
-
-    >>> special_token(1, "<s>")["content"]
-    '<s>'
-    """
+    """Return how a tokenizer.json names a token that no text becomes."""
     return {
         "id": number,
         "content": token,

@@ -167,7 +167,6 @@ def _begin(
     device: torch.device,
     processes: Processes,
 ) -> Loop:
-    # Run before its first update.
     source = make_source(text.ids, settings, processes.rank, processes.world_size)
     torch.manual_seed(settings.seed)
     model = build_model(settings, vocabulary_size).to(device)
@@ -204,11 +203,7 @@ def _try_to_write(output: Path) -> None:
 
 
 def is_trained_here(path: Path) -> bool:
-    """Return True if a folder is a neural model that lmgauge trained.
-
-    >>> is_trained_here(Path("nothing/here"))
-    False
-    """
+    """Return True if a folder is a neural model that lmgauge trained."""
     try:
         return isinstance(read_config(path).get(CONFIG_KEY), dict)
     except ModelFileError:

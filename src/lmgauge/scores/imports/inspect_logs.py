@@ -62,7 +62,6 @@ def _segment(choice: Any, sample: str, where: str, log: Log) -> LoggedSegment | 
 
 
 def _samples(file: LogFile, log: Log) -> Iterator[tuple[str, Any]]:
-    # Samples of a log.
     if not file.head.startswith(_ZIP):
         for where, content in file.values():
             _take_model(content, log)

@@ -110,7 +110,6 @@ def _log10(text: str, where: str) -> float:
 
 
 def _check_total(total: re.Match[str], words: list[tuple[str, int, int, float]], where: str) -> None:
-    # Compare the sum of a sentence with its words.
     mine, stated = math.fsum(value for *_, value in words), number(total[1], where)
     same = mine == stated or abs(mine - stated) <= _SUM_TOLERANCE * max(1.0, abs(stated))
     if not same or int(total[2]) != sum(identifier == 0 for _, identifier, _, _ in words):

@@ -37,11 +37,7 @@ class PromptTokens:
     echoes: bool  # whether the reply has the prompt's tokens and those added after it, or the prompt's alone
 
     def added_first(self, asked: int) -> list[int]:
-        """Return how many tokens at the end the server may have added, the likeliest count first.
-
-        >>> PromptTokens(["a", " b", "!"], [None, -1.0, -2.0], [None] * 3, generated=None, echoes=True).added_first(1)
-        [1, 0, 2, 3]
-        """
+        """Return how many tokens at the end the server may have added, the likeliest count first."""
         if not self.echoes:
             return [0]
         extra = asked if self.generated is None else self.generated

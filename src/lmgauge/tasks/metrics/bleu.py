@@ -84,9 +84,12 @@ def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bo
     if metric.smoothing == "add-k":
         pseudocounts = np.where(np.arange(order) > 0, value, 0.0)
         correct, total = correct + pseudocounts, total + pseudocounts
+    # n-grams [3, 2, 1, 0] -> [T, T, T, F]: a hypothesis of 3 words has none of order 4, and with `effective_order` these do
+    # not count.
     exists = np.logical_and.accumulate(total != 0, axis=1) & matched
     hits = correct
     if metric.smoothing == "exp":
+        # matches [5, 0, 0] -> hits [5, 1/2, 1/4]
         hits = np.where(correct == 0, 0.5 ** np.cumsum((correct == 0) & exists, axis=1), correct)
     elif metric.smoothing == "floor":
         hits = np.where(correct == 0, value, correct)
@@ -105,10 +108,13 @@ def _uniform_means(ratios: Floats, counted: Floats) -> Floats:
     product = np.ones(len(ratios))
     exponent = np.zeros(len(ratios))
     for n in range(ratios.shape[1]):
+        # frexp(0.75) = (0.75, 0), frexp(3) = (0.75, 2): the product of mantissas stays near 1, and exponents are added as
+        # whole numbers.
         factor, power = np.frexp(np.where(n < counted, ratios[:, n], 1.0))
         product, carried = np.frexp(product * factor)
         exponent += power + carried
     roots = np.maximum(counted, 1.0)
+    # (m 2^7)^(1/4) = (m 2^3)^(1/4) 2^1: what of the exponent is a multiple of 4 stays outside of the root, and is exact.
     whole = np.floor(exponent / roots)
     means = np.ldexp(np.ldexp(product, (exponent - whole * roots).astype(np.int64)) ** (1.0 / roots), whole.astype(np.int64))
     return np.where(counted > 0, means, 0.0)

@@ -51,6 +51,7 @@ def chrf_averages(sums: Floats) -> tuple[Floats, Floats]:
     # -> float64 [rows] each, 0 to 1.
     precisions, recalls, effective = np.zeros(len(sums)), np.zeros(len(sums)), np.zeros(len(sums))
     for hypothesis, reference, matches in _orders(sums):
+        # A hypothesis of two characters has no 6-grams: orders that one text lacks say nothing of the other.
         both = (hypothesis > 0) & (reference > 0)
         precisions += np.where(both, _ratio(matches, hypothesis, 0.0), 0.0)
         recalls += np.where(both, _ratio(matches, reference, 0.0), 0.0)

@@ -50,6 +50,7 @@ def match_error_rates(counts: Floats) -> Floats:
     # counts: float64 [rows, 4].
     # -> float64 [rows], 0 to 1; 0 where both texts are empty.
     # match_error_rates([[3.0, 1.0, 0.0, 1.0]]) -> [0.4]
+    # Morris, Maier & Green (2004): unlike the word error rate it is never above 1.
     hits, substitutions, deletions, insertions = counts.T
     errors = substitutions + deletions + insertions
     return _divided(errors, hits + errors, np.zeros(len(counts)))
@@ -60,6 +61,7 @@ def information_preserved(counts: Floats) -> Floats:
     # counts: float64 [rows, 4].
     # -> float64 [rows], 0 to 1; 1 where both texts are empty, 0 where one is.
     # information_preserved([[3.0, 1.0, 0.0, 0.0]]) -> [0.5625]
+    # Morris, Maier & Green (2004): H / (H + S + D) times H / (H + S + I).
     hits, substitutions, deletions, insertions = counts.T
     reference, hypothesis = hits + substitutions + deletions, hits + substitutions + insertions
     both_empty = (reference + hypothesis == 0).astype(np.float64)
@@ -217,7 +219,7 @@ class WER(EditRate):
     """Word error rate: edits of words by words of the reference.
 
     Words are what `str.split()` makes of a text: white space of any kind splits them. (In jiwer a single tab or no-break
-    space does not: "a<TAB>b" is one word there, and with `jiwer_words=True` here.)
+    space does not: "a<TAB>b" is one word there, and with `jiwer_words=True` here.) Source: Morris, Maier & Green (2004).
 
     Attributes:
         lowercase: compare lower-case texts.
@@ -246,7 +248,8 @@ class WER(EditRate):
 class CER(EditRate):
     """Character error rate: edits of code points by code points of the reference.
 
-    White space at both ends is left out; between words it counts, each character of it.
+    White space at both ends is left out; between words it counts, each character of it. Source: Morris, Maier & Green
+    (2004).
 
     Attributes:
         lowercase, remove_punctuation, expand_contractions, remove_nonwords, unicode_form, standardize, whisper,

@@ -99,6 +99,8 @@ def label_scores(
 ) -> LabelScores:
     """Return precision, recall and F1 through scikit-learn.
 
+    Source: van Rijsbergen (1979), "Information Retrieval", chapter 7.
+
     Args:
         gold: the right label of each segment.
         predicted: a system's label of each segment.

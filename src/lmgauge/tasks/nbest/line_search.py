@@ -51,6 +51,7 @@ class Candidates:
         totals = self.totals(weights)
         best = np.maximum.reduceat(totals, self.offsets[:-1])
         at_top = np.flatnonzero(totals == best[self.owners])
+        # totals [1, 3, 3 | 2], offsets [0, 3, 4]: at_top [1, 2, 3], of which the first in each list are 1 and 3.
         return at_top[np.searchsorted(at_top, self.offsets[:-1])]
 
     def count(self, weights: Floats) -> int:
@@ -86,6 +87,7 @@ class Steps:
         errors = self.errors[begin : begin + len(cuts) + 1]
         if not len(cuts):
             return 0.0, int(errors[0])
+        # The outermost intervals have no end: one is set that makes their middles neither 0 nor far out.
         reach = max(float(cuts[-1] - cuts[0]), float(np.abs(cuts).max())) or 1.0
         first = low if math.isfinite(low) else float(cuts[0]) - reach
         last = high if math.isfinite(high) else float(cuts[-1]) + reach
@@ -112,7 +114,7 @@ class _Lines:
     errors: Integers
 
     def steepest(self, lines: Integers, starts: Integers) -> Integers:
-        """Return one line of each list: the steepest, of equal ones the highest, of equal ones the first."""
+        # One line of each list: the steepest, of equal ones the highest, of equal ones the first.
         # lines: int64 [lines], rising; starts: int64 [lists], where each list begins in `lines`; no list is empty.
         for values in (self.slope, self.at_zero):
             if len(lines) == len(starts):
@@ -120,6 +122,7 @@ class _Lines:
             sizes = np.diff(np.append(starts, len(lines)))
             own = values[lines]
             at_top = own == np.repeat(np.maximum.reduceat(own, starts), sizes)
+            # slopes [1, 4, 4 | 2], starts [0, 3] -> lines [1, 2, 3], of 2 and 1: starts [0, 2]
             lines, starts = lines[at_top], _begins(np.add.reduceat(at_top, starts))
         return lines[starts]
 
@@ -149,6 +152,7 @@ def _steps(lines: _Lines) -> Steps:
         if not len(own):
             break
         with np.errstate(over="ignore"):
+            # Lines 1 + x and 0 + 3 x: (1 - 0) / (3 - 1) = 0.5, from where the steeper one is above.
             crossing = (np.repeat(lines.at_zero[own], sizes) - lines.at_zero[rest]) / gain
         nearest = np.minimum.reduceat(crossing, _begins(sizes))
         at_nearest = crossing == np.repeat(nearest, sizes)
@@ -164,6 +168,7 @@ def _merged(changes: Floats, deltas: Integers, base: int) -> Steps:
     base += int(deltas[changes == -math.inf].sum())
     finite = np.isfinite(changes)
     order = np.argsort(changes[finite], kind="stable")
+    # base 2, changes [1.5, 0.5] by [2, -1] -> changes [0.5, 1.5], errors [2, 1, 3]
     errors = base + np.append(0, np.cumsum(deltas[finite][order]))
     return Steps(changes[finite][order], errors.astype(np.int64))
 
@@ -249,6 +254,7 @@ class Search:
         if promised >= errors:
             return weights, errors
         better = np.maximum(weights + place * direction, self.lows)
+        # Counted again, as rounding may put a place on the other side of a change.
         counted = self.candidates.count(better)
         return (better, counted) if counted < errors else (weights, errors)
 

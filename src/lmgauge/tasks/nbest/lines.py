@@ -29,11 +29,7 @@ def read_table(path: str | os.PathLike[str]) -> dict[str, tuple[int, str]]:
 
 
 def by_id(rows: Iterable[tuple[int, str, str]], name: str) -> dict[str, tuple[int, str]]:
-    """Return numbered texts by their ids.
-
-    >>> by_id([(1, "u1", "a dog")], "ref.txt")
-    {'u1': (1, 'a dog')}
-    """
+    """Return numbered texts by their ids."""
     table: dict[str, tuple[int, str]] = {}
     for number, key, text in rows:
         if key in table:

@@ -225,11 +225,7 @@ class Rescored(Shown):
 
 
 def form_of_best(path: str | os.PathLike[str]) -> Literal["jsonl", "trn", "kaldi"]:
-    """Return the form in which the best hypotheses are written to a file of this name, which is how they are read again.
-
-    >>> form_of_best("best.trn"), form_of_best("best.txt")
-    ('trn', 'kaldi')
-    """
+    """Return the form in which the best hypotheses are written to a file of this name, which is how they are read again."""
     suffix = os.path.splitext(path)[1].lower()
     known = format_of(os.fspath(path), None) or BY_SUFFIX.get(suffix, "text")
     if known in ("stm", "tsv", "parquet") or suffix in COMPRESSIONS:

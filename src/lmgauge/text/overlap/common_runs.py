@@ -34,6 +34,8 @@ class SuffixIndex:
             raise InputError(f"the test text has {len(ids):,} tokens, more than {LARGEST:,}: give it in parts")
         suffixes = _native.sort_suffixes(ids, symbols)
         ranks = np.empty(len(ids), np.int32)
+        # `a b a` as ids [3, 4, 3]: suffixes in order are a, a b a, b a: suffixes [2, 0, 1] -> ranks [1, 2, 0]; common
+        # prefixes of neighbors [0, 1, 0].
         ranks[suffixes] = np.arange(len(ids), dtype=np.int32)
         common = np.empty(len(ids), np.int32)
         _native.common_prefixes(ids, suffixes, ranks, common)
@@ -121,12 +123,14 @@ class Follower:
         begin = int(self._state[0])
         if self._joints.breaks_before(original):
             stream = np.concatenate((np.full(1, UNK, np.uint32), stream))
+            # A token that no test has: no run goes on over a break, and positions count it.
             begin += 1
         if not self.sources or self.sources[-1] != original.source:
             self.sources.append(original.source)
         self._blocks.append((begin, len(self.sources) - 1, block))
         ids = np.concatenate((self._tail, stream))
         runs = _native.follow_text(self._suffixes.arrays, self._windows, ids, len(self._tail), self._longest, self._state)
+        # The last n - 1 tokens: an n-gram may begin in this block and end in the next.
         self._tail = ids[len(ids) - min(len(ids), self._n - 1) :].copy()
         self._keep_places(runs.reshape(-1, 2))
         position, _, length, _ = self._state.tolist()
@@ -139,6 +143,7 @@ class Follower:
         if not len(runs):
             return
         firsts = [first for first, _, _ in self._blocks]
+        # firsts [0, 100], runs at 99 and 100 -> blocks [0, 1]
         owners = np.searchsorted(firsts, runs[:, 1], side="right") - 1
         for i in np.unique(owners).tolist():
             first, source, block = self._blocks[i]
@@ -173,6 +178,8 @@ class Follower:
         origin = np.arange(len(self._longest), dtype=np.int32)
         _native.spread_runs(self._suffixes.arrays, self._n, self._longest, origin)
         continued = np.zeros(len(self._longest), bool)
+        # longest [0, 3, 2, 1, 3]: a run of 3 at 1, its rests, and a run at 4 -> begins [1, 4]; as long as the one before or
+        # longer is a run of its own.
         continued[1:] = self._longest[1:] < self._longest[:-1]
         begins = np.flatnonzero((self._longest > 0) & ~continued)
         places = origin[begins]

@@ -166,7 +166,7 @@ class _Matches:
         return np.where(duplicate | enclosed, self.sizes, counts)
 
     def _bytes_of(self, inside: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return how many bytes of each segment lie in some of its tokens, and in the white space that joins them."""
+        # How many bytes of each segment lie in some of its tokens, and in the white space that joins them.
         # For "ab cd ef" and inside = [T T F], joined = [T F F] there is one span, bytes 0 to 5: "ab cd".
         # inside: bool [tokens], which tokens; joined: bool [tokens], tokens whose white space up to the next one counts,
         # too.

@@ -77,7 +77,7 @@ class GroupOverlap:
 
     @property
     def ngram_share(self) -> float:
-        """Return share of the n-grams that are in the training text; 0 where there are none."""
+        """Return the share of the n-grams that are in the training text; 0 where there are none."""
         return self.seen_ngrams / self.ngrams if self.ngrams else 0.0
 
 

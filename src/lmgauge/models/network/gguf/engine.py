@@ -63,7 +63,6 @@ class GgufEngine:
             yield pack
 
     def _scored(self, pack: Sequence[Job]) -> list[NDArray[np.float64]]:
-        # Log-probabilities of the targets of each job of a pack.
         targets = np.concatenate([job.targets for job in pack]).astype(np.int32)
         logprob = of_targets(self._logits(pack, np.ones(len(targets), bool)), targets)
         if np.isnan(logprob).any():

@@ -264,7 +264,7 @@ class GgufNetwork:
         positions: NDArray[np.int32] | None = None,
         contexts: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float32]:
-        """Show tokens; the logits after those wanted, float32 [m, size], valid until the next call."""
+        # Show tokens; the logits after those wanted, float32 [m, size], valid until the next call.
         # shown: int32 [n]; wanted: bool [n]; positions, contexts: of each token, [n]; it follows the one before in the
         # first context if None.
         tokens, flags = np.ascontiguousarray(shown, np.int32), np.ascontiguousarray(wanted, np.int8)
@@ -294,11 +294,7 @@ def _pointer(values: NDArray[Any], kind: Any) -> Any:
 
 
 def of_targets(parts: Iterable[NDArray[np.float32]], targets: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return the log-probabilities of tokens.
-
-    >>> of_targets([np.zeros((1, 4), np.float32)], np.array([3], np.int32)).round(4).tolist()
-    [-1.3863]
-    """
+    """Return the log-probabilities of tokens."""
     # parts: logits, float32 [n, size] each; targets: int32, a token for each row of all parts.
     # -> float64, nats; from float32 logits, summed in float64. NaN where the logits are.
     logprob = np.empty(len(targets))

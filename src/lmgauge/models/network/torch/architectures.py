@@ -125,7 +125,6 @@ class _Base(PreTrainedModel):
         return embeddings
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replace the table of word vectors."""
         # value: weights [vocabulary, width].
         getattr(self, self.base_model_prefix, self).embed_tokens = value
 
@@ -238,7 +237,6 @@ class _CausalModel(_Base, GenerationMixin):
         return head
 
     def set_output_embeddings(self, value: nn.Linear) -> None:
-        """Replace the output layer."""
         # value: weights [vocabulary, width].
         self.lm_head = value
 
@@ -251,7 +249,6 @@ class _CausalModel(_Base, GenerationMixin):
         num_items_in_batch: Tensor | int | None = None,
         **ignored: Any,
     ) -> CausalOutput:
-        """Return logits, and the loss where labels are given."""
         # input_ids: int64 [batch, time]; attention_mask: [batch, time], 0 for padding, which may stand at the right only;
         # labels: int64 [batch, time], the ids themselves (position t predicts label t + 1); -100 is not counted.
         if attention_mask is not None and bool((attention_mask[:, 1:] > attention_mask[:, :-1]).any()):
@@ -273,7 +270,7 @@ class _CausalModel(_Base, GenerationMixin):
     def prepare_inputs_for_generation(
         self, input_ids: Tensor, *rest: Any, attention_mask: Tensor | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Return what `forward` needs for the next word: all ids at first, then the last one and the state."""
+        # What `forward` needs for the next word: all ids at first, then the last one and the state.
         # input_ids: int64 [batch, time]; attention_mask: [batch, time].
         state = options.get("state")
         inputs = input_ids if state is None else input_ids[:, -1:]

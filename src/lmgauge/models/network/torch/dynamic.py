@@ -52,7 +52,7 @@ class DynamicModel(ScoresStrings):
     blocks_are_independent = False
 
     def __init__(self, model: NeuralModel, rate: float) -> None:
-        """Take a network whose segments are contexts of their own."""
+        # Take a network whose segments are contexts of their own.
         # rate: step size; a step goes against the gradient of the mean nats an event.
         policy = model.context_policy
         if policy.runs_on or policy.line_ends != "event" or not policy.scores_first_tokens:

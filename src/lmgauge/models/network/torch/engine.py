@@ -157,7 +157,7 @@ class TorchEngine:
             self.progress(len(chunk.targets))
 
     def _run(self, jobs: Sequence[Job], waiting: list[int], head: Head, take: Callable[[int, Tensor], None]) -> None:
-        """Compute jobs, in smaller batches where memory runs out."""
+        # Compute jobs, in smaller batches where memory runs out.
         # head: what to make of the last hidden states, [n, hidden], and the targets, int64 [n]; take: is given each job's
         # number and what was made, [predicted, ...].
         while waiting:

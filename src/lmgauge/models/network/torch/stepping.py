@@ -26,7 +26,7 @@ class Stepper:
         self._latest: NDArray[np.float64] | None = None
 
     def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of what follows."""
+        # Natural log-probabilities of what follows.
         # ids: int64 [n], n > 0.
         # -> float64 [rows of the output layer]; sums to one in float64, from float32 logits.
         logprob: NDArray[np.float64] = self.many(ids[None])[0]

@@ -16,6 +16,8 @@ class ChunkWriter:
 
     # The token before a chunk, its tokens, and as many as the order behind.
     # `<s>` stands before the text and behind it, beside the one that the first context of the text begins with.
+    # order 2, chunks of 3 tokens, text [1, 3, 4, 5] -> ids/0 [1, 1, 3, 4, 5, 1] and ids/1 [4, 5, 1, 1]:
+    # chunk 0 has the tokens 1, 3, 4, with `<s>` (1) before and 5, 1 behind; an n-gram that begins in it is whole in it.
 
     def __init__(self, engine: Engine, order: int, size: int, name: str = "ids") -> None:
         self._engine, self._order, self._size, self._name = engine, order, size, name
@@ -42,6 +44,7 @@ class ChunkWriter:
         while len(ids) - start > step + self._order:
             self._write(ids[start : start + 1 + step + self._order])
             start += step
+        # A copy, as a view would hold the memory of all that was concatenated.
         self._waiting, self._held = [ids[start:].copy()], len(ids) - start
 
     def _write(self, chunk: Ids) -> None:

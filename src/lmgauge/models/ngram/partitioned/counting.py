@@ -97,6 +97,8 @@ def _route(read: Read, chunk: int, shape: Shape) -> Iterator[Array]:
 def dealing_stage(shape: Shape, k: int, values: str, dealt: str, *, back: bool = False) -> Stage:
     """Return the stage that deals answers to requests for n-grams of order k to the n-grams of order k + 1 that asked."""
     # values: what the arrays `{values}/{k}/{p}/{c}` are called, uint8, uint32 or uint64, one value for each request.
+    # Forward an answer goes to the longer n-grams that asked; back, what they say goes to the shorter one that was asked
+    # for.
     source, target = (k + 1, k) if back else (k, k + 1)
     return Stage(
         f"deal-{dealt}-{target}",

@@ -70,6 +70,10 @@ def estimate(
     """Estimate the probabilities of counted partitions."""
     # counts: int64 [vocabulary], occurrences of each word; none for `<s>`; events: bool [vocabulary], the tokens that can
     # be predicted.
+    # Bigrams of the text `a b a b` by their shares (ids a = 3, b = 4, </s> = 2, <s> = 1), one partition:
+    #     parents       [1, 3, 4, 4]            <s> a, a b, b a, b </s>
+    #     words         [3, 4, 3, 2]
+    #     probabilities [1.0, 1.0, 0.5, 0.5]    `b` always follows `a`, `a` follows `b` one time of two
     continuation = settings.kind in CONTINUATION and shape.order > 1
     if shape.order > 1:
         engine.run(_adjusting_stage(_Adjusting(shape, continuation, settings.cutoffs)))
@@ -83,9 +87,12 @@ def estimate(
         _run_orders(engine, order, unigrams, [])
         return Estimated(unigrams, entries, [], unseen)
     if continuation:
+        # Kneser-Ney: a word counts the distinct words before it, that is the bigrams that end in it. What nothing precedes
+        # keeps its count, as in `adjusted_counts`.
         preceding = add_up(engine, "preceding", partitions)
         counts = np.where(preceding > 0, preceding, counts)
         counts[BOS] = 0
+    # counts [5, 1, 1, 20] -> histogram [0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 1]: two words seen once, and 10 stands for all above.
     first = np.bincount(np.minimum(counts, HISTOGRAM), minlength=HISTOGRAM + 1)
     discounts = [estimate_discounts(settings, k, n) for k, n in enumerate([first, *histograms], 1)]
     unigrams = np.ones((shape.vocabulary, 2), np.float32)
@@ -127,6 +134,7 @@ def _adjust(read: Read, p: int, work: _Adjusting) -> Iterator[Array]:
         if work.continuation and k in shape.inner:
             preceding = np.zeros(len(counts), np.uint32)
             for name in shape.names("requests/{k}/{p}/{c}", k=[k], p=[p]):
+                # Each request for a row is another token that precedes it: requests [1, 2, 1] -> preceding [0, 2, 1].
                 _native.count_rows(read(name), preceding)
             counts = np.where(preceding > 0, preceding, counts)
         histogram[k - 2] = np.bincount(np.minimum(counts, HISTOGRAM), minlength=HISTOGRAM + 1)
@@ -135,6 +143,7 @@ def _adjust(read: Read, p: int, work: _Adjusting) -> Iterator[Array]:
         yield dropped
     yield histogram
     yield entries
+    # A partition has its bigrams once each, so counting their last words counts what precedes each word.
     yield np.bincount(read(f"words/2/{p}"), minlength=shape.vocabulary)
 
 
@@ -153,6 +162,7 @@ def _run_orders(engine: Engine, first: _Order, unigrams: Floats, discounts: Sequ
         below = order.k - 1
         if shape.linked:
             engine.run(dealing_stage(shape, below, "answers", "lower"))
+        # The contexts h, of order k - 1, ask what the distributions after their h' sum to, which are of order k - 2.
         if shape.linked and order.kind == "backed-off" and order.k > 3:
             engine.run(dealing_stage(shape, below - 1, "totals", "lower_totals"))
         engine.run(_estimating_stage(order))
@@ -178,6 +188,7 @@ def _estimate_bigrams(engine: Engine, order: _Order, unigrams: Floats) -> NDArra
     sums = of_all["sums"]
     if backed_off:
         _native.balance_mass(sums, of_all["types"], order.events)
+    # From here on every partition sees the sums of all: it estimates its own bigrams as if it had the others.
     engine.write("contexts", sums)
     engine.run(_estimating_stage(order))
     totals = np.ones(len(unigrams))
@@ -231,6 +242,8 @@ def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32
     rows = len(words)
     if rows and int(words.max()) >= shape.vocabulary:  # of a file that was damaged since it was written
         raise ValueError(f"words/{k}/{p} names words that the vocabulary does not have")
+    # The kernels expect whole cache lines of four entries; keys of 0, which are empty slots, fill the last one. Nothing is
+    # looked up in this table, so that it needs no free slots.
     table = np.zeros((4 * max(1, -(-rows // 4)), 2), np.uint64)
     fields = table.view(np.uint32)[:rows]
     fields[:, 0] = words
@@ -239,9 +252,12 @@ def _table(read: Read, p: int, order: _Order) -> tuple[Table, NDArray[np.float32
     fields[:, 2] = read(f"adjusted/{k}/{p}")
     lower: NDArray[np.float32] = np.zeros(0, np.float32)
     if k == 2:
+        # The suffix of a bigram is its last word, an id: all partitions read the unigrams.
         fields[:, 3] = words
         lower = read("unigrams") if order.kind != "additive" else lower
     elif order.kind != "additive":
+        # Of longer n-grams the suffix lies in some other partition. Its probability came as an answer, in the order of the
+        # rows, so that the row is where it stands.
         fields[:, 3] = np.arange(rows, dtype=np.uint32)
         lower = joined(read, shape.names("lower/{k}/{p}/{c}", k=[k], p=[p]), rows, np.uint32).view(np.float32)
     return table, lower, read(f"dropped/{k}/{p}"), rows
@@ -282,6 +298,7 @@ def _estimate(read: Read, p: int, order: _Order) -> Iterator[Array]:
         _native.estimate_interpolated(table, 0, rows, 0, sums, order.discounts, lower, [])
     else:
         _native.estimate_discounted(table, 0, rows, dropped, 0, sums, order.discounts, seen)
+    # Memory is what a task is planned by: arrays go as soon as their last reader is done.
     del lower
     bits = np.ascontiguousarray(table.view(np.uint32)[:rows, 2])
     del table

@@ -91,9 +91,12 @@ class _Cut:
 
     def first_line(self, bucket: int) -> int:
         # First home of a bucket, which the bucket before may share.
+        # The first hash of a bucket is ceil(bucket 2^64 / buckets), and the home of a hash is floor(hash homes / 2^64).
+        # With 4 buckets and 10 homes they begin at homes 0, 2, 5, 7; Python's integers make it exact.
         return (-(-(bucket << _HASHES) // self.buckets) * self.homes) >> _HASHES
 
     def end_line(self, bucket: int) -> int:
+        # The last hash of the bucket; its n-grams may lie up to `_SPARE` lines behind their home.
         highest = -(-((bucket + 1) << _HASHES) // self.buckets) - 1
         return ((highest * self.homes) >> _HASHES) + 1 + _SPARE
 
@@ -155,6 +158,8 @@ def pack_partitions(engine: Engine, packing: Packing, entries: Sequence[int]) ->
 
 
 def _bucket_count(entries: int, homes: int, memory: int) -> int:
+    # As many as the memory asks for, or as let the lines of a bucket lie in the cache; fewer if there are few lines, and
+    # one byte names a bucket.
     wanted = max(-(-entries * BYTES_IN_BUCKET // max(1, memory)), entries // _QUICK_BUCKET)
     return max(1, min(wanted, homes // _LEAST_HOMES, int(_native.MOST_BUCKETS)))
 
@@ -167,6 +172,8 @@ def _pack_order(engine: Engine, cut: _Cut, entries: int) -> PackedOrder:
         starts = _starts(measured)
         if starts is not None:
             break
+        # Too crowded somewhere: the same n-grams over more lines. `attempt` is in the names of arrays, so that a resumed
+        # run does not take those of a cut that was given up.
         cut = replace(cut, homes=more_homes(cut.homes), attempt=cut.attempt + 1)
         check_lines_of_table(cut.lines)
     if sum(size for size, _, _ in measured) != entries:
@@ -189,9 +196,9 @@ def _joined(engine: Engine, joint: tuple[str, str]) -> Lines:
 
 
 def _starts(measured: list[list[int]]) -> tuple[int, ...] | None:
-    """Return the slot at which each bucket begins; None if an n-gram would then lie too far from its home."""
+    # Slot at which each bucket begins; None if an n-gram would then lie too far from its home.
     # measured: for each bucket its size; the slot that is free behind it, if it begins at its first home; and the slot that
-    # it must begin before.
+    # it must begin before: [[3, 3, 9], [2, 7, 12], [1, 9, 20]] -> (0, 3, 7), as 3 is max(0 + 3, 3), and 7 is max(3 + 2, 7).
     starts = [*accumulate(measured, lambda start, bucket: max(start + bucket[0], bucket[1]), initial=0)][:-1]
     return tuple(starts) if all(start < limit for start, (_, _, limit) in zip(starts, measured, strict=True)) else None
 

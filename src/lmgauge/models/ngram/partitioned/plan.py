@@ -34,10 +34,14 @@ def least_memory(types: Sequence[int], *, chunk: int, vocabulary: int) -> int:
 def number_of_partitions(types: Sequence[int], *, chunk: int, vocabulary: int, memory: int) -> int:
     """Return how many partitions the n-grams need for a task to stay within its memory."""
     # number_of_partitions([1_000_000, 2_000_000], chunk=1000, vocabulary=1000, memory=60 << 20) -> 2
+    # What is left beside a chunk and the vocabulary is a partition's; all partitions together take the same whatever their
+    # number, as n-grams are dealt to them by a hash.
     return max(1, math.ceil(_all_partitions(types) / (memory - chunk * _TOKEN_BYTES - vocabulary * _WORD_BYTES)))
 
 
 def _all_partitions(types: Sequence[int]) -> int:
     counting = TABLE_BYTES * sum(types) + _COLUMNS_BYTES * max(types, default=0)
+    # types [3, 8] -> (contexts, n) = (0, 3), (3, 8): the contexts of an order are the n-grams of the one below, those of
+    # bigrams words, which `_WORD_BYTES` has.
     orders = [_ORDER_BYTES * n + _CONTEXT_BYTES * contexts for contexts, n in zip([0, *types], types, strict=False)]
     return max([counting, *orders])

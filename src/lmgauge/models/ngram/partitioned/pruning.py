@@ -103,12 +103,15 @@ class _Rows:
 
 
 def _blocks(size: int) -> Iterator[slice]:
+    # Sums are computed in float64: a block at a time, or they would double the memory of columns that are float32.
     return (slice(start, start + _AT_ONCE) for start in range(0, size, _AT_ONCE))
 
 
 def prune_partitions(engine: Engine, shape: Shape, unigrams: NDArray[np.float32], threshold: float) -> Pruned:
     """Prune an estimated model that backs off or interpolates, as `prune_model` does."""
     # unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
+    # Words a, b, c with p = 0.5, 0.3, 0.2; bigrams a b 0.5, a c 0.2, b b 0.9; old weights 0.6, 0.1, 1; threshold 0.01:
+    # `a c` goes, and the weights become 0.714 = (1 - 0.5) / (1 - 0.3), 0.143 = (1 - 0.9) / (1 - 0.3), and 1.
     if shape.order == 1:
         return Pruned(unigrams, [], pruning_note(threshold, 0))
     before, after = ([_Order(shape, k, threshold, way) for k in shape.orders] for way in ("before", "after"))
@@ -240,6 +243,8 @@ def _choose(read: Read, p: int, order: _Order) -> Iterator[Array]:
         longer, parents = read(f"chosen/{k + 1}/{p}"), read(f"parents/{k + 1}/{p}")
         for part in _blocks(len(longer)):
             begins = parents[part][longer[part] >= 0]
+            # What a longer n-gram that stays begins with stays an n-gram, whatever its own loss: the model walks from
+            # beginnings.
             chosen[begins] = probabilities[begins]
         del longer, parents
         # A blank `b c` ends some `a b c` that is held; so is then `a b`, and sends word to the beginning of the blank, `b`.
@@ -254,6 +259,7 @@ def _choose(read: Read, p: int, order: _Order) -> Iterator[Array]:
     if not order.is_last:
         yield read(f"weights/{k}/{p}")
     if k > 2:
+        # held [1, 0, 1], two rows new in chunk 0 and one in chunk 1 -> [1, 0] and [1]: the way back goes by chunks, too.
         yield from np.split(held, np.cumsum(read(f"in_chunks/{k}/{p}"))[:-1])
 
 

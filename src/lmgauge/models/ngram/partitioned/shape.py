@@ -36,6 +36,7 @@ class Shape:
     def inner(self) -> range:
         """Return the orders whose n-grams are suffixes of others in partitions."""
         # None where nothing has to be known of them.
+        # Order 4: 2 and 3 are suffixes of 3 and 4. Those of bigrams are words, which are in no partition.
         return range(2, self.order if self.linked else 2)
 
     def names(

@@ -42,6 +42,8 @@ def read_text(
     """Write a text as `ids/{c}`, unless an earlier run did, and return what is known of it."""
     if not engine.is_finished("read"):
         reader, sketch = TextReader(settings), TypesSketch(settings.order)
+        # Where rare words are left out, ids are known only at the end of the text: what is written first is renumbered by a
+        # stage.
         fits = settings.min_count == 1 and settings.vocab_size is None
         chunks = ChunkWriter(engine, settings.order, chunk, "ids" if fits else "text")
         for ids in reader.blocks(corpus, threads=threads, progress=progress):

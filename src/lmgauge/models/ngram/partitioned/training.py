@@ -64,6 +64,7 @@ def train_within(
     """Train a model within a given memory, and write its folder: the model that `train_ngram` makes, to the bit."""
     # corpus: the text, read once; each segment is a sentence.
     refuse_other_folder(output, is_ours=is_ngram_folder)
+    # A program that trains may hold other things; the memory asked for is of training.
     before = max(0, (resident_bytes() or 0) - _PROCESS_BYTES)  # of whatever else the program does
     with listening(progress), _open_engine(limits, output, _described(settings, corpus)) as engine:
         chunk = tokens_of_chunk(limits.memory // limits.workers)
@@ -81,6 +82,7 @@ def train_partitions(
     fitted, order = text.fitted, settings.order
     shape = Shape(order, partitions, text.chunks, len(fitted.vocabulary), order > 2 and not settings.additive)
     if order > 1:
+        # Dealing by hash is even: 2 % more than the mean is seldom passed, and a table that is too small grows.
         expected = [int(1.02 * n / partitions) + 64 for n in text.types]
         for stage in counting_stages(Counting(shape, expected)):
             engine.run(stage)

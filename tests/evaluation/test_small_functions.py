@@ -1,0 +1,48 @@
+"""What small functions of `evaluation` give for an example each."""
+
+from __future__ import annotations
+
+from lmgauge.evaluation import bounds, notes
+from lmgauge.evaluation.audit import results, row_parts, spelling
+from lmgauge.evaluation.comparison import documents
+from lmgauge.evaluation.diagnosis import mutual_information
+from lmgauge.evaluation.divergence import base_file
+
+
+def test_results() -> None:
+    assert results.in_nine_digits(-0.1234567891) == "-0.123456789"
+    assert results.in_nine_digits(float("nan")) == "NaN"
+
+
+def test_row_parts() -> None:
+    assert row_parts.unseen_noun("word") == "unseen word"
+    assert row_parts.unseen_noun("character") == "unseen character"
+    assert row_parts.RowParts().checks() == []
+
+
+def test_spelling() -> None:
+    assert spelling.byte_named("<0x0A>") == 10
+    assert spelling.byte_named("<0xZZ>") is None
+
+
+def test_bounds() -> None:
+    assert bounds.lossy_reason(bounds.Origin("mine", unit="word")).short == "white space lost"
+
+
+def test_documents() -> None:
+    assert documents.choose_documents([], [], None, asked=False).by == "unknown"
+
+
+def test_mutual_information() -> None:
+    assert mutual_information.default_sample_tokens(100000) == 10000
+
+
+def test_base_file() -> None:
+    assert base_file.group_rows(base_file.Kept("float32", 50257, 0, 0)) == 20
+    assert base_file.is_base_file("nowhere.base") is False
+
+
+def test_notes() -> None:
+    assert [note.partition(":")[0] for note in notes.whole_text_notes(notes.Tally(crossing_tokens=3))] == [
+        "segments that begin inside a token which begins in the given text"
+    ]

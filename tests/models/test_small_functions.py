@@ -1,0 +1,117 @@
+"""What small functions of `models` give for an example each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lmgauge.models import registry
+from lmgauge.models.mixture import model
+from lmgauge.models.network import tokens, windows
+from lmgauge.models.network.gguf import network
+from lmgauge.models.network.server import server
+from lmgauge.models.ngram import adjusted_counts, discounts, hash_table, levels, memory_needs, packed_tables
+from lmgauge.models.spelling import byte_view_characters, byte_view_masses
+from lmgauge.models.training import hub_tokenizer, spelling
+
+
+def test_model() -> None:
+    assert model.check_weights([0.25, 0.75], 2) == (0.25, 0.75)
+
+
+def test_network() -> None:
+    assert network.of_targets([np.zeros((1, 4), np.float32)], np.array([3], np.int32)).round(4).tolist() == [-1.3863]
+
+
+def test_server() -> None:
+    assert server.Located(["a", " b"], [None, -1.0], [1, 3], True, 0).after(1).ends == [2]
+
+
+def test_tokens() -> None:
+    assert tokens.strings_by_id({"model": {"vocab": {"b": 1, "a": 0}}, "added_tokens": [{"id": 2, "content": "<s>"}]}) == [
+        "a",
+        "b",
+        "<s>",
+    ]
+
+
+def test_allocator() -> None:
+    allocator = pytest.importorskip("lmgauge.models.network.torch.allocator")
+    assert (
+        allocator.out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"))
+        is True
+    )
+
+
+def test_windows() -> None:
+    assert (
+        str(windows.windows_note(windows.ContextPolicy(length=8, stride=4), False, 2, 10))[:60]
+        == "2 of 10 segments longer than 8 tokens, read in windows of th"
+    )
+
+
+def test_adjusted_counts() -> None:
+    assert adjusted_counts.cutoff_of((0, 0, 1), 5) == 1
+    assert adjusted_counts.cutoff_of((), 5) == 0
+
+
+def test_discounts() -> None:
+    assert discounts.estimate_discounts(discounts.NgramTrainingSettings("kneser-ney"), 2, np.array([0, 6, 3, 1])).values == (
+        0.0,
+        0.5,
+    )
+
+
+def test_hash_table() -> None:
+    assert hash_table.new_table(3).shape == (12, 2)
+    assert hash_table.slots_for(3) == 12
+
+
+def test_levels() -> None:
+    assert [hex(key) for key in levels.make_keys(np.array([5]), np.array([7]))] == ["0x500000007"]
+
+
+def test_memory_needs() -> None:
+    assert memory_needs.reading_bytes(1000000) == 8000000
+
+
+def test_packed_tables() -> None:
+    assert packed_tables.line_width(last=False) == 5
+    assert packed_tables.line_width(last=True) == 7
+    assert packed_tables.slots_for(1000000, 2000000, 50000, last=True) == (1250109, 11429568)
+
+
+def test_registry() -> None:
+    assert registry.takers("stride") == "neural models"
+    assert registry.unused_option(registry.ScoringOptions(context=512), [object()]) == "context"
+
+
+def test_byte_view_characters() -> None:
+    assert byte_view_characters.split_characters("5 €".encode()[:-1]) == ("5 ", b"\xe2\x82")
+    assert byte_view_characters.split_characters(b"\xff") is None
+    assert byte_view_characters.may_begin_character(b"\xe2\x82") is True
+    assert byte_view_characters.may_begin_character(b"\x82") is False
+    assert byte_view_characters.may_begin_character(b"ab") is False
+
+
+def test_byte_view_masses() -> None:
+    assert byte_view_masses.range_sums(np.array([0.5, 0.25, 0.125]), np.array([0, 1, 2]), np.array([3, 2, 2])).tolist() == [
+        0.875,
+        0.25,
+        0.0,
+    ]
+
+
+def test_hub_tokenizer() -> None:
+    assert hub_tokenizer.special_token(1, "<s>")["content"] == "<s>"
+
+
+def test_run() -> None:
+    run = pytest.importorskip("lmgauge.models.training.run")
+    assert run.is_trained_here(Path("nothing/here")) is False
+
+
+def test_spelling() -> None:
+    assert spelling.whole_already("bpe").partition(":")[0] == "tokenizer bpe"

@@ -1,0 +1,24 @@
+"""What small functions of `report` give for an example each."""
+
+from __future__ import annotations
+
+from lmgauge.report import chart_values, formats, ladder
+
+
+def test_chart_values() -> None:
+    assert chart_values.all_said([4.0, 60.0, 1000.0]) == "4, 60 and 1,000"
+
+
+def test_formats() -> None:
+    assert formats.p_equals(0.5) == "p = 0.5000"
+    assert formats.p_equals(0) == "p < 0.0001"
+    assert formats.share_of(1, 2) == "50.00 %"
+    assert formats.share_of(1, 10**6) == "< 0.01 %"
+    assert formats.share_of(0, 0) == "0.00 %"
+    assert formats.names_in_brief(["a", "b", "c", "d"]) == "a, b, c and 1 more"
+
+
+def test_ladder() -> None:
+    assert (
+        ladder.verdict_on_bound("kn3", ladder.LowerBound(0.5), ladder.Baseline("xz", "LZMA", 16.0, 2.0)).level == "unknown"
+    )
