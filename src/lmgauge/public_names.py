@@ -1,4 +1,4 @@
-"""Public names, each imported on first use: the stub beside a module (`.pyi`) is their one list, for type checkers and for Python."""
+"""Public names, each imported on first use: the stub beside a module (`.pyi`) is their one list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What belongs together among the keywords of verbs, as objects: `evaluate(..., end="eos")` is `evaluate(..., scoring=ScoringOptions(end="eos"))`. `settings.pyi` lists the names."""
+"""What belongs together among the keywords of verbs. `settings.pyi` lists the names.
+
+`evaluate(model, text, end="eos")` is `evaluate(model, text, scoring=ScoringOptions(end="eos"))`.
+"""
 
 from lmgauge.public_names import lazy
 

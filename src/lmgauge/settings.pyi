@@ -1,4 +1,7 @@
-"""What belongs together among the keywords of verbs, as objects: `evaluate(..., end="eos")` is `evaluate(..., scoring=ScoringOptions(end="eos"))`."""
+"""What belongs together among the keywords of verbs.
+
+`evaluate(model, text, end="eos")` is `evaluate(model, text, scoring=ScoringOptions(end="eos"))`.
+"""
 
 from lmgauge.api.choice_fields import PairFields as PairFields
 from lmgauge.api.choice_fields import QuestionFields as QuestionFields
