@@ -46,6 +46,10 @@ _BLOCK = re.compile(
 _NEEDS = re.compile(r"^% needs: (.*)$", re.MULTILINE)
 _COMMAND = re.compile(r"(?P<command>(?:[^\n]*\\\n)*[^\n]*)\n?")
 _PLAIN_COMMAND = re.compile(r"lmgauge [^|<>$`;&*?]*")
+_FIRST_COMMAND = re.compile(r"(?P<ours>lmgauge [^|<>$`;&*?]*?)(?P<rest>\s*(?:[12]?>|[|;])(?!.*\blmgauge ).*)", re.DOTALL)
+"""A command of ours, and what the shell does with what it prints."""
+_PRINTED = 'lmgauge() { cat "$PRINTED/1"; cat "$PRINTED/2" >&2; return "$(cat "$PRINTED/code")"; }; lmgauge'
+"""In place of the command: what it printed to both streams, and its exit code."""
 _HEAD = re.compile(r"(?P<command>.*?)\s*\| head -(?P<lines>\d+)", re.DOTALL)
 _OF_THE_SHELL = ("cd", "do", "done", "export", "for")
 _TIMEOUT = 120
@@ -195,13 +199,32 @@ def _run_command(command: str) -> str | None:
         return None if printed is None else "".join(printed.splitlines(keepends=True)[: int(head["lines"])])
     line = command.replace("\\\n", " ")
     if _PLAIN_COMMAND.fullmatch(line):
-        return _run_lmgauge(shlex.split(line, comments=True)[1:])
+        printed = _stream()
+        _run_lmgauge(shlex.split(line, comments=True)[1:], printed, printed)
+        return _plain(printed.buffer.getvalue())
     if any(shutil.which(program) is None for program in _programs(line)):
         return None
+    if not (first := _FIRST_COMMAND.fullmatch(line)):
+        return _run_shell(command)
+    streams = _stream(), _stream()
+    code = _run_lmgauge(shlex.split(first["ours"])[1:], *streams)
+    with tempfile.TemporaryDirectory() as name:
+        for number, stream in enumerate(streams, 1):
+            Path(name, str(number)).write_bytes(stream.buffer.getvalue())
+        Path(name, "code").write_text(str(code))
+        return _run_shell(_PRINTED + first["rest"], PRINTED=name)
+
+
+def _run_shell(command: str, **environment: str) -> str:
     done = subprocess.run(
-        ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_TIMEOUT, check=False
+        ["bash", "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=_TIMEOUT,
+        check=False,
+        env=os.environ | environment,
     )
-    return _plain(done.stdout.decode("utf-8", "replace"))
+    return _plain(done.stdout)
 
 
 def _programs(line: str) -> Iterator[str]:
@@ -219,24 +242,30 @@ def _programs(line: str) -> Iterator[str]:
             yield word
 
 
-def _run_lmgauge(arguments: list[str]) -> str:
-    """Return what our command prints; it runs in this process, which saves its start."""
+def _stream() -> Any:
+    """Return a stream in memory; rows go to its buffer, as to a terminal's."""
+    return io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+
+
+def _run_lmgauge(arguments: list[str], stdout: Any, stderr: Any) -> int:
+    """Run our command in this process, which saves its start, and return its exit code."""
     from lmgauge.cli.main import main
 
-    printed = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)  # rows go to its buffer, as to a terminal's
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.suppress(SystemExit):
-        main(arguments)
-    printed.seek(0)
-    return _plain(printed.read())
+    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+        try:
+            main(arguments)
+        except SystemExit as end:
+            return int(end.code or 0)
+    return 0
 
 
-def _plain(printed: str) -> str:
+def _plain(printed: bytes) -> str:
     r"""Return what was printed without colors and progress.
 
-    >>> _plain("lmgauge: scored 5,307 tokens, 1,835 a second (10 s)\n\x1b[1mkn5\x1b[0m\n")
+    >>> _plain(b"lmgauge: scored 5,307 tokens, 1,835 a second (10 s)\n\x1b[1mkn5\x1b[0m\n")
     'kn5\n'
     """
-    return _PROGRESS.sub("", _STYLES.sub("", printed))
+    return _PROGRESS.sub("", _STYLES.sub("", printed.decode("utf-8", "replace")))
 
 
 def _run_statement(example: Example, names: dict[str, Any]) -> str:

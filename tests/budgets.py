@@ -186,7 +186,8 @@ def lower() -> None:
     for target, rows in BUDGETS["rooms"].items():
         there = {row: most for row, most in rows.items() if all((PACKAGE / path).exists() for path in row.split())}
         sections[f'rooms."{target}"'] = _lowered({row: rooms[target, row] for row in there}, there)
-    sections["whole"] = _lowered(whole, BUDGETS["whole"])
+    enough = {name: max(now, BUDGETS["whole_targets"].get(name, 0)) for name, now in whole.items()}
+    sections["whole"] = _lowered(enough, BUDGETS["whole"])
     sections["whole_targets"] = BUDGETS["whole_targets"]
     for name, modules in BUDGETS["one_of_each"].items():
         sections[f'one_of_each."{name}"'] = {m: n for m, n in _lowered(uses[name], modules).items() if n}

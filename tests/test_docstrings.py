@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import doctest
 import inspect
 from collections.abc import Iterator
@@ -48,25 +47,11 @@ def test_examples(name: str) -> None:
     assert found.failed == 0
 
 
-MOST_LINES = 13_300
-"""Lines of all docstrings of the package: lower it with every cut; who needs more shortens another."""
-
 WITHOUT_ARGS = {
     *(f"lmgauge.tasks.{name}" for name in ("cer", "chrf", "ter", "wer")),  # they say "as of `bleu`"
     "lmgauge.Outputs.refuse_replacing",
     "lmgauge.integrations.PerplexityMetric.forward",  # as `update`
 }
-
-
-def docstrings(path: Path) -> Iterator[ast.Expr]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
-            yield node.body[0]  # type: ignore[misc]
-
-
-def test_docstrings_are_within_their_budget() -> None:
-    lines = sum((doc.end_lineno or 0) - doc.lineno + 1 for path in PACKAGE.rglob("*.py") for doc in docstrings(path))
-    assert lines <= MOST_LINES
 
 
 def documented() -> Iterator[tuple[str, str, object]]:
@@ -95,3 +80,19 @@ def test_public_names_have_the_full_form() -> None:
     ]
     untold = {name for name, text, parameters in functions if len(parameters - {"self"}) > 1 and "Args:" not in text}
     assert untold <= WITHOUT_ARGS
+
+
+MADE_BY_FUNCTIONS = {f"lmgauge.{name}Model" for name in ("Class", "Mixture", "Neural", "Ngram", "Spelled")}
+MADE_BY_FUNCTIONS |= {"lmgauge.Corpus", "lmgauge.Vocabulary"}
+
+
+def test_constructors_say_what_they_take() -> None:
+    classes = {name: value for name, _, value in documented() if inspect.isclass(value) and "__init__" in vars(value)}
+    untold = {
+        name
+        for name, value in classes.items()
+        if not hasattr(value, "__dataclass_fields__") and not getattr(value, "_is_protocol", False)
+        if len(inspect.signature(vars(value)["__init__"]).parameters) > 2
+        if "Args:" not in f"{value.__doc__} {vars(value)['__init__'].__doc__}"
+    }
+    assert untold == MADE_BY_FUNCTIONS

@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -222,11 +223,21 @@ def find_imports(module: str) -> list[Import]:
     return found
 
 
-IMPORTS = [found for module in MODULES for found in find_imports(module)]
-OWN = [found for found in IMPORTS if found.target.split(".")[0] == "lmgauge"]
-LIBRARY = [
-    found for found in IMPORTS if found.target.split(".")[0] not in sys.stdlib_module_names | {"lmgauge", "__future__"}
-]
+@cache
+def imports() -> list[Import]:
+    """All imports of the package; read when the first test asks, as each worker of the suite imports this file."""
+    return [found for module in MODULES for found in find_imports(module)]
+
+
+def own() -> list[Import]:
+    """Imports of our own modules."""
+    return [found for found in imports() if found.target.split(".")[0] == "lmgauge"]
+
+
+def of_libraries() -> list[Import]:
+    """Imports of what is neither ours nor of the standard library."""
+    standard = sys.stdlib_module_names | {"lmgauge", "__future__"}
+    return [found for found in imports() if found.target.split(".")[0] not in standard]
 
 
 def within(target: str, prefixes: set[str]) -> bool:
@@ -252,12 +263,12 @@ def test_every_folder_has_its_rule() -> None:
 
 
 def test_imports_follow_the_map() -> None:
-    assert [str(found) for found in OWN if breaks_the_map(found) and not found.by_name] == []
+    assert [str(found) for found in own() if breaks_the_map(found) and not found.by_name] == []
 
 
 def test_what_is_imported_by_name_follows_the_map() -> None:
     climbing: dict[str, set[str]] = {}
-    for found in OWN:
+    for found in own():
         if found.by_name and breaks_the_map(found):
             climbing.setdefault(found.module, set()).add(found.target)
     assert climbing == CLIMBING
@@ -281,12 +292,12 @@ def test_contributing_has_the_map() -> None:
 
 
 def test_libraries_stay_in_their_rooms() -> None:
-    wrong = [str(found) for found in LIBRARY if found.target.split(".")[0] not in LIBRARIES[room(found.module)]]
+    wrong = [str(found) for found in of_libraries() if found.target.split(".")[0] not in LIBRARIES[room(found.module)]]
     assert wrong == []
 
 
 def test_extras_are_imported_where_they_are_needed() -> None:
-    eager = [f for f in LIBRARY if f.target.split(".")[0] in EXTRAS and not f.lazy and not f.typing]
+    eager = [f for f in of_libraries() if f.target.split(".")[0] in EXTRAS and not f.lazy and not f.typing]
     assert [str(found) for found in eager if not found.module.startswith(LAZY_ROOMS)] == []
 
 
@@ -300,14 +311,14 @@ def test_libraries_are_declared() -> None:
     optional = set[str]().union(*(names(lines) for lines in project["optional-dependencies"].values()))
     known_as = {"llama_cpp": "llama-cpp-python", "sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
     known_as["array_api_compat"] = "array-api-compat"
-    imported = {known_as.get(name, name) for name in (f.target.split(".")[0] for f in LIBRARY)}
+    imported = {known_as.get(name, name) for name in (f.target.split(".")[0] for f in of_libraries())}
     assert imported - core - set(known_as.values()) <= EXTRAS
     assert imported - core <= optional - core
 
 
 def test_no_import_cycles() -> None:
     graph: dict[str, set[str]] = {module: set() for module in MODULES}
-    for found in OWN:
+    for found in own():
         if not found.typing and not found.by_name and found.target in MODULES and found.target != found.module:
             graph[found.module].add(found.target)
     try:

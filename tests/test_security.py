@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "lmgauge"
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 RUNS_CODE = re.compile(
     r"(?:^|\.)(?:eval|exec|compile|execfile|system|popen|spawnl?v?p?e?|execv?p?e?)$"
     r"|^(?:pickle|cPickle|dill|cloudpickle|joblib|marshal|shelve|runpy|yaml)\.|^torch\.load$|^torch\.hub\."
@@ -20,16 +20,20 @@ SPAWNING = {"installation/machine.py", "installation/trial.py"}
 """Run compilers, `nvidia-smi` and this Python with words of their own, none of which comes from a file."""
 
 
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The source of the package; read when the first test asks, as each worker of the suite imports this file."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
 def calls() -> list[tuple[Path, ast.Call, str]]:
     return [
         (path, node, ast.unparse(node.func))
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
     ]
-
-
-CALLS = calls()
 
 
 def place(path: Path, node: ast.AST) -> str:
@@ -39,12 +43,12 @@ def place(path: Path, node: ast.AST) -> str:
 def test_nothing_that_is_read_can_run() -> None:
     assert [
         f"{place(path, node)} {name}"
-        for path, node, name in CALLS
+        for path, node, name in calls()
         if RUNS_CODE.search(name) and not (name.endswith((".eval", ".compile")) and (name in HARMLESS or not node.args))
     ] == []
     imported = [
         f"{place(path, node)} {name}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
@@ -57,7 +61,7 @@ def test_arrays_are_read_without_pickle() -> None:
     """NumPy's default; nobody asks for the other."""
     asked = [
         place(path, node)
-        for path, node, _ in CALLS
+        for path, node, _ in calls()
         for keyword in node.keywords
         if keyword.arg == "allow_pickle" and ast.unparse(keyword.value) != "False"
     ]
@@ -69,18 +73,18 @@ def test_weights_of_networks_are_safetensors_alone() -> None:
     source = (PACKAGE / "models/network/torch/checkpoint.py").read_text(encoding="utf-8")
     assert source.count("AutoModelForCausalLM.from_pretrained") == 1
     assert source.count("use_safetensors=True") == 1
-    elsewhere = [place(path, node) for path, node, name in CALLS if name.endswith("Model.from_pretrained")]
+    elsewhere = [place(path, node) for path, node, name in calls() if name.endswith("Model.from_pretrained")]
     assert elsewhere == []
 
 
 def test_no_shell_and_no_program_of_a_file() -> None:
     started = {
         place(path, node).partition(":")[0]
-        for path, node, name in CALLS
+        for path, node, name in calls()
         if name.startswith(("subprocess.", "os.exec", "os.spawn", "pty."))
     }
     assert started <= SPAWNING
-    assert [place(path, node) for path, node, _ in CALLS for keyword in node.keywords if keyword.arg == "shell"] == []
+    assert [place(path, node) for path, node, _ in calls() for keyword in node.keywords if keyword.arg == "shell"] == []
 
 
 @pytest.mark.parametrize("name", ["eval(text)", "pickle.loads(data)", "torch.load(path)", "os.system(x)", "yaml.load(f)"])

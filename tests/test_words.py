@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROO
 SOURCES = sorted((ROOT / "src" / "lmgauge").rglob("*.py")) + sorted((ROOT / "benchmarks").glob("*.py"))
 
 BRITISH = re.compile(
-    r"\w*(?:normalis|tokenis|quantis|optimis|summaris|recognis|organis|randomis|initialis|serialis|generalis|minimis|maximis"
-    r"|analyse\b|analysing|behaviour|neighbour|favour|colour|labell(?!imit)|centre\b|licence|learnt\b)\w*",
+    r"(?:normalis|tokenis|quantis|optimis|summaris|recognis|organis|randomis|initialis|serialis|generalis|minimis|maximis"
+    r"|analyse\b|analysing|behaviour|neighbour|favour|colour|labell(?!imit)|centre\b|licence|learnt\b)",
     re.IGNORECASE,
 )
 TURNS = {
@@ -41,17 +42,26 @@ def lines(paths: list[Path]) -> list[tuple[str, str]]:
     ]
 
 
-EVERYWHERE = lines(PAGES + SOURCES)
+@cache
+def everywhere() -> list[tuple[str, str]]:
+    """All lines; read when the first test asks, as each worker of the suite imports this file."""
+    return lines(PAGES + SOURCES)
+
+
+@cache
+def whole_text() -> str:
+    return "\n".join(line for _, line in everywhere())
 
 
 def test_spelling_is_american() -> None:
-    assert [(where, match[0]) for where, line in EVERYWHERE if (match := BRITISH.search(line)) and "http" not in line] == []
+    assert [f"{where}: {line.strip()}" for where, line in everywhere() if BRITISH.search(line) and "http" not in line] == []
 
 
 @pytest.mark.parametrize("turn", TURNS)
 def test_turns_of_phrase_that_slow_readers(turn: str) -> None:
-    found = [f"{where}: {line.strip()}" for where, line in EVERYWHERE if re.search(turn, line, re.IGNORECASE)]
-    assert found == [], f"instead: {TURNS[turn]}"
+    if re.search(turn, whole_text(), re.IGNORECASE):  # some 20 times as fast as line by line
+        found = [f"{where}: {line.strip()}" for where, line in everywhere() if re.search(turn, line, re.IGNORECASE)]
+        assert found == [], f"instead: {TURNS[turn]}"
 
 
 def test_variables_are_named_after_what_they_hold() -> None:

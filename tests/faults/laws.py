@@ -49,7 +49,7 @@ def undisturbed(machine: Machine, command: Command) -> Undisturbed:
     Raises:
         AssertionError: it fails, writes other files than it says, or other bytes each time.
     """
-    older = machine.root.parent / "older"
+    older = machine.root.parent / "older" / command.name.replace("/", "-")
     shutil.rmtree(older, ignore_errors=True)
     machine.reset()
     if command.older is not None:

@@ -5,10 +5,13 @@ It reads jobs from standard input, a JSON object a line, and answers each with t
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
 import json
 import os
 import pkgutil
+import platform
 import re
 import signal
 import sys
@@ -19,7 +22,11 @@ import lmgauge
 from tests.faults.orders import orders_in
 
 _SECONDS = 120
-_LOADED = ("pyarrow.parquet", "pyarrow.compute", "safetensors.numpy", "rich.console", "multiprocessing.popen_fork")
+_LOADED = (
+    *("array_api_compat.numpy", "multiprocessing.popen_fork", "numpy.fft", "pyarrow.compute", "pyarrow.csv"),
+    *("pyarrow.parquet", "resource", "rich.console", "safetensors.numpy"),
+)
+_LOADED_IF_THERE = ("jinja2", "pandas", "vl_convert")  # pyarrow imports pandas
 _HEAVY = re.compile(r"\.(torch|training|gguf|integrations|compat|ray_|server|explore|__main__)")
 
 
@@ -29,6 +36,11 @@ def main() -> None:
     own = [module.name for module in pkgutil.walk_packages(lmgauge.__path__, "lmgauge.") if not _HEAVY.search(module.name)]
     for name in [*_LOADED, *own, *sys.argv[1:]]:
         importlib.import_module(name)
+    for name in _LOADED_IF_THERE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    platform.platform()  # starts a program, and remembers what it says
+    gc.freeze()  # a collection in a fork would copy all pages of memory
     print("ready", flush=True)
     stopped = 0
     for line in sys.stdin:

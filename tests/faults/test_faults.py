@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.faults.__main__ import FAULTS, has_needs, points
 from tests.faults.commands import COMMANDS, Command, prepare
-from tests.faults.laws import meets, undisturbed
+from tests.faults.laws import Undisturbed, meets, undisturbed
 from tests.faults.machine import Fault, Machine
 from tests.faults.orders import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no shim: {why_not()}")
+Alone = Callable[[Command], Undisturbed]
 QUICK = [command for command in COMMANDS if not command.slow]
 
 
@@ -29,12 +31,18 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         machine.close()
 
 
+@pytest.fixture(scope="module")
+def alone(machine: Machine) -> Alone:
+    """Each command without a fault, run once for all tests."""
+    return cache(lambda command: undisturbed(machine, command))
+
+
 @pytest.mark.parametrize("number", range(len(QUICK)), ids=[command.name for command in QUICK])
-def test_no_fault_leaves_half_an_output_or_anything_else(machine: Machine, number: int) -> None:
+def test_no_fault_leaves_half_an_output_or_anything_else(machine: Machine, alone: Alone, number: int) -> None:
     command = QUICK[number]
     if not has_needs(command):
         pytest.skip(f"needs {' and '.join(command.needs)}")
-    plain = undisturbed(machine, command)
+    plain = alone(command)
     faults = [fault for own in FAULTS.values() for fault in own if fault.mode != "stop"]
     for offset in (0, 4):  # each command meets two kinds, the table all, each at some call
         fault = faults[(number + offset) % len(faults)]
@@ -45,16 +53,16 @@ def test_no_fault_leaves_half_an_output_or_anything_else(machine: Machine, numbe
 OVER = Command("over", "train kneser-ney in/train.txt -o out/kn", ("out/kn",), "train laplace in/test.txt -o out/kn")
 
 
-def test_a_folder_is_replaced_in_one_step(machine: Machine) -> None:
+def test_a_folder_is_replaced_in_one_step(machine: Machine, alone: Alone) -> None:
     """At no call is there no model under the name."""
-    plain = undisturbed(machine, OVER)
+    plain = alone(OVER)
     for fault in points(plain, Fault("kill", "change"), plain.counts["change"]):
         assert list(meets(machine, plain, fault)) == []
 
 
-def test_a_file_system_without_exchange_puts_the_old_folder_back(machine: Machine) -> None:
+def test_a_file_system_without_exchange_puts_the_old_folder_back(machine: Machine, alone: Alone) -> None:
     """There are two steps then, and a moment without a folder; the next run finds the old one put aside."""
-    plain = undisturbed(machine, OVER)
+    plain = alone(OVER)
     machine.reset(plain.older)
     machine.run(OVER.arguments, logged=True)
     calls = machine.log.read_text().splitlines()
@@ -79,16 +87,16 @@ TWO = [command for command in QUICK if command.name in TWO_NAMES]
 
 
 @pytest.mark.parametrize("number", range(len(TWO)), ids=[command.name for command in TWO])
-def test_two_runs_at_once_leave_one_whole_result(machine: Machine, number: int) -> None:
+def test_two_runs_at_once_leave_one_whole_result(machine: Machine, alone: Alone, number: int) -> None:
     """One is stopped at a call, as if it were slow, while the other writes all of the same output."""
-    plain = undisturbed(machine, TWO[number])
+    plain = alone(TWO[number])
     for fault in points(plain, Fault("stop", "change"), 3):
         assert [f"{fault}: {each}" for each in meets(machine, plain, fault)] == []
 
 
 @pytest.mark.parametrize("years", [-30, 30])
 @pytest.mark.parametrize("name", ["train", "train --memory", "eval -o", "filter, many files"])
-def test_no_result_depends_on_the_clock(machine: Machine, name: str, years: int) -> None:
+def test_no_result_depends_on_the_clock(machine: Machine, alone: Alone, name: str, years: int) -> None:
     """The wall clock is wrong by years at every other look."""
-    plain = undisturbed(machine, next(command for command in QUICK if command.name == name))
+    plain = alone(next(command for command in QUICK if command.name == name))
     assert list(meets(machine, plain, Fault(jump=years * 365 * 24 * 3600))) == []

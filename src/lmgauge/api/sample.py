@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from lmgauge.api.inputs import Model, loaded
+from lmgauge.api.types import Model
 from lmgauge.choices import DEFAULT_SEED
+from lmgauge.declaration import verb
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.sampling import sample as _sample
+from lmgauge.option_numbers import Count, Natural, NotNegative
 
 
+@verb
 def sample(
     model: Model,
-    count: int = 1,
+    count: Natural = 1,
     *,
-    seed: int = DEFAULT_SEED,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    max_tokens: int = 200,
+    seed: Natural = DEFAULT_SEED,
+    temperature: NotNegative = 1.0,
+    top_k: Count | None = None,
+    max_tokens: Count = 200,
     prompt: str = "",
     scoring: ScoringOptions | None = None,
+    **fields: Any,
 ) -> Iterator[str]:
     """Draw text from a model: `lmgauge sample`.
 
     A model with a spelled vocabulary draws the letters of new words and the white space before each word, too.
 
     Args:
-        model: a model, or the path of one.
+        model: a model folder, an ARPA or KenLM file; from Python also a model.
         count: how many segments.
-        seed: the same seed gives the same text.
+        seed: same seed, same text.
         temperature: below 1 safer, above 1 wilder, of tokens and letters; 0 always takes the most probable one.
-        top_k: draw from this many most probable tokens only; None for all. Letters are not limited.
+        top_k: draw from this many most probable tokens only; letters are not limited.
         max_tokens: a segment that has not ended by then is cut.
         prompt: text that each segment begins with.
         scoring: how a model named by a path computes.
+        fields: those of `scoring`, by name.
 
     Returns:
         An iterator over the segments, each to `</s>` or `max_tokens`.
@@ -42,13 +47,20 @@ def sample(
         ModelFileError: the model cannot be loaded.
         UsageError: a number out of range.
 
+    Shell:
+        lmgauge sample -m kn5/ -n 5 --seed 1
+        lmgauge sample -m lstm/ --prompt "the old" --top-k 10
+
     Example:
         >>> from lmgauge import Corpus, train
         >>> model = train("witten-bell", Corpus.from_strings(["the cat sat", "the dog ran"]), order=2)
         >>> list(sample(model, 2, seed=1))
         ['the ran', 'dog sat']
     """
-    return _sample(
+    from lmgauge.api.inputs import loaded
+    from lmgauge.models.sampling import sample as draw
+
+    return draw(
         loaded(model, scoring),
         count,
         seed=seed,

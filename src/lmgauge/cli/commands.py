@@ -20,8 +20,9 @@ class Row:
         stdin: the argument that is standard input where it is not named.
         show: fields of settings that stand on the first page of help; the others are on --help-all.
         hide: the verb's own keywords that do not.
-        without: keywords that are not offered.
+        without: keywords that are not offered; "json" where a command prints nothing.
         metavars: what the help calls values, by keyword.
+        required: keywords that only programs may leave out.
         html: True if the result makes a page.
     """
 
@@ -34,6 +35,7 @@ class Row:
     hide: Collection[str] = ()
     without: Collection[str] = ()
     metavars: Mapping[str, str] = field(default_factory=dict)
+    required: Collection[str] = ()
     html: bool = False
 
 
@@ -50,7 +52,12 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "spell": ("lmgauge.cli.spell:spell", "Give a model a speller for unseen words, so that bits are exact."),
         "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
         "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
-        "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
+        "sample": Row(
+            "Draw text from a model.",
+            "lmgauge.api.sample:sample",
+            run="lmgauge.cli.models:sample",
+            show=("device",),
+        ),
     },
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
@@ -138,7 +145,13 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
         "doctor": ("lmgauge.cli.doctor:doctor", "Look whether this install works, and what is missing for what."),
         "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
-        "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files, binary files of KenLM, and model folders."),
+        "convert": Row(
+            "Convert between ARPA files, binary files of KenLM, and model folders.",
+            "lmgauge.api.convert:convert",
+            run="lmgauge.cli.models:convert",
+            show=("trie", "quantize", "array"),
+            without=("json",),
+        ),
         "calc": (
             "lmgauge.cli.calc:calc",
             "Compute perplexity, cross-entropy and bits from the probabilities of events.",

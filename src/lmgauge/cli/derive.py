@@ -20,7 +20,7 @@ from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
 
-SHORT = {"output": "-o", "model": "-m", "models": "-m"}
+SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n"}
 """Names of one letter."""
 SPELLINGS = {"models": "model"}
 """Keywords that the command line spells otherwise."""
@@ -28,7 +28,17 @@ OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
 HEADINGS = {"output": "Output", "seed": "Statistics", "threads": "Resources"}
 """Of verbs' own keywords that do not stand under "Options"."""
-METAVARS = {"output": "PATH", "field": "NAME", "by": "NAME", "id": "NAME", "group": "NAME", "threads": "N"}
+METAVARS = {
+    "output": "PATH",
+    "field": "NAME",
+    "by": "NAME",
+    "id": "NAME",
+    "group": "NAME",
+    "threads": "N",
+    "array": "BITS",
+    "quantize": "BITS,BITS",
+    "device": "NAME",
+}
 NOT_OFFERED = {
     "progress",
     "watch",
@@ -158,9 +168,13 @@ def _parameters(row: Row) -> list[click.Parameter]:
         one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
     ]
     made = [parameter for one in rest if (parameter := _option(one, row)) is not None]
-    printed = [
-        _Option(["--json", "as_json"], is_flag=True, help="Print JSON, in full precision.", heading="Output", first=True)
-    ]
+    printed = (
+        []
+        if "json" in row.without
+        else [
+            _Option(["--json", "as_json"], is_flag=True, help="Print JSON, in full precision.", heading="Output", first=True)
+        ]
+    )
     if row.html:
         words = "Also write a page to look at in a browser: one file, with charts."
         printed.insert(
@@ -194,7 +208,7 @@ def _option(option: Option, row: Row) -> _Option | None:
         "heading": heading,
         "first": option.name not in row.hide if own else option.name in row.show,
         "help": _help(option),
-        "required": option.default is REQUIRED,
+        "required": option.default is REQUIRED or option.name in row.required,
     }
     if bool in option.kinds:
         off = OFF.get(option.name, f"--no-{spelled}")
@@ -258,20 +272,19 @@ class Command(click.Command):
         super().__init__(name, help="\n\n".join([summary, body, "\b\n" + "\n".join(examples)]), short_help=summary, **others)
         self.about = about
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
-        if hidden:
-            words = f"Show {hidden} more options, and all that is to say of each."
-            self.params.append(
-                _Option(
-                    ["--help-all"],
-                    is_flag=True,
-                    is_eager=True,
-                    expose_value=False,
-                    callback=_show_all,
-                    help=words,
-                    heading="Options",
-                    first=True,
-                )
+        more = f"{hidden} more options, and " if hidden else ""
+        self.params.append(
+            _Option(
+                ["--help-all"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_show_all,
+                help=f"Show {more}all that is to say of each.",
+                heading="Options",
+                first=True,
             )
+        )
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does: in a line with examples, or in full."""

@@ -65,7 +65,22 @@ class PerplexityFilter(BaseFilter):  # type: ignore[misc]
         batch_size: int = BATCH,
         **rules: Any,
     ) -> None:
-        # Take the decisions; the workers load the models.
+        """Take the decisions; the workers load the models.
+
+        Args:
+            model: path of a model, a mapping from names to paths, or a `lmgauge.Scorer` with its options. Each worker loads
+                it on first use and maps its tables into memory, which the workers of a machine share.
+            percentiles: what `lmgauge percentiles` wrote, or its path, where rules refer to it. Documents are judged by the
+                percentiles of their group, which is looked for in the metadata.
+            exclusion_writer: what saves the documents that are dropped.
+            batch_size: documents scored at a time; no figure depends on it.
+            rules: which documents stay, see `FilterRules`; all that can be scored without any.
+
+        Raises:
+            InputError: the file of percentiles cannot be read.
+            ModelFileError: a model cannot be loaded; raised by a worker.
+            UsageError: a model is in memory; or models, rules and percentiles do not fit together, raised by a worker.
+        """
         super().__init__(exclusion_writer, _at_least_one(batch_size))
         self.documents = DocumentFilter(model, FilterRules(**rules), percentiles)
 
@@ -147,8 +162,21 @@ class PerplexityStats(BaseStats):  # type: ignore[misc]
         histogram_round_digits: int = 3,
         batch_size: int = BATCH,
     ) -> None:
-        # Take the decisions; the workers load the models.
-        # figures: `bits`, `bits_per_byte`, `perplexity`, `tokens`, `unseen`.
+        """Take the decisions; the workers load the models.
+
+        Args:
+            output_folder: where the statistics are written.
+            model: as for `PerplexityFilter`.
+            figures: `bits`, `bits_per_byte`, `perplexity`, `tokens`, `unseen`.
+            groups_to_compute: `summary`, `histogram`, `fqdn`, `suffix`; all if None. The last two need a `url` in the
+                metadata.
+            histogram_round_digits: of the values in histograms.
+            batch_size: documents scored at a time; no figure depends on it.
+
+        Raises:
+            ModelFileError: a model cannot be loaded; raised by a worker.
+            UsageError: a model is in memory, or a figure is unknown.
+        """
         super().__init__(output_folder, groups_to_compute, histogram_round_digits)
         for figure in figures:
             if figure not in FIGURES:

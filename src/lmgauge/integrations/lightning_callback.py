@@ -77,6 +77,21 @@ class LightningPerplexityCallback(Callback):
         at_end: bool = True,
         prefix: str = "",
     ) -> None:
+        """Find the texts.
+
+        Args:
+            texts: name -> a path, several, or a `Corpus`.
+            tokenizer: the network's.
+            network: the attribute of the module that is a causal network of the `transformers` library, dots allowed.
+            options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
+            every_n_steps: evaluate also after each N optimizer steps.
+            at_end: evaluate also the weights that training ends with, if they were not.
+            prefix: of all keys.
+
+        Raises:
+            InputError: a file is missing.
+            UsageError: no texts, or options out of range.
+        """
         if every_n_steps is not None and every_n_steps < 1:
             raise UsageError(f"every_n_steps is {every_n_steps}: give a number of steps from 1, or None")
         self.evaluations: dict[str, Evaluation] = {}

@@ -78,6 +78,19 @@ class PerplexityMetric(Metric):
         shift: bool = False,
         **kwargs: Any,
     ) -> None:
+        """Keep the choices and begin at zero.
+
+        Args:
+            figure: the figure that `compute` and calling the metric return; None for a dictionary of all that are known.
+            ignore_index: targets of this value are not scored; None if all are.
+            predictions: "logits", or "log-probabilities" (natural, each row summing to one).
+            shift: True for labels as `transformers` has them, where labels equal input ids: the last prediction and the
+                first target are left out. False where predictions and targets are aligned.
+            **kwargs: what every torchmetrics metric takes, such as `process_group`.
+
+        Raises:
+            UsageError: an unknown figure or kind of predictions.
+        """
         super().__init__(**kwargs)
         if figure is not None and figure not in get_args(Figure):
             raise UsageError(f"figure {figure!r} is unknown: it is one of {', '.join(get_args(Figure))}, or None for all")

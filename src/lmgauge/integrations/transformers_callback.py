@@ -77,7 +77,23 @@ class TransformersPerplexityCallback(TrainerCallback):
         prefix: str = "eval_",
         folder: PathLike | None = None,
     ) -> None:
-        # every_n_steps: evaluate also after each N optimizer steps, whatever the trainer's own evaluations.
+        """Find the texts; `trainer.add_callback` takes the result.
+
+        Args:
+            trainer: whose log gets the numbers.
+            texts: name -> a path, several, or a `Corpus`.
+            tokenizer: the network's; the trainer's `processing_class` if None.
+            options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
+            every_n_steps: evaluate also after each N optimizer steps, whatever the trainer's own evaluations.
+            at_end: evaluate also the weights that training ends with, if they were not.
+            prefix: of all keys. The trainer looks for `metric_for_best_model` among those that begin with `eval_`.
+            folder: what `lmgauge explore FOLDER` follows while the training runs: `progress.jsonl`, whatever the trainer
+                logs, and for each text a run folder, which each evaluation replaces.
+
+        Raises:
+            InputError: a file is missing.
+            UsageError: no texts, no tokenizer, or options out of range.
+        """
         tokenizer = tokenizer if tokenizer is not None else getattr(trainer, "processing_class", None)
         if tokenizer is None:
             raise UsageError("the trainer has no processing_class: give the network's tokenizer here, as tokenizer")

@@ -40,6 +40,13 @@ class Accumulator:
     """
 
     def __init__(self, metric: TaskMetric, *, keep_segments: bool = True, threads: int | None = None) -> None:
+        """Begin with nothing.
+
+        Args:
+            metric: with its options.
+            keep_segments: keep the statistics of each segment, for `interval`; without, memory does not grow.
+            threads: how many score; no number depends on it.
+        """
         self.metric = metric
         self.references: int | None = 0
         """References a segment, None where the number varies."""

@@ -49,7 +49,7 @@ class ScoringOptions:
             here, for others their own newline.
         dtype: number format of weights and products; auto is bfloat16 on a GPU. Log-softmax is float32 and sums are float64
             whatever it is.
-        device: cpu, cuda, cuda:1, ...; a GPU where there is one.
+        device: where to compute, such as cpu, cuda or cuda:1; a GPU where there is one.
         devices: networks: several devices of one kind, each with a process and a share of the text (cuda:0,cuda:1).
         processes: networks: how many share the text; each has its share of the threads.
         batch_tokens: tokens at a time; by free memory if not given. Changes rounding only.

@@ -6,7 +6,7 @@ import mmap
 import shutil
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,14 +67,10 @@ class KenlmModel(NgramModel):
         sections = [_list_order(self.file, k, count) for k, count in enumerate(self.file.counts, 1)]
         return model_of_rows(self.file.source, self.vocabulary, sections, self.tokenizer, self.record.notes)
 
-    def save(
-        self, path: str | Path, *, trie: bool = False, quantize: tuple[int, int] | None = None, array: int | None = None
-    ) -> None:
-        # quantize: of a trie: bits of a probability and of a back-off weight; array: of a trie: most bits of a pointer that
-        # go to a table.
+    def save(self, path: str | Path, **form: Any) -> None:
         # Raises OutputError: it cannot be written; nothing is left behind.
-        if KenlmForm(trie, quantize, array) != KenlmForm() or str(path).endswith(ARPA_ENDINGS):
-            self.listed().save(path, trie=trie, quantize=quantize, array=array)
+        if KenlmForm(**form) != KenlmForm() or str(path).endswith(ARPA_ENDINGS):
+            self.listed().save(path, **form)
             return
         if self.settings.reserved != "unk" or self.tokenizer.settings() != make_tokenizer("whitespace").settings():
             raise UsageError(

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -257,7 +257,7 @@ class _Quantizer:
     backoffs: NDArray[np.float32]
 
     @classmethod
-    def of(cls, tables: NgramTables, k: int, bits: tuple[int, int]) -> _Quantizer:
+    def of(cls, tables: NgramTables, k: int, bits: Sequence[int]) -> _Quantizer:
         # Bins of equally many values; the first two of back-off weights are for those that are zero.
         entries = tables.tables[k - 2].entries()
         probabilities = np.empty(1 << bits[0], np.float32)

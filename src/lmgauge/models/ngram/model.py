@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -291,7 +291,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
     """Tells whether `save` may put the folder of a model in the place of another folder."""
 
     def save(
-        self, path: str | Path, *, trie: bool = False, quantize: tuple[int, int] | None = None, array: int | None = None
+        self, path: str | Path, *, trie: bool = False, quantize: Sequence[int] | None = None, array: int | None = None
     ) -> None:
         """Write the model as a folder: config.json, model.safetensors and the tokenizer's files.
 

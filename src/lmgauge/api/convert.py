@@ -1,0 +1,111 @@
+"""`convert`: n-gram models from one form of file to another."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.api.types import PathLike
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS, NormalizerName, ReservedPolicy
+from lmgauge.declaration import verb
+from lmgauge.errors import UsageError
+from lmgauge.models.ngram.kenlm_form import KenlmForm
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.protocol import LanguageModel
+
+_LOGGER = logging.getLogger(__name__)
+_FILES = (*ARPA_ENDINGS, *KENLM_ENDINGS)
+
+
+@verb
+def convert(
+    source: PathLike,
+    target: PathLike,
+    *,
+    tokenizer: str = "whitespace",
+    normalizer: NormalizerName | None = None,
+    reserved: ReservedPolicy | None = None,
+    classes: PathLike | None = None,
+    form: KenlmForm = KenlmForm(),
+    **fields: Any,
+) -> None:
+    """Convert between ARPA files, binary files of KenLM, and model folders.
+
+    A target that ends in .arpa or .arpa.gz is written as an ARPA file, one that ends in .binary, .bin or .klm as a binary
+    file of KenLM, any other as a folder. Of KenLM's own files, tries can be converted; probing tables only score.
+
+    Args:
+        source: a model of any of these forms.
+        target: the file or the folder to write.
+        tokenizer: how text was cut into the words of the file: whitespace, treebank, character, byte, icu, a tokenizer.json
+            or a .model.
+        normalizer: what is done to the text before that; ccnet: small letters, no accents, 0 for digits, ASCII punctuation.
+        reserved: what a <unk> in texts scored later means; refuse: stop, escape: an ordinary word, unk: the unknown word,
+            as for ARPA files if not given.
+        classes: file with the words of the classes; of a class-based model of SRILM, whose target is a folder.
+        form: how a binary file of KenLM is laid out.
+        fields: those of `form`, by name.
+
+    Raises:
+        UsageError: the model is not an n-gram model, or the target cannot hold it.
+
+    Shell:
+        lmgauge convert kn5/ kn5.arpa.gz
+        lmgauge convert theirs.arpa theirs/
+        lmgauge convert class.arpa class/ --classes class.txt
+        lmgauge convert kn5/ kn5.binary --trie --quantize 8,8 --array 22
+    """
+    from lmgauge.files import refuse_replacing
+    from lmgauge.models.classes.model import read_class_model
+    from lmgauge.models.ngram.arpa_reader import read_arpa
+    from lmgauge.models.ngram.kenlm_reader import is_kenlm, read_kenlm
+    from lmgauge.models.registry import load_model
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.progress import say_progress
+    from lmgauge.text.tokenizers import make_tokenizer
+
+    path, target, loaded = Path(source), os.fspath(target), None
+    refuse_replacing({"TARGET": target}, [source] if classes is None else [source, classes])
+    form.check_name(target)
+    say_progress(f"reading {source}")
+    if path.is_file():
+        cut = make_tokenizer(tokenizer, normalizer)
+        exact = target.endswith(KENLM_ENDINGS)
+        model = read_kenlm(path, tokenizer=cut) if is_kenlm(path) else read_arpa(path, tokenizer=cut, logs=exact)
+    else:
+        loaded = load_model(path)
+        model = _ngrams_of(loaded, path)
+        if tokenizer != "whitespace" or normalizer is not None:
+            inner = tokenizer if tokenizer != "whitespace" else model.tokenizer
+            model = model.with_tokenizer(make_tokenizer(inner, normalizer))
+    if reserved is not None:
+        model = model.with_reserved(reserved)
+    say_progress(f"writing {target}")
+    if classes is not None:
+        if form != KenlmForm() or target.endswith(_FILES):
+            raise UsageError(f"{target}: a class-based model is a folder, which holds the n-grams and the classes")
+        read_class_model(model, os.fspath(classes)).save(target)
+        return
+    if isinstance(loaded, SpelledModel):
+        if model.tokenizer.fingerprint == loaded.tokenizer.fingerprint and not target.endswith(_FILES):
+            loaded.around(model).save(target)
+            return
+        why = "only a folder with the same tokens has room for a speller, and `lmgauge spell` gives it one"
+        _LOGGER.warning("%s spells unseen words; %s does not: %s", source, target, why)
+    model.listed().save(target, **vars(form))
+
+
+def _ngrams_of(loaded: LanguageModel, source: Path) -> NgramModel:
+    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.spelling.model import SpelledModel
+
+    inner = loaded.inner if isinstance(loaded, SpelledModel) else loaded
+    if not isinstance(inner, NgramModel):
+        hint = "; lmgauge mix --static makes one of a mixture" if isinstance(inner, MixtureModel) else ""
+        raise UsageError(f"{source}: only n-gram models can be converted{hint}")
+    return inner
