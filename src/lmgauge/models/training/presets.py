@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any, Unpack
+from typing import Any, get_args
 
 from lmgauge.errors import UsageError
-from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings, SettingsChanges
+from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings, Preset
 
-PRESET_NAMES = ("small", "medium", "large")
+PRESET_NAMES: tuple[Preset, ...] = get_args(Preset)
 
 _ZAREMBA = "Zaremba, Sutskever and Vinyals 2014, Recurrent neural network regularization"
 _MIKOLOV = "Mikolov et al. 2010, Recurrent neural network based language model"
@@ -66,7 +66,7 @@ _TRANSFORMER = _table(
 _PRESETS = {"ffnn": _FFNN, "rnn": _RNN, "lstm": _LSTM, "gru": _GRU, "transformer": _TRANSFORMER}
 
 
-def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Unpack[SettingsChanges]) -> NeuralTrainingSettings:
+def preset_settings(kind: NeuralKind, preset: Preset = "small", **changes: Any) -> NeuralTrainingSettings:
     """Return the settings of a preset, such as its tokens per update, some of them changed."""
     if kind not in NEURAL_KINDS:
         raise UsageError(f"kind {kind!r}: choose {', '.join(NEURAL_KINDS)}")
@@ -74,7 +74,7 @@ def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Unpack[S
         raise UsageError(f"preset {preset!r}: choose {', '.join(PRESET_NAMES)}")
     unknown = sorted(set(changes) - {field.name for field in fields(NeuralTrainingSettings)})
     if unknown:
-        choices = ", ".join(SettingsChanges.__annotations__)
+        choices = ", ".join(field.name for field in fields(NeuralTrainingSettings))
         raise UsageError(f"{', '.join(unknown)}: no such setting of neural training; choose from {choices}")
     settings = NeuralTrainingSettings(kind=kind, preset=preset, **_PRESETS[kind][preset])
     changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
