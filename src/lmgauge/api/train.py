@@ -88,7 +88,7 @@ def train(
     """
     from lmgauge.api.inputs import corpus_of
     from lmgauge.api.train_within import train_or_within, train_spelled
-    from lmgauge.progress import say_progress
+    from lmgauge.progress import listener
 
     if kind in NEURAL_KINDS:
         raise UsageError(f"{kind} is a neural model; train it with train_neural")
@@ -97,7 +97,7 @@ def train(
     corpus = corpus_of(texts, reading).without_given("training")
     how = train_spelled if training.vocabulary == "spelled" else train_or_within
     inner = replace(training, vocabulary="open") if training.vocabulary == "spelled" else training
-    return how(inner, corpus, resources, form, threads=threads, progress=progress or say_progress)
+    return how(inner, corpus, resources, form, threads=threads, progress=progress or listener())
 
 
 @verb

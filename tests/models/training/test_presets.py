@@ -88,13 +88,13 @@ def test_differences_are_named() -> None:
         ("lstm", {"seed": 1 << 40}, "seed"),
         ("lstm", {"batch_size": True}, "batch-size must be a whole number"),
         ("lstm", {"patience": 0.5}, "patience must be a whole number"),
-        ("lstm", {"tie_embeddings": 1}, "tie-embeddings 1: give True or False"),
-        ("lstm", {"learning_rate": float("inf")}, "learning-rate inf: give a finite number"),
-        ("lstm", {"clip_norm": float("nan")}, "clip-norm nan"),
-        ("lstm", {"dropout": "0.5"}, "dropout '0.5'"),
-        ("lstm", {"initializer_range": 0.0}, "initializer-range must be above 0"),
-        ("lstm", {"improvement": 1.0}, "improvement must be 0 or more and less than 1; got 1.0"),
-        ("lstm", {"weight_decay": -0.1}, "weight-decay must be 0 or more; got -0.1"),
+        ("lstm", {"tie_embeddings": 1}, "tie-embeddings must be True or False; got 1"),
+        ("lstm", {"learning_rate": float("inf")}, "learning-rate must be a number above 0; got inf"),
+        ("lstm", {"clip_norm": float("nan")}, "clip-norm must be a number from 0; got nan"),
+        ("lstm", {"dropout": "0.5"}, "dropout must be a number from 0 to below 1; got '0.5'"),
+        ("lstm", {"initializer_range": 0.0}, "initializer-range must be a number above 0"),
+        ("lstm", {"improvement": 1.0}, "improvement must be a number from 0 to below 1; got 1.0"),
+        ("lstm", {"weight_decay": -0.1}, "weight-decay must be a number from 0; got -0.1"),
         ("ffnn", {"tie_embeddings": True, "embedding_size": 8, "hidden_size": 8, "direct_connections": True}, "tied"),
     ],
 )
@@ -111,7 +111,7 @@ def test_unknown_kinds() -> None:
 
 
 def test_unknown_settings() -> None:
-    with pytest.raises(UsageError, match=r"layers: no such setting .*; choose from embedding_size, .*num_layers"):
+    with pytest.raises(UsageError, match=r"layers: no such setting .*; choose from .*embedding_size, .*num_layers"):
         preset_settings("lstm", layers=2)  # type: ignore[call-arg]
 
 
