@@ -36,6 +36,7 @@ RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
 Boundary = Literal["joint", "apart"]
 BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
 """How given text and its target are cut into tokens: as one text, or each on its own."""
+DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
 SplitBy = Literal["group", "document"]
 SPLIT_BY: tuple[SplitBy, ...] = get_args(SplitBy)
 OverlapUnit = Literal["word", "character"]

@@ -33,7 +33,6 @@ def test_a_path_several_or_a_corpus(text: Path, tmp_path: Path) -> None:
 
 
 def test_defaults_are_those_of_the_command_line() -> None:
-    from lmgauge.cli.evaluate import evaluate
     from lmgauge.cli.train import train
 
     of_train = inspect.signature(lmgauge.train).parameters
@@ -41,17 +40,11 @@ def test_defaults_are_those_of_the_command_line() -> None:
     shared = (told.keys() & of_train.keys()) - {"kind", "texts", "words", "output"}
     assert {"order", "tokenizer", "vocabulary", "min_count", "cutoffs", "interpolate", "prune", "context"} <= shared
     assert {name: told[name] for name in shared} == {name: of_train[name].default for name in shared}
-    of_evaluate = inspect.signature(lmgauge.evaluate).parameters
-    told = evaluate.make_context("eval", ["-m", "x"]).params
-    assert told["threads"] == of_evaluate["threads"].default
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "shared"),
     [
-        ("compare", ["a", "b"], {"threads", "examples"}),
-        ("diagnose", ["run"], {"contexts", "exhaustive", "sample_tokens", "examples", "seed", "threads"}),
-        ("audit", ["-m", "a", "b"], {"exhaustive", "contexts", "compression_bytes", "seed", "max_overlap", "threads"}),
         ("divergence", ["a", "b"], {"events", "top_k", "seed", "threads"}),
     ],
 )

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.installation.checkups import checkup
 
 from lmgauge.api import doctor as door
 from lmgauge.cli.main import cli
@@ -90,8 +89,8 @@ def test_the_cause_is_named_and_not_what_follows_from_it(libraries: dict[str, An
     assert problem.startswith("numpy 2.4, which lmgauge needs, is broken")
 
 
-def test_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmgauge.api.doctor.doctor", lambda quick: checkup())
+def test_exit_codes(libraries: dict[str, Any]) -> None:
+    libraries["errors"] = {KERNELS: "ImportError: undefined symbol"}
     with pytest.raises(SystemExit) as end:
         cli(["doctor"], prog_name="lmgauge")
     assert end.value.code == 1

@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for order in (1, 3):
         lmgauge.train("witten-bell", Corpus.from_strings(lines), order=order).save(folder / f"w{order}")
     models = [part for order in (1, 3) for part in ("-m", folder / f"w{order}")]
-    ok("eval", *models, folder / "q.jsonl", *READ, "--by", "group", "-o", folder / "runs", "--columns", "entropy,rank")
+    ok("eval", *models, folder / "q.jsonl", *READ, "--by-group", "-o", folder / "runs", "--columns", "entropy,rank")
     return folder
 
 
@@ -53,7 +53,7 @@ def evaluated(folder: Path, *options: object) -> list[dict[str, Any]]:
 
 
 def test_bits_per_byte_of_the_answers_by_group(folder: Path) -> None:
-    whole, *groups = evaluated(folder, *READ, "--by", "group")
+    whole, *groups = evaluated(folder, *READ, "--by-group")
     rows = records()
     assert whole["bytes"] == sum(len(row["a"]) for row in rows)
     assert whole["given_bytes"] == sum(len(row["q"]) for row in rows)

@@ -387,7 +387,7 @@ def test_correlation_with_a_language_model(tmp_path: Path) -> None:
     found = ours("correlate", tmp_path / "bleu.json", "-m", tmp_path / "lm", *named)
     assert found["spearman"] == pytest.approx(-1)
     (tmp_path / "ppl.json").write_text(
-        ok("eval", "-m", tmp_path / "lm", *outputs, "--by", "group", "--json").stdout, encoding="utf-8"
+        ok("eval", "-m", tmp_path / "lm", *outputs, "--by-group", "--json").stdout, encoding="utf-8"
     )
     again = ours("correlate", tmp_path / "bleu.json", tmp_path / "ppl.json")
     assert [row["x"] for row in again["systems"]] == pytest.approx([row["x"] for row in found["systems"]])

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lmgauge.api import train as training_door
-from lmgauge.api.evaluate import evaluated
 from lmgauge.api.inputs import PATHS, Models, PathLike, Text, corpus_of, listed, named_models
+from lmgauge.api.output_files import evaluated
 from lmgauge.api.outputs import Outputs
 from lmgauge.choices import LADDER_CHARACTER_ORDER, LADDER_WORD_ORDER
 from lmgauge.context_policy import policy_of

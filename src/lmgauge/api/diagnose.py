@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.run_text import RunText
+from lmgauge.api.run_text import RunText, refuse_without_model
 from lmgauge.api.types import Model, PathLike
 from lmgauge.declaration import changed, verb
-from lmgauge.errors import UsageError
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.models.network.options import ScoringOptions
 
@@ -80,9 +79,8 @@ def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, sco
     from lmgauge.models.sampling import sample_ids
     from lmgauge.progress import say_progress
 
-    needing = [*changed(scoring), *(name for name in changed(settings) if name in _OF_MODEL)]
-    if model is None and needing:
-        raise UsageError(f"{needing[0].replace('_', '-')} needs the model: name it (-m)")
+    if model is None:
+        refuse_without_model(*changed(scoring), *(name for name in changed(settings) if name in _OF_MODEL))
     opened = None if model is None else loaded(model, scoring)
     return {
         "training": about.trained(training_words, settings.threads),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lmgauge.declaration import verb
 from lmgauge.installation import machine, requirements, trial
 from lmgauge.installation.extras import FOR_CONTRIBUTORS
 from lmgauge.installation.machine import TEMPORARY, Place
@@ -88,14 +89,20 @@ class Checkup(Shown):
         return f"lmgauge {self.versions['lmgauge']}, " + (f"{count} problems" if count else "no problem")
 
 
+@verb
 def doctor(*, quick: bool = False) -> Checkup:
     """Look whether this install works, what it runs on, and what is missing for what: `lmgauge doctor`.
 
-    The libraries that are installed are imported in a process of their own, so that one that is broken is reported, and
-    breaks nothing here. With torch this takes seconds.
+    Shown are versions, machine, compiler, graphics cards, and each extra with its libraries and what it is for. Libraries
+    are imported in a process of their own, so that one that is broken is reported, and breaks nothing here; with torch this
+    takes seconds. The command exits with 1 where something that is installed is broken or too old.
 
     Args:
-        quick: import what lmgauge always needs, and of other libraries only read the versions.
+        quick: import what lmgauge always needs; of other libraries only read the versions.
+
+    Shell:
+        lmgauge doctor
+        lmgauge doctor --json | jq '.extras[] | select(.state == "missing")'
 
     Example:
         >>> import lmgauge

@@ -154,7 +154,7 @@ def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOp
     if separator is None:
         return corpus
     if by_group:
-        raise UsageError(f"protocol {protocol}: joins all segments into one text, which has no groups; leave out --by group")
+        raise UsageError(f"protocol {protocol}: joins all segments into one text, which has no groups; leave out by-group")
     return corpus.joined(separator)
 
 
@@ -194,6 +194,18 @@ def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: 
     if alone:
         refuse_field(reading, corpus)
     return corpus
+
+
+def text_read(text: Text | None, reading: ReadingOptions) -> Corpus | None:
+    """Return the text that was scored, if it is given.
+
+    Raises:
+        InputError: a file is missing.
+        UsageError: as for `corpus_of`; or it is said how to read it, and it is not given.
+    """
+    for name in chosen(reading) if text is None else ():
+        raise UsageError(f"{name} is about the text that was scored, and no text is named")
+    return None if text is None else corpus_of(text, reading)
 
 
 def refuse_field(reading: ReadingOptions, *corpora: Corpus | None) -> None:

@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmgauge.api.types import Text
 from lmgauge.declaration import settings
+from lmgauge.errors import UsageError
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.runs import Run
     from lmgauge.text.documents import Corpus
+
+
+def refuse_without_model(*needing: str) -> None:
+    """Refuse options that are about the model of a run where there is none.
+
+    Raises:
+        UsageError: there is such an option; the message names the first.
+    """
+    for name in needing:
+        raise UsageError(f"{name.replace('_', '-')} needs the model: name it (-m)")
 
 
 @settings

@@ -14,7 +14,7 @@ class Row:
 
     Attributes:
         summary: one line for `lmgauge --help`, and the first of the command's own page.
-        verbs: `module:function`, the verb; further ones, whose keywords are options too.
+        verbs: `module:function`, the verb; further ones, whose keywords are options too. Required is what all require.
         run: `module:function` that takes a `Call`, where running the verb and showing its result is not all.
         arguments: keywords that are arguments, in their order; if None the positional ones but models and outputs.
         stdin: the argument that is standard input where it is not named.
@@ -22,6 +22,8 @@ class Row:
         hide: the verb's own keywords that do not.
         without: keywords that are not offered; "json" where a command prints nothing.
         metavars: what the help calls values, by keyword.
+        also: further words of choices, which ask for another of the verbs.
+        negative: arguments may begin with -, as negative numbers do.
         required: keywords that only programs may leave out.
         html: True if the result makes a page.
     """
@@ -35,6 +37,8 @@ class Row:
     hide: Collection[str] = ()
     without: Collection[str] = ()
     metavars: Mapping[str, str] = field(default_factory=dict)
+    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    negative: bool = False
     required: Collection[str] = ()
     html: bool = False
 
@@ -111,10 +115,41 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         ),
     },
     "Measure": {
-        "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+        "eval": Row(
+            "Measure how well models predict a text.",
+            (
+                "lmgauge.api.evaluate:evaluate",
+                "lmgauge.api.evaluate:evaluate_scores",
+                "lmgauge.api.context_curve:context_curve",
+                "lmgauge.api.protocols:evaluate_protocols",
+                "lmgauge.cli.shards:run_in_shards",
+            ),
+            run="lmgauge.cli.evaluate:evaluate",
+            arguments=("text",),
+            stdin="text",
+            show=(
+                *("output", "per_segment", "per_token", "per_word", "columns"),
+                *("unit", "field", "group", "document", "given", "context", "device"),
+            ),
+            hide=("per_context",),
+            without=("texts", "name"),
+            also={"protocol": ("all",)},
+            metavars={"model": "MODEL", "contexts": "N,N..."},
+            html=True,
+        ),
         "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
-        "merge": ("lmgauge.cli.merge:merge", "Put the shards of a job together to the result of the whole."),
-        "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
+        "merge": Row(
+            "Put the shards of a job together to the result of the whole.",
+            "lmgauge.cluster.merging:merge",
+            html=True,
+        ),
+        "import": Row(
+            "Make a run of what another program scored.",
+            "lmgauge.api.import_scores:import_scores",
+            show=("unit", "field", "document", "given"),
+            without=("group", "id", "keep"),
+            metavars={"logprob": "COLUMN", "files": "FILE...", "program": "NAME"},
+        ),
         "report": Row(
             "Make one page to look at: the answer, charts, tables, and the text in color.",
             "lmgauge.api.report:report",
@@ -131,8 +166,24 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             without=(*OF_EVALUATION, "reserved"),
             html=True,
         ),
-        "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
-        "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
+        "explore": Row(
+            "Look at all of a run, or two of one text, in the browser.",
+            "lmgauge.explore.door:explore",
+            run="lmgauge.cli.report:explore",
+            show=("text", "train", "context", "device"),
+            without=("json",),
+            metavars={"runs": "[RUN] [RUN]", "host": "NAME"},
+        ),
+        "audit": Row(
+            "Check a result, or show what is wrong with it.",
+            ("lmgauge.api.audit:audit", "lmgauge.cli.audit:subject"),
+            run="lmgauge.cli.audit:audit",
+            arguments=("what",),
+            show=("levels", "contexts", "max_overlap", "exhaustive", "seed", "field", "context", "device"),
+            without=("run", *OF_SEGMENTS, *OF_EVALUATION),
+            metavars={"what": "TEXT...|RUN", "levels": "NAMES"},
+            html=True,
+        ),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
         "pairs": Row(
             "Say how often models prefer the good text of minimal pairs.",
@@ -225,9 +276,22 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
     },
     "Tools": {
-        "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
-        "doctor": ("lmgauge.cli.doctor:doctor", "Look whether this install works, and what is missing for what."),
-        "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
+        "quickstart": Row(
+            "Train and evaluate four models on bundled text.",
+            "lmgauge.cli.quickstart:quickstart",
+            run="lmgauge.cli.quickstart:show",
+        ),
+        "doctor": Row(
+            "Look whether this install works, and what is missing for what.",
+            "lmgauge.api.doctor:doctor",
+            run="lmgauge.cli.doctor:doctor",
+        ),
+        "info": Row(
+            "Show what is in a model, or in a run.",
+            "lmgauge.api.info:info",
+            show=("context", "device"),
+            metavars={"what": "MODEL|RUN"},
+        ),
         "convert": Row(
             "Convert between ARPA files, binary files of KenLM, and model folders.",
             "lmgauge.api.convert:convert",
@@ -235,13 +299,19 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             show=("trie", "quantize", "array"),
             without=("json",),
         ),
-        "calc": (
-            "lmgauge.cli.calc:calc",
+        "calc": Row(
             "Compute perplexity, cross-entropy and bits from the probabilities of events.",
+            ("lmgauge.api.calc:calc", "lmgauge.cli.calc:shown"),
+            run="lmgauge.cli.calc:calc",
+            negative=True,
+            metavars=dict.fromkeys("pq", "LIST") | {"cross_entropy": "NATS", "bits_per_event": "BITS"},
         ),
-        "split": (
-            "lmgauge.cli.split:split",
+        "split": Row(
             "Split text into train, validation and test, the same for the same seed on every machine.",
+            "lmgauge.api.split:split",
+            show=("unit", "field", "group", "document"),
+            without=("id", "given", "keep", "boundary"),
+            metavars={"text": "TEXT...", "fractions": "A,B,C", "by": "[group|document]"},
         ),
     },
 }

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -42,11 +42,17 @@ METAVARS = {
     "group": "NAME",
     "threads": "N",
     "model": "MODEL",
-    "document": "RULE",
     **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
     "array": "BITS",
     "quantize": "BITS,BITS",
     "device": "NAME",
+    "document": "RULE",
+    "context": "N|stream",
+    "protocol": "NAME",
+    "keep": "NAMES",
+    "columns": "NAMES",
+    "shard": "I/N|slurm",
+    "ray": "ADDRESS",
 }
 NOT_OFFERED = {
     "progress",
@@ -70,13 +76,15 @@ def declared(row: Row) -> list[Callable[..., Any]]:
 
 
 def declared_options(row: Row) -> dict[str, Option]:
-    """Return what the verbs of a row declare, each name once; what only a further verb asks for can be left out."""
-    first, *others = map(options_of, declared(row))
-    further = [replace(one, default=None) if one.default is REQUIRED else one for options in others for one in options]
+    """Return what the verbs of a row declare, each name once; what not all verbs ask for can be left out."""
     options: dict[str, Option] = {}
-    for option in (*first, *further):
+    for option in (one for verb in declared(row) for one in options_of(verb)):
         options.setdefault(option.name, option)
-    return options
+    needed = set.intersection(*({one.name for one in options_of(verb) if one.default is REQUIRED} for verb in declared(row)))
+    return {
+        name: replace(one, default=None) if one.default is REQUIRED and name not in needed else one
+        for name, one in options.items()
+    }
 
 
 class Call:
@@ -114,6 +122,11 @@ class Call:
         """Return the user's values that a verb knows, and others in their place."""
         known = own_keywords(verb).keys() | {option.name for option in options_of(verb)}
         return {name: value for name, value in (self.values | more).items() if name in known}
+
+    def refuse_others(self, reason: str, *verbs: Callable[..., Any]) -> None:
+        """Refuse options that none of the verbs knows: none is ignored in silence."""
+        known = {option.name for verb in verbs for option in options_of(verb)}
+        self.refuse(self.values.keys() - known, reason)
 
     def refuse(self, names: Collection[str], reason: str) -> None:
         """Refuse options that do not apply to what was chosen: none is ignored in silence.
@@ -164,7 +177,8 @@ def command_of(name: str, row: Row) -> Command:
         else:
             call.answer(call())
 
-    return Command(name, params=_parameters(row), callback=run, about=about_it)
+    parsing = {"ignore_unknown_options": row.negative}
+    return Command(name, params=_parameters(row), callback=run, about=about_it, context_settings=parsing)
 
 
 def __getattr__(name: str) -> Command:
@@ -203,7 +217,8 @@ def _argument(option: Option, row: Row) -> click.Argument:
     metavar = row.metavars.get(option.name)
     required = option.default is REQUIRED and option.name != row.stdin
     several = option.element is not None
-    return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=_type(option), metavar=metavar)
+    kind = click.UNPROCESSED if isinstance(kind := _type(option, row), CommaList) else kind
+    return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=kind, metavar=metavar)
 
 
 class _Option(click.Option):
@@ -230,7 +245,7 @@ def _option(option: Option, row: Row) -> _Option | None:
         off = OFF.get(option.name, f"--no-{spelled}")
         names[-2] = f"--{spelled}" if option.default is False and not _varies(option) else f"--{spelled}/{off}"
         return _Option(names, is_flag=True, default=None, **shown)
-    kind = _type(option)
+    kind = _type(option, row)
     if kind is None:
         return None
     several = option.element is not None and not isinstance(kind, CommaList | Parsed)
@@ -244,16 +259,17 @@ def _metavar(kind: click.ParamType[Any]) -> str | None:
     return kinds.get(type(kind))
 
 
-def _type(option: Option) -> click.ParamType[Any] | None:
+def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     """Return the type of the values that a user writes."""
     if option.name in PARSERS:
         return PARSERS[option.name]
     if option.choices and str not in option.kinds:
-        return click.Choice(option.choices)
+        return click.Choice((*option.choices, *row.also.get(option.name, ())))
     if option.element is not None and not option.is_path:
-        kind = option.element
-        words = getattr(kind, "__args__", ())
-        return click.Choice(words) if words else CommaList(kind)
+        kind, *others = get_args(option.element) or (option.element,)
+        if get_origin(option.element) is Literal:
+            return click.Choice((kind, *others))
+        return Parsed("TEXT", str) if others and str in option.kinds else CommaList(kind)
     if option.is_path:
         return click.Path(allow_dash=True)
     if int in option.kinds and str not in option.kinds:
@@ -264,7 +280,7 @@ def _type(option: Option) -> click.ParamType[Any] | None:
             else click.IntRange(int(bounds.least), None if bounds.most == float("inf") else int(bounds.most))
         )
     if float in option.kinds:
-        return Number()
+        return click.STRING if str in option.kinds else Number()
     return click.STRING if str in option.kinds else None
 
 

@@ -111,8 +111,12 @@ class _Kind(click.Choice[str]):
         return super().get_invalid_choice_message(value, ctx).rstrip(".") + hint
 
 
+_LIST = Parsed("LIST", lambda word: word.split(","))
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
+    "tokens": Parsed("TEXT", str),
+    "p": _LIST,
+    "q": _LIST,
     "recipes": click.STRING,
     "sample": Parsed("N|all", read_sample),
     "to_size": Parsed("N", read_count),

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.choices import (
-    ALL_PROTOCOLS,
     ARPA_ENDINGS,
     BOUNDARIES,
     DEFAULT_SEED,
@@ -27,7 +26,6 @@ from lmgauge.choices import (
     KENLM_ENDINGS,
     NORMALIZERS,
     PRECISIONS,
-    PROTOCOL_NAMES,
     RESERVED_POLICIES,
     SEGMENT_ENDS,
     UNITS,
@@ -82,14 +80,6 @@ id_option = click.option(
 )
 
 
-keep_option = click.option(
-    "--keep",
-    metavar="NAMES",
-    default="",
-    show_default=False,
-    type=CommaList(str, "condition,list"),
-    help="Fields or columns to carry along into --per-segment, --per-token, --per-word and what reads the run.",
-)
 given_options = (
     click.option(
         "--given",
@@ -231,27 +221,6 @@ _SCORING = (
 )
 
 
-def _protocol(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    ctx.params["every_protocol"] = value == ALL_PROTOCOLS
-    return None if value == ALL_PROTOCOLS else value
-
-
-protocol_option = click.option(
-    "--protocol",
-    callback=_protocol,
-    type=click.Choice((*PROTOCOL_NAMES, ALL_PROTOCOLS)),
-    help="Follow another program's rules, so that its figures come out: how lines are joined, what windows show, what is "
-    "left out; all: a table of all of them.",
-)
-processes_options = (
-    click.option(
-        "--devices",
-        metavar="NAME,NAME...",
-        type=CommaList(str, "cuda:0,cuda:1"),
-        help="Networks: several devices of one kind, each with a process and a share of the text; same numbers.",
-    ),
-    whole_number("--processes", help="Networks: how many share the text; each has its share of --threads."),
-)
 reserved_option = click.option(
     "--reserved",
     type=click.Choice(RESERVED_POLICIES),

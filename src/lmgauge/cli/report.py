@@ -1,4 +1,4 @@
-"""What `lmgauge report` and `diagnose` do besides calling their verbs."""
+"""What `lmgauge report`, `diagnose` and `explore` do besides calling their verbs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmgauge.cli.derive import Call
-from lmgauge.cli.say import Page, say_where
+from lmgauge.cli.say import Page, say, say_where
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.overview import Overview
@@ -33,6 +33,13 @@ def diagnose(call: Call) -> None:
     overview, page = with_page(call, [call["run"]])
     (diagnosis,) = overview.diagnoses
     call.answer(replace(diagnosis, worst_segments=diagnosis.worst_segments[: call["examples"]]), page=page)
+
+
+def explore(call: Call) -> None:
+    """Serve a page until interrupted."""
+    from lmgauge.explore.door import explore as serve
+
+    serve(**call.values, say=say)
 
 
 def with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, Page]:

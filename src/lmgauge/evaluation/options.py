@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import asdict
+from typing import Annotated, Any, ClassVar
 
-from lmgauge.choices import DEFAULT_SEED, DIAGNOSIS_SECTIONS, DiagnosisSection
+from lmgauge.choices import AUDIT_LEVELS, DEFAULT_SEED, DIAGNOSIS_SECTIONS, DiagnosisSection
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.option_numbers import Count, Natural
+from lmgauge.option_numbers import Bounds, Count, Natural, Share
 
 DEFAULT_CONTEXTS = 2000
 """Of a calibration."""
@@ -49,3 +50,46 @@ class DiagnosisSettings:
         unknown = [name for name in self.only if name not in DIAGNOSIS_SECTIONS]
         if unknown:
             raise UsageError(f"section {unknown[0]!r} is not known; choose from {', '.join(DIAGNOSIS_SECTIONS)}")
+
+
+@settings
+class AuditSettings:
+    """What an audit checks and how closely.
+
+    Attributes:
+        levels: which levels to check, with commas between; of coverage, normalization, causality, contamination and
+            compression. All if not given.
+        contexts: how many distributions to sum, at contexts drawn from the text; level 2.
+        sum_tolerance: how far probabilities may sum from 1; level 2. Rounded ones, as in some ARPA files, need 1e-5.
+        max_overlap: share of the text's bytes that may be in the training text; level 4, in long runs or whole lines.
+        compression_bytes: bytes of the text to compress and decode; level 5.
+        exhaustive: all contexts, segments and bytes instead of samples; slow.
+        seed: same seed, same samples.
+
+    Raises:
+        UsageError: an unknown level, or a number out of range.
+
+    Example:
+        >>> AuditSettings(levels=["coverage"], contexts=10).to_dict()["contexts"]
+        10
+    """
+
+    heading: ClassVar[str] = "Checks"
+    levels: Sequence[str] = AUDIT_LEVELS
+    contexts: Count = 1000
+    sum_tolerance: Annotated[float, Bounds(0, 1e-3)] = 1e-6  # sums that are farther off are not rounding
+    max_overlap: Share = 0.01
+    compression_bytes: Count = 100_000
+    exhaustive: bool = False
+    seed: Natural = DEFAULT_SEED
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", (self.levels,) if isinstance(self.levels, str) else tuple(self.levels))
+        unknown = [level for level in self.levels if level not in AUDIT_LEVELS]
+        if unknown or not self.levels:
+            level = repr(unknown[0]) if unknown else "nothing"
+            raise UsageError(f"levels: {level} is not a level of the audit; choose from {', '.join(AUDIT_LEVELS)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings by name, without the levels: results list those themselves."""
+        return {name: value for name, value in asdict(self).items() if name != "levels"}

@@ -149,7 +149,7 @@ COMMANDS: list[tuple[list[str], list[list[str]]]] = [
     (["score", "-m", "model", "documents.jsonl", "-o", "out.jsonl"], [["--lines"], ["--by", "lang"], ["--group", "lang"]]),
     (["report", "run", "--audit", "audit.json", "-o", "page.html"], []),
     (["eval", "-m", "model", "ref.txt", "--per-word", "words.tsv", "--regions", "regions.tsv"], []),
-    (["calc", "-"], [["--steps"], ["--bits"]]),
+    (["calc", "-"], [["--steps"], ["--log-unit", "bits"]]),
     (["merge", "shards", "-o", "merged"], [["--text", "ref.txt"]]),
 ]
 OUTPUTS = [

@@ -150,7 +150,8 @@ def test_earnings_calls_have_jiwers_numbers(shared_file: Callable[..., Path], sy
     for row, reference, hypothesis in zip(found.tolist(), references, hypotheses, strict=True):
         theirs = jiwer.process_words(reference, hypothesis)
         assert row == [theirs.hits, theirs.substitutions, theirs.deletions, theirs.insertions]
-    assert_is_jiwers(measured(WER(), references, hypotheses), jiwer.process_words(references, hypotheses))
+    if system == SYSTEMS[0]:  # of the others the counts of each call are compared
+        assert_is_jiwers(measured(WER(), references, hypotheses), jiwer.process_words(references, hypotheses))
 
 
 def test_characters_of_earnings_calls(shared_file: Callable[..., Path]) -> None:

@@ -118,7 +118,9 @@ class NeuralTrainingSettings:
         for name, kinds in _ONLY_FOR.items():
             if changes.get(name) is not None and kind not in kinds:
                 also = "n-gram models and " if name == "order" else ""
-                raise UsageError(f"{_option(name).removeprefix('num-')} is for {also}{', '.join(kinds)}; {kind} does not take it")
+                raise UsageError(
+                    f"{_option(name).removeprefix('num-')} is for {also}{', '.join(kinds)}; {kind} does not take it"
+                )
         return preset_settings(kind, preset, **changes)
 
     def __post_init__(self) -> None:
