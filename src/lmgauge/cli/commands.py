@@ -66,7 +66,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             required=("output",),
             show=(
                 *("order", "tokenizer", "vocabulary", "min_count", "interpolate"),
-                *("memory", "resume", "field", "format", "preset", "epochs"),
+                *("memory", "resume", "format", "preset", "epochs"),
             ),
             metavars={"kind": "KIND", "texts": "[TEXTS]...", "memory": "SIZE", "temp": "DIR", "ray": "ADDRESS"},
         ),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from lmgauge.choices import NgramContext, NormalizerName, ReservedPolicy, SmoothingKind
 from lmgauge.declaration import settings
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.models.vocabulary_settings import VocabularySettings
 from lmgauge.option_numbers import Bounds
 
@@ -86,8 +87,6 @@ class NgramTrainingSettings(VocabularySettings, NgramSettings):
 
             read |= {"tokenizer": with_normalizer(self.tokenizer, self.normalizer), "normalizer": None}
         if isinstance(self.words, str | os.PathLike):
-            from lmgauge.models.ngram.training import read_word_list
-
             read["words"] = read_word_list(os.fspath(self.words))
         for name, value in read.items():
             object.__setattr__(self, name, value)
@@ -158,3 +157,20 @@ class TrainingRecord:
     # the text: its sha256, and the numbers of segments, events and bytes
     training: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # sentences that a user should read, such as fallbacks taken
+
+
+def read_word_list(path: str | Path) -> list[str]:
+    """Return the words of a file, one per line, as `words` of `lmgauge.train`."""
+    from lmgauge.text.vocabulary import SPECIAL_TOKENS
+
+    # Blank lines and special tokens are left out.
+    try:
+        lines = Path(path).read_bytes().decode("utf-8-sig").split("\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: byte {error.start} is not valid UTF-8; a word list is UTF-8 text with one word per line"
+        ) from error
+    words = [line.strip() for line in lines]
+    return [word for word in words if word and word not in SPECIAL_TOKENS]
