@@ -43,16 +43,11 @@ OverlapUnit = Literal["word", "character"]
 OVERLAP_UNITS: tuple[OverlapUnit, ...] = get_args(OverlapUnit)
 
 # -- n-gram models ------------------------------------------------------------------------------------------------------
-SmoothingKind = Literal[
-    "mle",
-    "laplace",
-    "lidstone",
-    "witten-bell",
-    "absolute-discounting",
-    "kneser-ney",
-    "modified-kneser-ney",
-    "good-turing",
+ProperSmoothing = Literal[
+    "laplace", "witten-bell", "absolute-discounting", "kneser-ney", "modified-kneser-ney", "good-turing"
 ]
+"""Those that need no number, and leave nothing impossible."""
+SmoothingKind = Literal["mle", "lidstone", ProperSmoothing]
 SMOOTHINGS: dict[SmoothingKind, tuple[str, str]] = {
     "modified-kneser-ney": ("mkn", "three discounts for each order; the best general choice"),
     "kneser-ney": ("kn", "one discount; lower orders count contexts"),

@@ -232,11 +232,6 @@ def _settings_options(kind: Any) -> tuple[Option, ...]:
     return tuple(made)
 
 
-def changed(made: Any) -> list[str]:
-    """Return the names of the fields of settings that are not as they are by default."""
-    return [field.name for field in fields(made) if getattr(made, field.name) != field.default]
-
-
 def _option(name: str, hint: Any, default: Any, words: str) -> Option:
     bounds = [extra for extra in _extras(hint) if isinstance(extra, Bounds)]
     optional = type(None) in _parts(hint)

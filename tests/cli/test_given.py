@@ -195,12 +195,12 @@ def test_whole_distributions_after_given_text(folder: Path, tmp_path: Path) -> N
     assert any("bytes of given text are shown" in note for note in shown["notes"])
     assert some["kl_ab_nats"]["value"] == pytest.approx(shown["kl_ab_nats"]["value"], rel=0.2)
     ok("divergence", folder / "w3", folder / "q.jsonl", *READ, "--save-base", tmp_path / "base.parquet")
-    stored = json.loads(ok("divergence", "--base", tmp_path / "base.parquet", *named[1:], *READ, "--json").stdout)[0]
+    stored = json.loads(ok("divergence", tmp_path / "base.parquet", *named[1:], *READ, "--json").stdout)[0]
     assert stored["kl_ab_nats"]["value"] == pytest.approx(shown["kl_ab_nats"]["value"], rel=1e-3)
     ok("divergence", *named, *READ, "--exhaustive", "-o", tmp_path / "kl")
     written = lmgauge.evaluate_scores(tmp_path / "kl")
     assert (written.context, written.given_bytes) == ("sentence,given=joint", sum(len(row["q"]) for row in records()))
-    message = refused("divergence", "--base", tmp_path / "base.parquet", *named[1:], "--field", "a")
+    message = refused("divergence", tmp_path / "base.parquet", *named[1:], "--field", "a")
     assert "read with the same options" in message
 
 

@@ -195,8 +195,8 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
         ([train, tmp_path / "invalid.txt"], "invalid.txt, line 2"),
         ([train, test, "--run", tmp_path / "none"], "no such run"),
         ([train, test, "--ngram", "0"], "--ngram"),
-        ([train, test, "--near", "2"], "--near"),
-        ([train, test, "--max-overlap", "5"], "--max-overlap"),
+        ([train, test, "--near", "2"], "near must be a number from 0 to 1"),
+        ([train, test, "--max-overlap", "5"], "max-overlap must be a number from 0 to 1"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.api.run_text import refuse_without_model
 from lmgauge.api.types import PATHS, Model, PathLike, Text
 from lmgauge.choices import OverlapUnit
-from lmgauge.declaration import changed, verb
+from lmgauge.declaration import chosen, verb
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
@@ -92,7 +92,7 @@ def audit(
     refuse_field(reading, training, None if stored is not None else corpus)
     overlap = None if corpus is None else _contamination(training, corpus, checks, overlap_unit, threads)
     if model is None:
-        refuse_without_model(*changed(scoring), *(name for name in changed(checks) if name in _OF_MODEL))
+        refuse_without_model(*chosen(scoring), *(name for name in chosen(checks) if name in _OF_MODEL))
         if stored is None:
             raise UsageError("an audit needs a model and its text, or a run")
         return runs.audit_run(stored, corpus, checks, overlap=overlap)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.run_text import RunText, refuse_without_model
 from lmgauge.api.types import Model, PathLike
-from lmgauge.declaration import changed, verb
+from lmgauge.declaration import chosen, verb
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.models.network.options import ScoringOptions
 
@@ -80,7 +80,7 @@ def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, sco
     from lmgauge.progress import say_progress
 
     if model is None:
-        refuse_without_model(*changed(scoring), *(name for name in changed(settings) if name in _OF_MODEL))
+        refuse_without_model(*chosen(scoring), *(name for name in chosen(settings) if name in _OF_MODEL))
     opened = None if model is None else loaded(model, scoring)
     return {
         "training": about.trained(training_words, settings.threads),
@@ -101,7 +101,8 @@ def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments
 
 def training_rungs(train: Corpus, threads: int | None, scored: Corpus) -> list[Baseline]:
     """Return the rungs of n-gram models of a training text, in bits per byte; none if a text can be read only once."""
-    from lmgauge.api.baseline import NgramRungs, ngram_rungs
+    from lmgauge.api.baseline import NgramRungs
+    from lmgauge.api.rungs import ngram_rungs
 
     if not (train.rereadable and scored.rereadable):
         return []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from lmgauge.api.run_text import RunText
 from lmgauge.api.types import PATHS, Model, PathLike
 from lmgauge.choices import MOST_PASSAGES
-from lmgauge.declaration import changed, verb
+from lmgauge.declaration import chosen, verb
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.models.network.options import ScoringOptions
@@ -210,7 +210,7 @@ def overview_of(
 
     if len(runs) > 1 and model is not None:
         raise UsageError("a model goes with one run: calibration is of the model behind it")
-    if len(runs) > 1 and "only" in changed(settings):
+    if len(runs) > 1 and "only" in chosen(settings):
         raise UsageError("only goes with one run: of several there are slices")
     say_progress("reading the runs")
     examined = [opened(run) for run in runs]

@@ -137,7 +137,14 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             metavars={"model": "MODEL", "contexts": "N,N..."},
             html=True,
         ),
-        "baseline": ("lmgauge.cli.baseline:baseline", "Say what a network must beat: compressors and n-grams."),
+        "baseline": Row(
+            "Say what a network must beat: compressors and n-grams.",
+            "lmgauge.api.baseline:baseline",
+            show=("order", "character_order", "memory", "threads", "field"),
+            without=("group", "id", "given", "boundary", "keep"),
+            metavars={"models": "RUN|MODEL", "memory": "SIZE", "output": "DIR"},
+            html=True,
+        ),
         "merge": Row(
             "Put the shards of a job together to the result of the whole.",
             "lmgauge.cluster.merging:merge",
@@ -184,7 +191,16 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             metavars={"what": "TEXT...|RUN", "levels": "NAMES"},
             html=True,
         ),
-        "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
+        "overlap": Row(
+            "Find test text inside training text.",
+            ("lmgauge.api.overlap:overlap", "lmgauge.api.overlap:overlap_share"),
+            run="lmgauge.cli.overlap:overlap",
+            arguments=("train",),
+            show=("overlap_unit", "n", "near", "fold", "passages", "field"),
+            without=("document", "id", "given", "boundary", "keep"),
+            metavars={"train": "TRAIN... TEST", "run": "RUN", "near": "J", "shard": "I/N|slurm", "output": "DIR"},
+            html=True,
+        ),
         "pairs": Row(
             "Say how often models prefer the good text of minimal pairs.",
             "lmgauge.api.choices:pairs",
@@ -199,7 +215,17 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             without=OF_EVALUATION,
             html=True,
         ),
-        "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
+        "membership": Row(
+            "Ask whether a model has seen texts in training.",
+            ("lmgauge.api.membership:membership", "lmgauge.cli.membership:shown"),
+            run="lmgauge.cli.membership:membership",
+            arguments=("model", "texts"),
+            stdin="texts",
+            show=("k", "fpr", "threads", "field"),
+            without=("group", "given", "boundary", "keep", *OF_EVALUATION),
+            metavars={"texts": "[TEXTS]...", "label": "FIELD", "reference": "MODEL", "k": "SHARE", "fpr": "RATE"},
+            html=True,
+        ),
     },
     "Corpora": {
         "filter": Row(
@@ -238,7 +264,16 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             metavars={"model": "[NAME=]MODEL", "inputs": "IN...", "sample": "N|all"},
             html=True,
         ),
-        "select": ("lmgauge.cli.select:select", "Select the documents of a pool that are most like a target."),
+        "select": Row(
+            "Select the documents of a pool that are most like a target.",
+            "lmgauge.api.select:select_documents",
+            arguments=("pool",),
+            show=("cuts", "tolerance", "share", "max_difference", "order", "field"),
+            without=("group", "id", "given", "boundary", "keep"),
+            metavars={"pool": "POOL...", "cuts": "SHARE[,SHARE...]", "max_difference": "BITS", "temp": "DIR"}
+            | dict.fromkeys(("tolerance", "held_out_share", "share"), "SHARE"),
+            html=True,
+        ),
     },
     "Compare": {
         "compare": Row(
@@ -255,7 +290,17 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             metavars={"recipes": "NAME=RUN,RUN"},
             html=True,
         ),
-        "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
+        "divergence": Row(
+            "Measure how far models' predictions are from those of a base.",
+            ("lmgauge.api.divergence:divergence", "lmgauge.api.stored_base:save_base", "lmgauge.cli.divergence:shown"),
+            run="lmgauge.cli.divergence:divergence",
+            arguments=("base", "candidate"),
+            stdin="candidate",
+            show=("events", "exhaustive", "top_k", "examples", "seed", "threads", "field", "group"),
+            without=("text", "id", "keep", *OF_EVALUATION),
+            metavars={"candidate": "CANDIDATE... [TEXT]...", "top_k": "K[,K...]", "output": "DIR"},
+            html=True,
+        ),
         "correlate": Row(
             "Say whether better language models go with better task scores.",
             "lmgauge.api.task_correlation:correlate_tables",

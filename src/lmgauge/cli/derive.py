@@ -23,7 +23,7 @@ from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, sect
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 """Names of one letter."""
-SPELLINGS = {"num_layers": "layers", "models": "model", "recipes": "recipe"}
+SPELLINGS = {"num_layers": "layers", "models": "model", "recipes": "recipe", "n": "ngram", "base_file": "save-base"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
@@ -68,6 +68,7 @@ NOT_OFFERED = {
 }
 """What only programs can say."""
 _NAMES, _WHOLE = 30, "whole"
+_WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
 
 def declared(row: Row) -> list[Callable[..., Any]]:
@@ -193,7 +194,9 @@ def _parameters(row: Row) -> list[click.Parameter]:
     options, names = declared_options(row), row.arguments
     if names is None:
         names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
-    arguments = [_argument(options[name], row) for name in names]
+    several = [name for name in names if options[name].element is not None]
+    # Of two arguments that take several values each takes one: nobody could tell where the first ends.
+    arguments = [_argument(options[name], row, several == [name]) for name in names]
     rest = [
         one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
     ]
@@ -213,10 +216,9 @@ def _parameters(row: Row) -> list[click.Parameter]:
     return [*arguments, *made, *printed]
 
 
-def _argument(option: Option, row: Row) -> click.Argument:
+def _argument(option: Option, row: Row, several: bool) -> click.Argument:
     metavar = row.metavars.get(option.name)
     required = option.default is REQUIRED and option.name != row.stdin
-    several = option.element is not None
     kind = click.UNPROCESSED if isinstance(kind := _type(option, row), CommaList) else kind
     return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=kind, metavar=metavar)
 
@@ -383,7 +385,9 @@ def _check_page(call: Call) -> None:
 
     if call.html == "-":
         raise click.UsageError("--html needs a file: standard output is for what is printed")
-    values = [one for value in call.values.values() for one in (value if isinstance(value, tuple) else (value,))]
+    outputs = {f"--{name.replace('_', '-')}": call.values[name] for name in _WRITTEN if name in call.values}
+    read = [value for name, value in call.values.items() if name not in _WRITTEN]
+    values = [one for value in read for one in (value if isinstance(value, tuple) else (value,))]
     paths = [path for one in values if isinstance(one, str) for path in (one, *glob(one), *one.partition("=")[2].split(","))]
-    refuse_replacing({"--html": call.html}, paths)
+    refuse_replacing(outputs | {"--html": call.html}, paths)
     check_installed()

@@ -1,4 +1,4 @@
-"""The settings of what looks into runs."""
+"""The settings of what measures models and looks into runs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar
 
-from lmgauge.choices import AUDIT_LEVELS, DEFAULT_SEED, DIAGNOSIS_SECTIONS, DiagnosisSection
+from lmgauge.choices import (
+    AUDIT_LEVELS,
+    DEFAULT_BASE_SAMPLES,
+    DEFAULT_BASE_TOP,
+    DEFAULT_SEED,
+    DIAGNOSIS_SECTIONS,
+    BaseType,
+    DiagnosisSection,
+)
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
 from lmgauge.option_numbers import Bounds, Count, Natural, Share
 
 DEFAULT_CONTEXTS = 2000
 """Of a calibration."""
+DEFAULT_EVENTS = 10_000
+"""Of a divergence."""
 
 
 @settings
@@ -93,3 +103,80 @@ class AuditSettings:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings by name, without the levels: results list those themselves."""
         return {name: value for name, value in asdict(self).items() if name != "levels"}
+
+
+@settings
+class DivergenceSettings:
+    """At how many events models are compared with a base, and by what.
+
+    Attributes:
+        events: about how many events to look at, in whole segments drawn at random; of a stored base those it holds.
+        exhaustive: look at every event of the text.
+        top_k: which share of the base's K most probable tokens is among the candidate's, for each K.
+        examples: tokens to show of each kind; those that suffer most.
+        seed: same seed, same segments, and same tests of several candidates; of a stored base its own.
+        threads: how many; no figure depends on it; all cores if not given.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    heading: ClassVar[str] = "Statistics"
+    events: Count | None = DEFAULT_EVENTS
+    exhaustive: bool = False
+    top_k: int | Sequence[int] = (1, 5, 10)
+    examples: Natural = 5
+    seed: Natural = DEFAULT_SEED
+    threads: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.exhaustive:
+            object.__setattr__(self, "events", None)
+        if not self.ranks or min(self.ranks) < 1:
+            raise UsageError(f"top-k must be whole numbers from 1; got {', '.join(map(str, self.ranks)) or 'none'}")
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Each K of `top_k`."""
+        return (self.top_k,) if isinstance(self.top_k, int) else tuple(self.top_k)
+
+
+@settings
+class StoringSettings:
+    """How much is stored of each distribution of a base.
+
+    Attributes:
+        base_top: with --save-base: most probable tokens of each event to store.
+        base_samples: with --save-base: tokens to draw from the rest, for each unit of its probability; more narrow the
+            bounds.
+        exact: with --save-base: store whole distributions, in this type.
+        seed: same seed, same draws.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    heading: ClassVar[str] = "Stored bases"
+    base_top: Annotated[int, Bounds(1, 1 << 20)] = DEFAULT_BASE_TOP
+    base_samples: Annotated[int, Bounds(1, 1 << 20)] = DEFAULT_BASE_SAMPLES
+    exact: BaseType | None = None
+    seed: Natural = DEFAULT_SEED
+
+
+@settings
+class MembershipSettings:
+    """How texts are scored and sets compared.
+
+    Attributes:
+        k: share of a text's least probable tokens that Min-K% looks at, above 0.
+        fpr: rate of false alarms at which to say how many texts are recognized; between 0 and 1.
+        threads: how many; no score depends on it but for rounding; all cores if not given.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    heading: ClassVar[str] = "Statistics"
+    k: Annotated[float, Bounds(0, 1, open_least=True)] = 0.2
+    fpr: Annotated[float, Bounds(0, 1, open_least=True, open_most=True)] = 0.01
+    threads: Count | None = None
