@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import io
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -38,19 +37,6 @@ def test_options_are_settings_by_name(text: Path) -> None:
     by_name = lmgauge.train("absolute-discounting", text, order=2, discount=0.5, words=["a", "b"])
     assert lmgauge.train("absolute-discounting", text, training=whole).fingerprint == by_name.fingerprint
     assert lmgauge.train("absolute-discounting", text, training=whole, order=3).order == 3
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "shared"),
-    [
-        ("divergence", ["a", "b"], {"events", "top_k", "seed", "threads"}),
-    ],
-)
-def test_defaults_of_verdicts_are_those_of_the_command_line(name: str, arguments: list[str], shared: set[str]) -> None:
-    command = getattr(import_module(f"lmgauge.cli.{name}"), name)
-    told = command.make_context(name, arguments).params
-    own = inspect.signature(getattr(lmgauge, name)).parameters
-    assert {option: told[option] for option in shared} == {option: own[option].default for option in shared}
 
 
 def test_order_3_modified_kneser_ney(text: Path) -> None:

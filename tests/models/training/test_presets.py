@@ -9,12 +9,13 @@ import torch
 
 from lmgauge.errors import UsageError
 from lmgauge.models.training.networks import build_model, parameter_count
-from lmgauge.models.training.presets import PRESET_NAMES, preset_settings
+from lmgauge.models.training.presets import PRESET_NAMES
 from lmgauge.models.training.settings import (
     NEURAL_KINDS,
     NeuralKind,
     NeuralTrainingSettings,
     RunSettings,
+    preset_settings,
 )
 
 ZAREMBA = {  # section 4.1: units, steps, dropout, epochs, decay, epochs before it, clipping, initial range

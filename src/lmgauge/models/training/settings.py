@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.declaration import settings, settings_options
 from lmgauge.errors import UsageError
+from lmgauge.models.training.presets import PRESET_NAMES, PRESETS, Preset
 from lmgauge.models.vocabulary_settings import VocabularySettings
 from lmgauge.option_numbers import Bounds, Count, Natural, NotNegative, Positive
 
@@ -19,7 +20,6 @@ Precision = Literal["float32", "bfloat16"]
 Nonlinearity = Literal["sigmoid", "tanh"]
 NEURAL_KINDS: tuple[NeuralKind, ...] = get_args(NeuralKind)
 RECURRENT: tuple[NeuralKind, ...] = ("rnn", "lstm", "gru")
-Preset = Literal["small", "medium", "large"]
 _ONLY_FOR: dict[str, tuple[NeuralKind, ...]] = {
     "order": ("ffnn",),
     "num_layers": (*RECURRENT, "transformer"),
@@ -113,8 +113,6 @@ class NeuralTrainingSettings:
     @classmethod
     def of_preset(cls, kind: NeuralKind, preset: Preset = "small", **changes: Any) -> NeuralTrainingSettings:
         """Return what a preset of a kind sets, with changes where they are not None."""
-        from lmgauge.models.training.presets import preset_settings
-
         for name, kinds in _ONLY_FOR.items():
             if changes.get(name) is not None and kind not in kinds:
                 also = "n-gram models and " if name == "order" else ""
@@ -155,6 +153,21 @@ class NeuralTrainingSettings:
             for name in names
             if other.get(name) != here.get(name)
         ]
+
+
+def preset_settings(kind: NeuralKind, preset: Preset = "small", **changes: Any) -> NeuralTrainingSettings:
+    """Return the settings of a preset, such as its tokens per update, some of them changed."""
+    if kind not in NEURAL_KINDS:
+        raise UsageError(f"kind {kind!r}: choose {', '.join(NEURAL_KINDS)}")
+    if preset not in PRESET_NAMES:
+        raise UsageError(f"preset {preset!r}: choose {', '.join(PRESET_NAMES)}")
+    unknown = sorted(set(changes) - {field.name for field in fields(NeuralTrainingSettings)})
+    if unknown:
+        choices = ", ".join(field.name for field in fields(NeuralTrainingSettings))
+        raise UsageError(f"{', '.join(unknown)}: no such setting of neural training; choose from {choices}")
+    settings = NeuralTrainingSettings(kind=kind, preset=preset, **PRESETS[kind][preset])
+    changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+    return replace(settings, **changed)
 
 
 @settings
