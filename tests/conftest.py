@@ -20,6 +20,7 @@ from tests.remote_servers import s3_server as s3_server
 from tests.remote_servers import web as web
 from tests.remote_servers import web_server as web_server
 
+gc.disable()  # until all tests are collected, which makes much and drops little
 ROOT = Path(__file__).resolve().parent.parent
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin are slow where another program has a core
@@ -57,8 +58,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Take what is loaded by now for no garbage: a collection need not look at some million objects each time."""
-    gc.collect()
+    """Look for garbage from here on, and not among what is loaded by now: some million objects, each time anew."""
+    gc.enable()
     gc.freeze()
 
 

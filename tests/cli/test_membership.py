@@ -64,4 +64,5 @@ def test_refused(folder: Path, tmp_path: Path) -> None:
     assert "rows are written as" in refused("membership", model, text, "-o", tmp_path / "rows.doc")
     assert "would replace" in refused("membership", model, folder / "both.jsonl", "-o", folder / "both.jsonl")
     assert "no such model" in refused("membership", folder / "nothing", text)
+    assert "Missing argument 'MODEL'" in refused("membership")
     assert "names a field" in refused("membership", model, text, "--field", "x")

@@ -184,6 +184,7 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "invalid.txt").write_bytes(b"ok\n\xff\n")
     train, test = folder / "train-a.txt", folder / "test.txt"
     for arguments, message in (
+        ([], "Missing argument 'TRAIN"),
         ([train], "name the training text and the test"),
         (["-", "-"], "named twice"),
         ([train, "--test", "-", "--test", "-"], "named twice"),

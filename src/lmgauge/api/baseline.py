@@ -32,7 +32,7 @@ class NgramRungs:
         character_order: characters, or bytes, of the longest n-grams of the models of these.
         memory: train within this much, such as 500M or 2G; in memory where it fits, else within 80 % of what is free, if not
             given.
-        threads: how many; no number depends on it; all cores if not given.
+        threads: how many to use; no number depends on it; all cores if not given.
     """
 
     heading: ClassVar[str] = "N-gram models"

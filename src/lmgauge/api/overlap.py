@@ -13,7 +13,6 @@ from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
-    from lmgauge.cluster.running import FinishedShard
     from lmgauge.text.overlap.results import Overlap
 
 
@@ -41,9 +40,8 @@ def overlap(
         test: test text, held in memory; may be several. The text that the run remembers, if not given.
         run: a run of the test; its numbers on the clean segments and on the contaminated ones.
         write_clean: file for the test without contaminated segments and near duplicates.
-        max_overlap: fail (exit with 1) if more than this share of the test's bytes is contaminated, 0 to 1; short lines
-            included.
-        threads: how many; no result depends on it; all cores if not given.
+        max_overlap: share of the test's bytes that may be contaminated; fail (exit with 1) if more is, short lines included.
+        threads: how many to use; no result depends on it; all cores if not given.
         settings: what counts as overlap.
         reading: how both texts are read; groups are those of the test.
         fields: those of `settings` and `reading`, by name.
@@ -74,7 +72,7 @@ def overlap(
     from lmgauge.text.overlap.find import write_clean as write
 
     stored = None if run is None else opened(run)
-    training = corpus_of(train, _without_groups(reading), alone=False)
+    training = corpus_of(train, replace(reading, group=ReadingOptions.group), alone=False)
     if test is not None and (stored is None or chosen(reading)):
         corpus = corpus_of(test, reading, alone=False)
     elif stored is None:
@@ -98,40 +96,3 @@ def overlap(
     if write_clean is not None:
         write(result, write_clean)
     return result if max_overlap is None else result.require(max_overlap)
-
-
-@verb
-def overlap_share(
-    train: Text,
-    test: Text,
-    *,
-    shard: str = "",
-    output: PathLike | None = None,
-    threads: Count | None = None,
-    settings: OverlapSettings = OverlapSettings(),
-    reading: ReadingOptions = ReadingOptions(),
-    **fields: Any,
-) -> FinishedShard:
-    """Compute one share of an overlap.
-
-    Args:
-        shard: compute share I of N only, into a folder of its own in -o DIR, unless it is complete there; slurm: by SLURM's
-            variables. `lmgauge merge DIR` puts all shares together.
-        output: folder of all shards, with --shard.
-    """
-    from lmgauge.api.inputs import corpus_of, refuse_field
-    from lmgauge.cluster.overlap import OverlapJob
-    from lmgauge.cluster.running import run_shard
-    from lmgauge.cluster.shard import Shard
-
-    if output is None:
-        raise UsageError("--shard needs a folder for the shards: -o DIR")
-    training, corpus = corpus_of(train, _without_groups(reading), alone=False), corpus_of(test, reading, alone=False)
-    refuse_field(reading, training, corpus)
-    which = Shard.parse(shard)
-    return run_shard(OverlapJob(training, corpus, settings, threads), which.number - 1, which.of, output)
-
-
-def _without_groups(reading: ReadingOptions) -> ReadingOptions:
-    """Return how a training text is read: the groups are those of the test."""
-    return replace(reading, group=ReadingOptions.group)

@@ -47,8 +47,8 @@ def select_documents(
             stays; `in_domain_bits_per_token`, `pool_bits_per_token` and `cross_entropy_difference` are added to it.
         held_out: text like the target, to try shares of the pool on; a part of the target is held out if not given.
         settings: how much is selected, and by which models.
-        temp: existing folder for models that do not fit into memory.
-        threads: how many; no figure depends on it; all cores if not given.
+        temp: existing folder for models too large for memory.
+        threads: how many to use; no figure depends on it; all cores if not given.
         reading: how texts are read; what cannot be used is left out and counted, if nothing else is said.
         fields: those of `settings` and `reading`, by name.
 

@@ -24,7 +24,7 @@ class Row:
         metavars: what the help calls values, by keyword.
         also: further words of choices, which ask for another of the verbs.
         negative: arguments may begin with -, as negative numbers do.
-        required: keywords that only programs may leave out.
+        required: keywords that only programs may leave out, or only some of the verbs.
         html: True if the result makes a page.
     """
 
@@ -193,12 +193,13 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         ),
         "overlap": Row(
             "Find test text inside training text.",
-            ("lmgauge.api.overlap:overlap", "lmgauge.api.overlap:overlap_share"),
+            ("lmgauge.api.overlap:overlap", "lmgauge.cli.shards:run_in_shards"),
             run="lmgauge.cli.overlap:overlap",
             arguments=("train",),
+            required=("train",),
             show=("overlap_unit", "n", "near", "fold", "passages", "field"),
-            without=("document", "id", "given", "boundary", "keep"),
-            metavars={"train": "TRAIN... TEST", "run": "RUN", "near": "J", "shard": "I/N|slurm", "output": "DIR"},
+            without=("job", "ray", "document", "id", "given", "boundary", "keep"),
+            metavars={"train": "TRAIN... TEST", "run": "RUN", "near": "J", "output": "DIR"},
             html=True,
         ),
         "pairs": Row(
@@ -220,6 +221,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             ("lmgauge.api.membership:membership", "lmgauge.cli.membership:shown"),
             run="lmgauge.cli.membership:membership",
             arguments=("model", "texts"),
+            required=("model",),
             stdin="texts",
             show=("k", "fpr", "threads", "field"),
             without=("group", "given", "boundary", "keep", *OF_EVALUATION),
@@ -295,6 +297,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             ("lmgauge.api.divergence:divergence", "lmgauge.api.stored_base:save_base", "lmgauge.cli.divergence:shown"),
             run="lmgauge.cli.divergence:divergence",
             arguments=("base", "candidate"),
+            required=("base",),
             stdin="candidate",
             show=("events", "exhaustive", "top_k", "examples", "seed", "threads", "field", "group"),
             without=("text", "id", "keep", *OF_EVALUATION),

@@ -218,7 +218,7 @@ def _parameters(row: Row) -> list[click.Parameter]:
 
 def _argument(option: Option, row: Row, several: bool) -> click.Argument:
     metavar = row.metavars.get(option.name)
-    required = option.default is REQUIRED and option.name != row.stdin
+    required = option.name != row.stdin and (option.default is REQUIRED or option.name in row.required)
     kind = click.UNPROCESSED if isinstance(kind := _type(option, row), CommaList) else kind
     return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=kind, metavar=metavar)
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from lmgauge.api.overlap import overlap_share
+from lmgauge.api.types import Text
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import Page, say
+from lmgauge.cli.shards import run_in_shards
+from lmgauge.declaration import verb
 from lmgauge.option_numbers import Bounds
+from lmgauge.text.overlap.settings import OverlapSettings
+from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.cluster.overlap import OverlapJob
 
 
 def overlap(call: Call) -> None:
@@ -26,7 +36,7 @@ def overlap(call: Call) -> None:
     texts = {"train": train, "test": test or None}
     if "shard" in call.values:
         call.refuse(("run", "write_clean", "max_overlap", "html"), "does not go with --shard")
-        call.answer(call(overlap_share, **texts))
+        call.answer(call(run_in_shards, job=call(_job, **texts)))
         return
     call.refuse(("output",), "is for shards: name one with --shard")
     most = call["max_overlap"]
@@ -38,3 +48,22 @@ def overlap(call: Call) -> None:
         say(f"{call['write_clean']}: {result.clean_segments:,} of {result.segments:,} segments")
     if most is not None:
         result.require(most)
+
+
+@verb
+def _job(
+    train: Text,
+    test: Text,
+    *,
+    threads: int | None = None,
+    settings: OverlapSettings = OverlapSettings(),
+    reading: ReadingOptions = ReadingOptions(),
+    **fields: Any,
+) -> OverlapJob:
+    from lmgauge.api.inputs import corpus_of, refuse_field
+    from lmgauge.cluster.overlap import OverlapJob
+
+    training = corpus_of(train, replace(reading, group=ReadingOptions.group), alone=False)
+    corpus = corpus_of(test, reading, alone=False)
+    refuse_field(reading, training, corpus)
+    return OverlapJob(training, corpus, settings, threads)

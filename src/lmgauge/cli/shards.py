@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 def run_in_shards(*, job: Job, output: PathLike | None = None, sharing: Sharing = Sharing(), **fields: Any) -> Any:
     """Compute one shard of a job into a folder of its own in the output, or the whole job on a cluster of Ray.
 
+    Args:
+        output: with --shard: the folder of all shards.
+
     Raises:
         UsageError: both are asked for, or no folder is named.
     """

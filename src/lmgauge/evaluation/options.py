@@ -112,10 +112,10 @@ class DivergenceSettings:
     Attributes:
         events: about how many events to look at, in whole segments drawn at random; of a stored base those it holds.
         exhaustive: look at every event of the text.
-        top_k: which share of the base's K most probable tokens is among the candidate's, for each K.
+        top_k: for which K to compare the most probable tokens; which share of the base's K is among the candidate's.
         examples: tokens to show of each kind; those that suffer most.
         seed: same seed, same segments, and same tests of several candidates; of a stored base its own.
-        threads: how many; no figure depends on it; all cores if not given.
+        threads: how many to use; no figure depends on it; all cores if not given.
 
     Raises:
         UsageError: a number is out of range.
@@ -168,9 +168,9 @@ class MembershipSettings:
     """How texts are scored and sets compared.
 
     Attributes:
-        k: share of a text's least probable tokens that Min-K% looks at, above 0.
-        fpr: rate of false alarms at which to say how many texts are recognized; between 0 and 1.
-        threads: how many; no score depends on it but for rounding; all cores if not given.
+        k: share of the least probable tokens for Min-K%; above 0.
+        fpr: rate of false alarms at which hits are counted; between 0 and 1.
+        threads: how many to use; no score depends on it but for rounding; all cores if not given.
 
     Raises:
         UsageError: a number is out of range.

@@ -25,8 +25,8 @@ class SelectionSettings:
 
     Attributes:
         cuts: shares of the pool that are tried, by bytes, rising; 1/64, 1/32 and so on to 1 if not given.
-        tolerance: take the smallest share that is at most this much worse than the best, with 95 % confidence, such as 1%;
-            0 takes the best.
+        tolerance: most that the share taken may be worse; the smallest is taken that is, with 95 % confidence, at most this
+            much above the lowest perplexity, such as 1%; 0 takes the best.
         held_out_share: how much of the target is held out, where `held_out` names no text.
         share: select this share of the pool, such as 10%; none is tried.
         max_difference: select what differs by at most this, in bits per token; no share is tried.
