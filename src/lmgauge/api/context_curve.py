@@ -44,7 +44,7 @@ def context_curve(
         text: files: a path, several, or a `Corpus`. Its segments must be long: documents rather than lines.
         contexts: what longer contexts are worth, by their lengths; the same tokens are scored under each: 512,1k,2k, where k
             is 1,024.
-        per_context: with `contexts`, also write one row per length: .tsv, .csv, .jsonl, .parquet, or - .
+        per_context: also write one row per length of `contexts`: .tsv, .csv, .jsonl, .parquet, or - .
         threads: how many; no number depends on it but for rounding.
         reading: how files are read; `document` says what is independent, behind intervals and tests.
         scoring: how the model scores, without a context; `stride`, tokens from one window to the next, is a quarter of the

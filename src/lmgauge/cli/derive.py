@@ -200,7 +200,7 @@ def _parameters(row: Row) -> list[click.Parameter]:
     rest = [
         one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
     ]
-    made = [parameter for one in rest if (parameter := _option(one, row)) is not None]
+    made = [parameter for one in rest if (parameter := _option(one, row, {one.name for one in rest})) is not None]
     printed = (
         []
         if "json" in row.without
@@ -231,21 +231,25 @@ class _Option(click.Option):
         self.heading, self.first = heading, first
 
 
-def _option(option: Option, row: Row) -> _Option | None:
+def _spelled(name: str) -> str:
+    return f"--{SPELLINGS.get(name, name)}".replace("_", "-")
+
+
+def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None:
     """Return the option of the command line; None for what only programs can say."""
-    spelled = SPELLINGS.get(option.name, option.name).replace("_", "-")
-    names = [*([SHORT[option.name]] if option.name in SHORT else []), f"--{spelled}", option.name]
+    spelled = _spelled(option.name)
+    names = [*([SHORT[option.name]] if option.name in SHORT else []), spelled, option.name]
     own = option.owner is None
     heading = HEADINGS.get(option.name, "Options") if option.owner is None else option.owner.heading
     shown: dict[str, Any] = {
         "heading": heading,
         "first": option.name not in row.hide if own else option.name in row.show,
-        "help": _help(option),
+        "help": _help(option, others),
         "required": option.default is REQUIRED or option.name in row.required,
     }
     if bool in option.kinds:
-        off = OFF.get(option.name, f"--no-{spelled}")
-        names[-2] = f"--{spelled}" if option.default is False and not _varies(option) else f"--{spelled}/{off}"
+        off = OFF.get(option.name, f"--no{spelled[1:]}")
+        names[-2] = spelled if option.default is False and not _varies(option) else f"{spelled}/{off}"
         return _Option(names, is_flag=True, default=None, **shown)
     kind = _type(option, row)
     if kind is None:
@@ -291,8 +295,9 @@ def _varies(option: Option) -> bool:
     return hasattr(option.owner, "of_preset")
 
 
-def _help(option: Option) -> str:
-    words = _plain(option.words)
+def _help(option: Option, others: Collection[str]) -> str:
+    """Return what is said of an option; the names of others are spelled as the command line has them."""
+    words = _plain(re.sub(r"`(\w+)`", lambda name: _spelled(name[1]) if name[1] in others else name[1], option.words))
     words = f"{words[:1].upper()}{words[1:]}".rstrip(".") + "."
     plain = isinstance(option.default, str | int | float) and not isinstance(option.default, bool)
     return f"{words}  [default: {option.default}]" if plain and option.default != "" and not _varies(option) else words

@@ -18,7 +18,6 @@ import click
 
 from lmgauge.choices import (
     ARPA_ENDINGS,
-    BOUNDARIES,
     DEFAULT_SEED,
     ERROR_POLICIES,
     FIRST_TOKENS,
@@ -77,21 +76,6 @@ id_option = click.option(
     "--id",
     metavar="NAME",
     help="Field or column with the id of a record, for files of rows; its file and line, if not given.",
-)
-
-
-given_options = (
-    click.option(
-        "--given",
-        metavar="NAME",
-        help="Field or column with text that stands before each record: a model sees it, and it is not scored.",
-    ),
-    click.option(
-        "--boundary",
-        type=click.Choice(BOUNDARIES),
-        default="joint",
-        help="Cut given text and what follows it into tokens as one text (a token across is scored whole), or apart.",
-    ),
 )
 
 
@@ -341,25 +325,6 @@ def run_shard(job: Job, shard: Shard, output: str | os.PathLike[str] | None, *, 
 
 
 seed_option = whole_number("--seed", least=0, default=DEFAULT_SEED, help="Same seed, same output.")
-
-
-def training_text(use: str) -> Callable[[Any], Any]:
-    """Return the decorator of --train, the option that names training text.
-
-    Args:
-        use: what the command does with it.
-    """
-    words = f"Training text, {use}; may be given several times."
-    return click.option("--train", multiple=True, type=click.Path(), help=words)
-
-
-scored_text_option = click.option(
-    "--text",
-    "texts",
-    multiple=True,
-    type=click.Path(),
-    help="The text that was scored, if it is not where the run remembers it; may be given several times.",
-)
 
 
 KENLM = (
