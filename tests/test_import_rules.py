@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
     "": FOR_ALL,
     "_kernels": set(),
     "remote": FOR_ALL,
-    "installation": FOR_ALL | {KERNELS},
+    "installation": FOR_ALL,
     "numerics": FOR_ALL | {KERNELS},
     "information": FOR_ALL | {"lmgauge.numerics"},
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
