@@ -99,7 +99,7 @@ def options_of(command: str) -> dict[str, Any]:
         ("diagnose", "only", choices.DIAGNOSIS_SECTIONS),
         ("bleu", "tokenizer", choices.BLEU_TOKENIZERS),
         ("wer", "errors", choices.TASK_ERROR_POLICIES),
-        ("wer", "test", (*choices.SIGNIFICANCE_TESTS, "none")),
+        ("wer", "significance", choices.SIGNIFICANCE_TESTS),
     ],
 )
 def test_commands_offer_what_is_there(command: str, option: str, values: tuple[str, ...]) -> None:

@@ -116,19 +116,20 @@ AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "comp
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]
 TASK_ERROR_POLICIES: tuple[TaskErrorPolicy, ...] = get_args(TaskErrorPolicy)
-SignificanceTest = Literal["student", "sacrebleu", "sacrebleu-bootstrap"]
+SignificanceTest = Literal["student", "sacrebleu", "sacrebleu-bootstrap", "none"]
 SIGNIFICANCE_TESTS: tuple[SignificanceTest, ...] = get_args(SignificanceTest)
 NbestFormat = Literal["jsonl", "kaldi", "srilm", "espnet"]
-NBEST_FORMATS: tuple[NbestFormat, ...] = get_args(NbestFormat)
 ErrorRateName = Literal["wer", "cer"]
-ERROR_RATE_NAMES: tuple[ErrorRateName, ...] = get_args(ErrorRateName)
 Average = Literal["macro", "micro", "weighted"]
-AVERAGES: tuple[Average, ...] = get_args(Average)
 UnicodeForm = Literal["NFC", "NFKC"]
-UNICODE_FORMS: tuple[UnicodeForm, ...] = get_args(UnicodeForm)
 WhisperNormalizer = Literal["english", "basic"]
 WHISPER_NORMALIZERS: tuple[WhisperNormalizer, ...] = get_args(WhisperNormalizer)
-BLEU_SMOOTHING_VALUES: dict[str, float | None] = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}
+BleuSmoothing = Literal["exp", "floor", "add-k", "none"]
+BLEU_SMOOTHING_VALUES: dict[BleuSmoothing, float | None] = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}
 """The value each takes where none is given; None: it takes none."""
-BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "flores101", "spm", "spBLEU-1K")
-REFERENCE_LENGTHS = ("closest", "shortest", "average")
+BleuTokenizer = Literal[
+    "13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "flores101", "spm", "spBLEU-1K"
+]
+BLEU_TOKENIZERS: tuple[BleuTokenizer, ...] = get_args(BleuTokenizer)
+ReferenceLength = Literal["closest", "shortest", "average"]
+REFERENCE_LENGTHS: tuple[ReferenceLength, ...] = get_args(ReferenceLength)

@@ -194,7 +194,9 @@ def settings_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
 
 @cache
 def options_of(function: Callable[..., Any]) -> tuple[Option, ...]:
-    """Return what a verb declares, in order: its own keywords, then the fields of each class of settings."""
+    """Return what a verb declares, in order: its own keywords, then the fields of each class of settings; or of one."""
+    if hasattr(function, "heading"):
+        return settings_options(function)
     inner = inspect.unwrap(function)
     hints, words, classes = _hints(inner), entries(inner, "Args"), settings_of(function)
     own = [

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from lmgauge.choices import ALL_PROTOCOLS, FORMATS, PROTOCOL_NAMES
+
 
 @dataclass(frozen=True)
 class Row:
@@ -14,15 +16,16 @@ class Row:
 
     Attributes:
         summary: one line for `lmgauge --help`, and the first of the command's own page.
-        verbs: `module:function`, the verb; further ones, whose keywords are options too. Required is what all require.
+        verbs: `module:function`, the verb; further ones and classes of settings, whose keywords are options too. Required is
+            what all require.
         run: `module:function` that takes a `Call`, where running the verb and showing its result is not all.
         arguments: keywords that are arguments, in their order; if None the positional ones but models and outputs.
         stdin: the argument that is standard input where it is not named.
         show: fields of settings that stand on the first page of help; the others are on --help-all.
         hide: the verb's own keywords that do not.
         without: keywords that are not offered; "json" where a command prints nothing.
+        choices: keyword -> the words that are offered, where these are not all of its own, or more.
         metavars: what the help calls values, by keyword.
-        also: further words of choices, which ask for another of the verbs.
         negative: arguments may begin with -, as negative numbers do.
         required: keywords that only programs may leave out, or only some of the verbs.
         html: True if the result makes a page.
@@ -36,8 +39,8 @@ class Row:
     show: Collection[str] = ()
     hide: Collection[str] = ()
     without: Collection[str] = ()
+    choices: Mapping[str, Collection[str]] = field(default_factory=dict)
     metavars: Mapping[str, str] = field(default_factory=dict)
-    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     negative: bool = False
     required: Collection[str] = ()
     html: bool = False
@@ -54,6 +57,25 @@ OF_SEGMENTS = ("group", "document", "id", "given", "boundary", "keep")
 OF_EVALUATION = ("protocol", "devices", "processes")
 """Ways to score that only evaluations know."""
 
+
+def _scores(summary: str, verb: str, *, show: Collection[str], without: Collection[str] = (), **more: Any) -> Row:
+    """Return the row of a metric: its verb, how systems in files are scored, and what is printed."""
+    text = {"reference", "field", "id", "group", "document"}
+    return Row(
+        summary,
+        (f"lmgauge.api.{verb}", "lmgauge.api.task_scores:score_files", "lmgauge.cli.tasks:Printing"),
+        arguments=("files",),
+        show={*show, *text, "significance", "width", "score_only"},
+        hide={"threads"},
+        without={*without, "hypotheses", "references", "sources", "gold", "predicted", "given", "keep", "boundary"},
+        metavars={"files": "REFERENCE HYPOTHESES...", "ref_field": "NAME", "labels": "A,B,..."},
+        html=True,
+        **({"run": "lmgauge.cli.tasks:score"} | more),
+    )
+
+
+_TEXTS = {"format": FORMATS}
+_ERRORS = ("lowercase", "remove_punctuation", "expand_contractions", "standardize", "substitutions", "whisper")
 
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Train": {
@@ -133,7 +155,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             ),
             hide=("per_context",),
             without=("texts", "name"),
-            also={"protocol": ("all",)},
+            choices={"protocol": (*PROTOCOL_NAMES, ALL_PROTOCOLS)},
             metavars={"model": "MODEL", "contexts": "N,N..."},
             html=True,
         ),
@@ -312,16 +334,60 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
         ),
     },
     "Tasks": {
-        "bleu": ("lmgauge.cli.translation:bleu", "Score translations with BLEU, as sacreBLEU does."),
-        "chrf": ("lmgauge.cli.translation:chrf", "Score translations with chrF or chrF++, as sacreBLEU does."),
-        "ter": ("lmgauge.cli.translation:ter", "Measure the translation edit rate, as sacreBLEU does."),
-        "wer": ("lmgauge.cli.wer:wer", "Measure the word error rate of transcripts, as jiwer does."),
-        "cer": ("lmgauge.cli.wer:cer", "Measure the character error rate of transcripts, as jiwer does."),
-        "rescore": (
-            "lmgauge.cli.rescore:rescore",
-            "Choose the best of n-best lists by a recognizer's scores and language models.",
+        "bleu": _scores(
+            "Score translations with BLEU, as sacreBLEU does.",
+            "task_metrics:bleu",
+            show=("order", "smoothing", "lowercase", "tokenizer", "test_set", "language_pair", "sentence"),
+            without=("align", "top"),
+            choices=_TEXTS,
         ),
-        "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
+        "chrf": _scores(
+            "Score translations with chrF or chrF++, as sacreBLEU does.",
+            "task_metrics:chrf",
+            show=("char_order", "word_order", "plus_plus", "beta", "lowercase", "test_set", "language_pair", "sentence"),
+            without=("align", "top"),
+            choices=_TEXTS,
+        ),
+        "ter": _scores(
+            "Measure the translation edit rate, as sacreBLEU does.",
+            "task_metrics:ter",
+            show=("normalized", "no_punct", "case_sensitive", "test_set", "language_pair", "sentence"),
+            without=("align", "top"),
+            choices=_TEXTS,
+        ),
+        "wer": _scores(
+            "Measure the word error rate of transcripts, as jiwer does.",
+            "task_metrics:wer",
+            show=(*_ERRORS, "format", "align", "top"),
+            without=("collapse_spaces",),
+        ),
+        "cer": _scores(
+            "Measure the character error rate of transcripts, as jiwer does.",
+            "task_metrics:cer",
+            show=(*_ERRORS, "format", "align", "top"),
+            without=("jiwer_words",),
+        ),
+        "rescore": Row(
+            "Choose the best of n-best lists by a recognizer's scores and language models.",
+            ("lmgauge.api.rescore:rescore", "lmgauge.cli.rescore:Written"),
+            run="lmgauge.cli.rescore:rescore",
+            arguments=("nbest",),
+            show=(
+                *("weights", "metric", "lower_for_models", "document", "lowercase", "remove_punctuation"),
+                *("format", "id", "field", "score", "output", "write_scores", "significance"),
+            ),
+            without=("collapse_spaces", "jiwer_words", *OF_EVALUATION),
+            metavars={"nbest": "NBEST...", "tune": "DEV", "document": "FILE", "hypotheses": "NAME", "score": "NAME"},
+            html=True,
+        ),
+        "f1": _scores(
+            "Measure precision, recall and F1 of labeled outputs.",
+            "task_labels:score_label_files",
+            run="lmgauge.cli.tasks:score_labels",
+            show=(),
+            without=("reference", "sentence", "align", "top", "segments", "group", "shard", "output"),
+            choices=_TEXTS,
+        ),
     },
     "Tools": {
         "quickstart": Row(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, get_args, get_origin
@@ -18,10 +18,11 @@ from click.core import ParameterSource
 from click.formatting import wrap_text
 
 from lmgauge.cli.commands import COMMANDS, Row, imported
-from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
+from lmgauge.cli.odd_values import PARSERS, CommaList, NamedNumbers, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
+SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
 """Names of one letter."""
 SPELLINGS = {"num_layers": "layers", "models": "model", "recipes": "recipe", "n": "ngram", "base_file": "save-base"}
 """Keywords that the command line spells otherwise."""
@@ -32,16 +33,14 @@ HEADINGS = {
     **dict.fromkeys(("output", "vega", "figures", "details", "rows"), "Output"),
     "seed": "Statistics",
     "threads": "Resources",
+    "reference": "Text",
 }
-"""Of verbs' own keywords that do not stand under "Options"."""
+"""Of keywords that do not stand under the heading of their settings, or under "Options"."""
 METAVARS = {
     "output": "PATH",
-    "field": "NAME",
-    "by": "NAME",
-    "id": "NAME",
-    "group": "NAME",
     "threads": "N",
     "model": "MODEL",
+    **dict.fromkeys(("field", "by", "id", "group"), "NAME"),
     **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
     "array": "BITS",
     "quantize": "BITS,BITS",
@@ -135,7 +134,7 @@ class Call:
         Raises:
             click.UsageError: the user gave one of them; the message names the first.
         """
-        written = self.values | ({} if self.html is None else {"html": self.html})
+        written = self.values | ({"html": self.html} if self.html else {}) | ({"as_json": True} if self.as_json else {})
         for name in written:
             if name in names:
                 parameter = next(one for one in self.context.command.params if one.name == name)
@@ -166,7 +165,11 @@ def command_of(name: str, row: Row) -> Command:
     verb = declared(row)[0]
     about = inspect.cleandoc(verb.__doc__ or "")
     body = re.split(r"^(?:Args|Returns|Raises|Example|Shell|Attributes):$", about, maxsplit=1, flags=re.MULTILINE)[0]
-    about_it = row.summary, _plain(body.partition("\n")[2].strip()), section_of(about, "Shell")
+    parameters, options = _parameters(row), declared_options(row)
+    arguments = {str(one.name): one.metavar for one in parameters if isinstance(one, click.Argument)}
+    words = [f"{metavar or name.upper()}: {_help(options[name], options)}" for name, metavar in arguments.items()]
+    body = "\n\n".join([body.partition("\n")[2].strip(), *words])
+    about_it = row.summary, _plain(body.strip()), section_of(about, "Shell")
 
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
@@ -179,7 +182,7 @@ def command_of(name: str, row: Row) -> Command:
             call.answer(call())
 
     parsing = {"ignore_unknown_options": row.negative}
-    return Command(name, params=_parameters(row), callback=run, about=about_it, context_settings=parsing)
+    return Command(name, params=parameters, callback=run, about=about_it, context_settings=parsing)
 
 
 def __getattr__(name: str) -> Command:
@@ -240,7 +243,7 @@ def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None
     spelled = _spelled(option.name)
     names = [*([SHORT[option.name]] if option.name in SHORT else []), spelled, option.name]
     own = option.owner is None
-    heading = HEADINGS.get(option.name, "Options") if option.owner is None else option.owner.heading
+    heading = HEADINGS.get(option.name, "Options" if option.owner is None else option.owner.heading)
     shown: dict[str, Any] = {
         "heading": heading,
         "first": option.name not in row.hide if own else option.name in row.show,
@@ -254,7 +257,9 @@ def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None
     kind = _type(option, row)
     if kind is None:
         return None
-    several = option.element is not None and not isinstance(kind, CommaList | Parsed)
+    if isinstance(kind, CommaList):
+        shown["callback"] = lambda context, parameter, lists: tuple(one for part in lists for one in part)
+    several = option.element is not None and not isinstance(kind, NamedNumbers | Parsed)
     metavar = row.metavars.get(option.name) or METAVARS.get(option.name) or _metavar(kind)
     return _Option(names, type=kind, multiple=several, metavar=metavar, **shown)
 
@@ -270,7 +275,9 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     if option.name in PARSERS:
         return PARSERS[option.name]
     if option.choices and str not in option.kinds:
-        return click.Choice((*option.choices, *row.also.get(option.name, ())))
+        return click.Choice(tuple(row.choices.get(option.name, option.choices)))
+    if Mapping[str, float] in option.kinds:
+        return NamedNumbers()
     if option.element is not None and not option.is_path:
         kind, *others = get_args(option.element) or (option.element,)
         if get_origin(option.element) is Literal:
@@ -360,6 +367,7 @@ def _line(name: str, words: str, names: int, width: int) -> str:
     >>> _line("--output PATH", "A folder for the run, as of eval; what diagnose reads.  [default: none]", 14, 50)
     '  --output PATH   A folder for the run.\\n'
     """
+    name = name if len(name) + 2 <= width else re.sub(r"\[.*", "NAME", name)  # without all that may be chosen
     column = f"  {name:<{names}}  " if len(name) <= names else f"  {name}\n{'':{names + 4}}"
     room = width - names - 5
     sentence = re.split(r"\.(?:\s|$)|;|  \[", words, maxsplit=1)[0]

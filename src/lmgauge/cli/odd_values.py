@@ -63,6 +63,29 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
             self.fail(f"{value!r} is not a list of {self._numbers} like {self._example}", param, ctx)
 
 
+class NamedNumbers(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
+    """Numbers with names, and commas between them; the command gets a dictionary."""
+
+    name = "NAME=X[,...]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the numbers by their names.
+
+        >>> NamedNumbers()("score=1,kn5=1/2")
+        {'score': 1.0, 'kn5': 0.5}
+        """
+        named: dict[str, float] = {}
+        for part in value.split(",") if isinstance(value, str) else ():
+            name, _, written = part.rpartition("=")
+            try:
+                named[name.strip()] = number(written)
+            except ValueError:
+                name = ""
+            if not name.strip():
+                self.fail(f"{part!r} is not NAME=NUMBER, as in score=1,kn5=0.5,words=-0.2", param, ctx)
+        return named or value
+
+
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
     """What a function of the house reads."""
 

@@ -258,12 +258,12 @@ def test_only_empty_texts() -> None:
     ("options", "words"),
     [
         ({"order": 0}, "order must be .* got 0"),
-        ({"smoothing": "chencherry"}, "smoothing: 'chencherry'"),
+        ({"smoothing": "chencherry"}, "unknown smoothing 'chencherry'"),
         ({"smoothing_value": 0.5}, "exp takes no value"),
-        ({"tokenizer": "moses"}, "tokenizer: 'moses' is not known"),
+        ({"tokenizer": "moses"}, "unknown tokenizer 'moses': choose one of 13a, none"),
         (
             {"reference_length": "longest"},
-            "reference_length: 'longest' is not known; give one of closest, shortest, average",
+            "unknown reference-length 'longest': choose one of closest, shortest, average",
         ),
         ({"weights": [1, 0]}, "2 given for order 4"),
         ({"weights": ["a"]}, "are not numbers"),

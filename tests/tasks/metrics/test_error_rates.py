@@ -125,7 +125,7 @@ def test_what_is_printed() -> None:
 
 
 def test_bad_use_is_refused() -> None:
-    with pytest.raises(UsageError, match="Unicode form 'NFX'"):
+    with pytest.raises(UsageError, match="unknown unicode-form 'NFX'"):
         WER(unicode_form="NFX")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="1 hypotheses and references of 2 segments"):
         WER().statistics(Texts.of_strings(["a"]), References.single(Texts.of_strings(["a", "b"])))
