@@ -266,17 +266,9 @@ def _extras(hint: Any) -> list[Any]:
 @cache
 def _hints(declared: Any) -> dict[str, Any]:
     """Return the types of parameters or fields, with `Elsewhere` for those that only type checkers see."""
-    if not isinstance(declared, type):
-        return _evaluated(declared.__annotations__, declared.__globals__)
-    hints: dict[str, Any] = {}
-    for base in reversed(declared.__mro__):
-        hints |= _evaluated(inspect.get_annotations(base), vars(sys.modules[base.__module__]))
-    return hints
-
-
-def _evaluated(annotations: Mapping[str, Any], module: Mapping[str, Any]) -> dict[str, Any]:
-    names = _Names(module)
-    return {name: eval(one, {}, names) if isinstance(one, str) else one for name, one in annotations.items()}
+    owners = reversed(inspect.getmro(declared)) if isinstance(declared, type) else [declared]
+    names = _Names({name: value for one in owners for name, value in vars(sys.modules[one.__module__]).items()})
+    return typing.get_type_hints(declared, localns=names, include_extras=True)
 
 
 def entries(declared: Any, section: str) -> dict[str, str]:
