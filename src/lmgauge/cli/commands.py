@@ -79,7 +79,19 @@ _ERRORS = ("lowercase", "remove_punctuation", "expand_contractions", "standardiz
 
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Train": {
-        "train": ("lmgauge.cli.train:train", "Train a language model on text."),
+        "train": Row(
+            "Train a language model on text.",
+            ("lmgauge.api.train:train", "lmgauge.api.train:train_neural"),
+            run="lmgauge.cli.training:run",
+            stdin="texts",
+            without=(*OF_SEGMENTS, "paper", "initializer_range", "sum_over_steps"),
+            required=("output",),
+            show=(
+                *("order", "tokenizer", "vocabulary", "min_count", "interpolate"),
+                *("memory", "resume", "format", "preset", "epochs"),
+            ),
+            metavars={"kind": "KIND", "texts": "[TEXTS]...", "memory": "SIZE", "temp": "DIR", "ray": "ADDRESS"},
+        ),
         "mix": Row(
             "Mix models, with weights estimated on held-out text.",
             "lmgauge.api.mix:mix",
