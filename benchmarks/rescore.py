@@ -47,9 +47,9 @@ def _gain(model: Any, all_pieces: list[Piece], parts: list[set[str]]) -> None:
 
     tune, ref = _lists([piece for piece in all_pieces if piece.call in parts[1]])
     test, test_ref = _lists([piece for piece in all_pieces if piece.call in parts[2]])
-    settings = lmgauge.RescoreSettings(document={piece.id: piece.call for piece in all_pieces})
+    calls = {piece.id: piece.call for piece in all_pieces}
     started = time.process_time()
-    result = lmgauge.rescore(test, {"calls": model}, tune=tune, ref=ref, test_ref=test_ref, settings=settings)
+    result = lmgauge.rescore(test, {"calls": model}, tune=tune, ref=ref, test_ref=test_ref, document=calls)
     print(result)
     count = sum(map(len, tune.values())) + sum(map(len, test.values()))
     harness.note(f"{count:,} hypotheses scored, weights tuned, tested: {time.process_time() - started:.2f} CPU s")
@@ -67,7 +67,7 @@ def _seconds(model: Any, texts: list[str], runs: int) -> dict[str, list[float]]:
     import kenlm
 
     import lmgauge
-    from lmgauge.api.rescore import log_probabilities
+    from lmgauge.api.rescoring import log_probabilities
 
     with tempfile.TemporaryDirectory() as folder:
         lmgauge.write_arpa(model, f"{folder}/model.arpa")

@@ -86,7 +86,7 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
     if kind.startswith("paired"):
         systems = {system: texts[system] for system in task_texts.SYSTEMS}
         test = "sacrebleu-bootstrap" if kind.split()[1] == "bootstrap" else "sacrebleu"
-        settings = lmgauge.tasks.ComparisonSettings(test=test, threads=1)  # type: ignore[arg-type]
+        settings = lmgauge.tasks.ComparisonSettings(significance=test, threads=1)  # type: ignore[arg-type]
 
         def compare() -> list[float]:
             result = lmgauge.tasks.score_systems(

@@ -29,7 +29,7 @@ from lmgauge.choices import SmoothingKind
 from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import train_ngram
-from lmgauge.models.spelling.learn import MAX_COUNT, ORDER
+from lmgauge.models.spelling.settings import SpellerSettings
 from lmgauge.models.spelling.unseen_characters import UnseenCharacters
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
@@ -72,8 +72,8 @@ class Choice:
         by_tokens: whether each word is learned as often as it occurs.
     """
 
-    max_count: int = MAX_COUNT or ALL
-    order: int = ORDER
+    max_count: int = ALL
+    order: int = SpellerSettings.order
     smoothing: SmoothingKind = "modified-kneser-ney"
     unit: str = "character"
     by_tokens: bool = False
@@ -102,7 +102,7 @@ QUESTIONS: dict[str, dict[str, Choice]] = {
     "smoothing, words that occur once": {kind: replace(DEFAULT, smoothing=kind, max_count=1) for kind in COMPARED},
     "unit": {
         f"{unit}s, order {order}": replace(DEFAULT, unit=unit, order=order)
-        for unit, order in (("character", ORDER), ("byte", ORDER), ("byte", ORDER + 2), ("byte", 2 * ORDER))
+        for unit, order in (("character", 8), ("byte", 8), ("byte", 10), ("byte", 16))
     },
 }
 

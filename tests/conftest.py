@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +20,7 @@ from tests.remote_servers import s3_server as s3_server
 from tests.remote_servers import web as web
 from tests.remote_servers import web_server as web_server
 
+gc.disable()  # until all tests are collected, which makes much and drops little
 ROOT = Path(__file__).resolve().parent.parent
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin are slow where another program has a core
@@ -39,11 +42,45 @@ settings.load_profile("ci")
 providers._get_local_constants = providers.Constants
 
 
-@pytest.fixture(autouse=True)
+SLOWEST = (
+    *("book/test_site.py", "book/test_examples.py", "test_house_rules.py", "integrations/test_transformers_callback.py"),
+    *("faults/test_faults.py", "golden/test_ngram_golden.py", "evaluation/audit/test_gallery.py", "test_docstrings.py"),
+    *("report/test_page_in_browser.py", "integrations/test_ray_data.py", "stages/test_ray_engine.py", "test_action.py"),
+    *("integrations/test_metric.py", "integrations/test_lightning_callback.py", "laws/test_honest_uncertainty.py"),
+    *("laws/test_honest_task_scores.py", "models/training/test_run.py", "evaluation/audit/test_sound.py"),
+)
+"""Files of tests that begin before all others, so that both workers end at about the same time."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {ROOT / "tests" / name: place for place, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on, and not among what is loaded by now: some million objects, each time anew."""
+    gc.enable()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
 def garbage_is_looked_for() -> Iterator[None]:
     """A command that ends freezes what its process has; Hypothesis, which counts references, then warned in a later test."""
-    yield
-    gc.unfreeze()
+    with mock.patch.object(gc, "freeze"):
+        yield
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which files took longest, after a run of the whole suite."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.location[0]] += report.duration
+    if len(seconds) > 100:
+        terminalreporter.section("files that took longest (their list in tests/conftest.py: SLOWEST)")
+        for name, duration in seconds.most_common(10):
+            terminalreporter.write_line(f"{duration:7.1f} s  {name}")
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import pytest
 import lmgauge
 from lmgauge import choices
 from lmgauge.cli.main import cli
+from lmgauge.figures import COMPARED
 from lmgauge.filtering.records.forms import FORMS
 from lmgauge.tasks.tokenizers import TOKENIZERS
 from lmgauge.text.formats import TEXT_FORMATS
@@ -98,7 +99,7 @@ def options_of(command: str) -> dict[str, Any]:
         ("diagnose", "only", choices.DIAGNOSIS_SECTIONS),
         ("bleu", "tokenizer", choices.BLEU_TOKENIZERS),
         ("wer", "errors", choices.TASK_ERROR_POLICIES),
-        ("wer", "test", (*choices.SIGNIFICANCE_TESTS, "none")),
+        ("wer", "significance", choices.SIGNIFICANCE_TESTS),
     ],
 )
 def test_commands_offer_what_is_there(command: str, option: str, values: tuple[str, ...]) -> None:
@@ -110,6 +111,7 @@ def test_the_code_knows_all_of_a_list() -> None:
     assert set(REFERENCE_KINDS) == set(choices.SMOOTHING_KINDS)
     assert set(options_of("train")["kind"].choices) > set(choices.SMOOTHING_KINDS)
     assert tuple(FORMS) == tuple(TEXT_FORMATS) == choices.FORMATS
+    assert tuple(figure.name for figure in COMPARED) == choices.COMPARED_METRICS
     assert set(choices.TASK_ERROR_POLICIES) < set(choices.ERROR_POLICIES)
 
 

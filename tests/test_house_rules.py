@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in [*SOURCES, *TESTS]}
-LONGEST_FILE, LONGEST_FUNCTION = 450, 80
+LONGEST_FILE, LONGEST_FUNCTION = 450, 65
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -59,8 +59,11 @@ def test_files_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
+    """Their docstrings, which are the help of commands, have a budget of their own."""
+
     def length(node: Function) -> int:
-        return (node.end_lineno or node.lineno) - node.lineno + 1
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        return lines - ((node.body[0].end_lineno or 0) - node.body[0].lineno + 1 if ast.get_docstring(node) else 0)
 
     long = [place(path, node) for path in SOURCES for node in functions(path) if length(node) > LONGEST_FUNCTION]
     assert long == []
@@ -97,7 +100,7 @@ def test_only_the_command_line_catches_everything() -> None:
         and not (node.body and isinstance(node.body[-1], ast.Raise))  # cleaning up and passing it on is no swallowing
     ]
     # What other packages raise when they are looked at is anything, and is reported.
-    looks_at_others = {f"src/lmgauge/installation/{name}.py" for name in ("requirements", "trial")}
+    looks_at_others = {"src/lmgauge/installation/requirements.py"}
     assert set(broad) <= {"src/lmgauge/cli/main.py", *looks_at_others}
 
 

@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
     "": FOR_ALL,
     "_kernels": set(),
     "remote": FOR_ALL,
-    "installation": FOR_ALL | {KERNELS},
+    "installation": FOR_ALL,
     "numerics": FOR_ALL | {KERNELS},
     "information": FOR_ALL | {"lmgauge.numerics"},
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
@@ -89,7 +89,7 @@ ALLOWED: dict[str, set[str]] = {
 
 CLIMBING = {
     "lmgauge.shown": {"lmgauge.report"},
-    "lmgauge.tasks": {"lmgauge.api.task_correlation", "lmgauge.api.task_labels", "lmgauge.api.task_scores"},
+    "lmgauge.tasks": {f"lmgauge.api.task_{name}" for name in ("correlation", "labels", "metrics", "scores")},
 }
 """Modules that load by name what their room may not import, until they are laid out anew; none joins them."""
 
@@ -98,7 +98,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "distributions": {"lmgauge.models.protocol"},
     "evaluation": {"lmgauge.models.protocol", "lmgauge.text.tokens"},
     "scores": {"lmgauge.text"},
-    "tasks": {"lmgauge.api.task_labels", "lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
+    "tasks": {f"lmgauge.api.task_{name}" for name in ("correlation", "labels", "metrics", "scores")},
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
     | {"lmgauge.models.spelling"}

@@ -21,7 +21,7 @@ INTERNAL = {
     *("tasks/accumulator.py", "models/ngram/model.py", "models/ngram/partitioned/training.py", "stages/work_record.py"),
     *("models/ngram/storage.py", "models/ngram/verified_files.py"),  # headers under a digest; a list
     *("text/library_tokenizers.py", "models/training/tokenizers.py", "models/network/tokens.py"),  # a library's files
-    *("installation/trial.py", "models/training/progress_file.py"),  # between our processes; an example
+    "models/training/progress_file.py",  # an example
 }
 """Where JSON is read that did not come from outside."""
 

@@ -22,6 +22,7 @@ OTHER_PROGRAMS = {
     "--gres",
     "--job-name",
     "--kl-divergence",
+    "--log",  # of --log_samples
     "--name-only",
     "--nproc-per-node",
     "--output-dir",

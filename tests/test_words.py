@@ -28,7 +28,7 @@ TURNS = {
     r"\bno lmgauge\b": "say what wrote the file",
 }
 NOUNS = re.compile(
-    r"^(?!\s+given: [\w\[\]]+ \| None = None(?:,|  #.*)?$)"
+    r"^(?!\s+given: [\w\[\]]+(?: \| None)? = (?:None|\"question\")(?:,|  #.*)?$)"
     r"\s*(?:self\.)?_?(told|found|kept|given|added|goes)(?::[^=]+)? = "
 )
 """Names that say how a value came to be, not what it is; the option `given`, text before what is scored, is what it is."""

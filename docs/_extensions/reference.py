@@ -134,6 +134,13 @@ class Returned(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(lines))
 
 
+def _command_lines(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
+    """Show the section `Shell:` of a verb, from which its command has its examples, as it is typed."""
+    if "Shell:" in lines:
+        at = lines.index("Shell:")
+        lines[at : at + 1] = ["On the command line:", "", ".. code-block:: sh", ""]
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect to what reads commands and docstrings."""
     app.add_directive("returned", Returned)
@@ -141,6 +148,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("sphinx-click-process-options", _list_options)
     app.connect("sphinx-click-process-arguments", _no_arguments)
     app.connect("autodoc-process-signature", _plain_signature)
+    app.connect("autodoc-process-docstring", _command_lines, priority=400)  # before Google's form is read
     app.connect("doctree-read", _drop_empty_headings)
     find_overloads = ModuleAnalyzer.analyze
 

@@ -1,12 +1,10 @@
 """The lists that options are chosen from: each stands here once, for the library and for the command line."""
 
-# Nothing of ours but the light table of figures is imported, so that the help page of a command needs no more than this.
+# Nothing of ours is imported, so that the help page of a command needs no more than this.
 
 from __future__ import annotations
 
 from typing import Literal, get_args
-
-from lmgauge.figures import COMPARED
 
 DEFAULT_SEED = 12345
 """Of everything that is drawn."""
@@ -38,22 +36,18 @@ RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
 Boundary = Literal["joint", "apart"]
 BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
 """How given text and its target are cut into tokens: as one text, or each on its own."""
+DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
 SplitBy = Literal["group", "document"]
 SPLIT_BY: tuple[SplitBy, ...] = get_args(SplitBy)
 OverlapUnit = Literal["word", "character"]
 OVERLAP_UNITS: tuple[OverlapUnit, ...] = get_args(OverlapUnit)
 
 # -- n-gram models ------------------------------------------------------------------------------------------------------
-SmoothingKind = Literal[
-    "mle",
-    "laplace",
-    "lidstone",
-    "witten-bell",
-    "absolute-discounting",
-    "kneser-ney",
-    "modified-kneser-ney",
-    "good-turing",
+ProperSmoothing = Literal[
+    "laplace", "witten-bell", "absolute-discounting", "kneser-ney", "modified-kneser-ney", "good-turing"
 ]
+"""Those that need no number, and leave nothing impossible."""
+SmoothingKind = Literal["mle", "lidstone", ProperSmoothing]
 SMOOTHINGS: dict[SmoothingKind, tuple[str, str]] = {
     "modified-kneser-ney": ("mkn", "three discounts for each order; the best general choice"),
     "kneser-ney": ("kn", "one discount; lower orders count contexts"),
@@ -109,10 +103,12 @@ WORD_UNITS = ("whitespace", "treebank", "icu")
 """What words are; icu:<locale> is known besides, as in `--tokenizer`."""
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
-COMPARED_METRICS = tuple(figure.name for figure in COMPARED)
+ComparedMetric = Literal["perplexity", "bits_per_byte", "bits_per_character", "bits_per_word"]
+COMPARED_METRICS: tuple[ComparedMetric, ...] = get_args(ComparedMetric)
 LADDER_WORD_ORDER, LADDER_CHARACTER_ORDER = 5, 10
 """Of the n-grams that `lmgauge baseline` trains; of characters also those of bytes."""
-DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
+DiagnosisSection = Literal["baselines", "slices", "tokens", "segments", "unseen", "calibration", "information"]
+DIAGNOSIS_SECTIONS: tuple[DiagnosisSection, ...] = get_args(DiagnosisSection)
 MOST_PASSAGES = 60
 """Of each kind, on a page; so the slices of their events are numbered by a byte, see `evaluation.passages`."""
 AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
@@ -120,19 +116,20 @@ AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "comp
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]
 TASK_ERROR_POLICIES: tuple[TaskErrorPolicy, ...] = get_args(TaskErrorPolicy)
-SignificanceTest = Literal["student", "sacrebleu", "sacrebleu-bootstrap"]
+SignificanceTest = Literal["student", "sacrebleu", "sacrebleu-bootstrap", "none"]
 SIGNIFICANCE_TESTS: tuple[SignificanceTest, ...] = get_args(SignificanceTest)
 NbestFormat = Literal["jsonl", "kaldi", "srilm", "espnet"]
-NBEST_FORMATS: tuple[NbestFormat, ...] = get_args(NbestFormat)
 ErrorRateName = Literal["wer", "cer"]
-ERROR_RATE_NAMES: tuple[ErrorRateName, ...] = get_args(ErrorRateName)
 Average = Literal["macro", "micro", "weighted"]
-AVERAGES: tuple[Average, ...] = get_args(Average)
 UnicodeForm = Literal["NFC", "NFKC"]
-UNICODE_FORMS: tuple[UnicodeForm, ...] = get_args(UnicodeForm)
 WhisperNormalizer = Literal["english", "basic"]
 WHISPER_NORMALIZERS: tuple[WhisperNormalizer, ...] = get_args(WhisperNormalizer)
-BLEU_SMOOTHING_VALUES: dict[str, float | None] = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}
+BleuSmoothing = Literal["exp", "floor", "add-k", "none"]
+BLEU_SMOOTHING_VALUES: dict[BleuSmoothing, float | None] = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}
 """The value each takes where none is given; None: it takes none."""
-BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "flores101", "spm", "spBLEU-1K")
-REFERENCE_LENGTHS = ("closest", "shortest", "average")
+BleuTokenizer = Literal[
+    "13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "flores101", "spm", "spBLEU-1K"
+]
+BLEU_TOKENIZERS: tuple[BleuTokenizer, ...] = get_args(BleuTokenizer)
+ReferenceLength = Literal["closest", "shortest", "average"]
+REFERENCE_LENGTHS: tuple[ReferenceLength, ...] = get_args(ReferenceLength)

@@ -86,15 +86,14 @@ class Option:
     @property
     def element(self) -> Any | None:
         """The type of each of several values; None where there is one value."""
-        several = (
-            kind for kind in self.kinds if get_origin(kind) in (list, collections.abc.Sequence, collections.abc.Mapping)
-        )
-        return next((get_args(kind)[-1] for kind in several), None)
+        several = (list, collections.abc.Sequence, collections.abc.Mapping)
+        kinds = (kind for kind in self.kinds if get_origin(kind) in several and kind != Sequence[Sequence[str]])
+        return next((get_args(kind)[-1] for kind in kinds), None)
 
     @property
     def is_path(self) -> bool:
         """Return True if it names a file, or several."""
-        parts = [*self.kinds, *(part for kind in self.kinds for part in _parts(kind))]
+        parts = [*self.kinds, *_parts(self.element)]
         return any(get_origin(part) is os.PathLike or part is os.PathLike for part in parts)
 
     def check(self, value: object) -> None:
@@ -104,7 +103,8 @@ class Option:
             UsageError: what is wrong, and what is right.
         """
         name = self.name.replace("_", "-")
-        if (value is None and self.optional) or (isinstance(value, (Sequence, Mapping)) and not isinstance(value, str)):
+        several = self.element is not None and isinstance(value, Sequence | Mapping) and not isinstance(value, str)
+        if (value is None and self.optional) or several:
             return
         if self.choices and value not in self.choices and all(get_origin(kind) is Literal for kind in self.kinds):
             raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(map(str, self.choices))}")
@@ -143,13 +143,16 @@ def verb(function: F) -> F:
 
     @wraps(function)
     def called(*arguments: Any, **keywords: Any) -> Any:
-        return function(*arguments, **_gathered(function, keywords))
+        by_place = dict(zip(own_keywords(function), arguments, strict=False))
+        if len(by_place) < len(arguments) or by_place.keys() & keywords.keys():
+            return function(*arguments, **keywords)  # which says what is wrong
+        return function(**_gathered(function, by_place | keywords))
 
     return called  # type: ignore[return-value]
 
 
 def _gathered(function: Callable[..., Any], keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords with fields of settings gathered into these."""
+    """Return the keywords with fields of settings gathered into these; what is also a keyword of the verb stays one."""
     own, classes = own_keywords(function), settings_of(function)
     made = {name: value for name, value in keywords.items() if name in own and not (name in classes and value is None)}
     homes = {field.name: keyword for keyword, kind in reversed(classes.items()) for field in fields(kind)}
@@ -164,9 +167,13 @@ def _gathered(function: Callable[..., Any], keywords: dict[str, Any]) -> dict[st
         if option.owner is None and option.name in made:
             option.check(made[option.name])
     for keyword, kind in classes.items():
-        values = {name: value for name, value in keywords.items() if name not in own and homes[name] == keyword}
+        names = {field.name for field in fields(kind)}
+        values = {
+            name: value for name, value in keywords.items() if name in names and (name in own or homes[name] == keyword)
+        }
         if values:
-            made[keyword] = replace(made[keyword], **values) if keyword in made else kind(**values)
+            make = getattr(kind, "of_preset", kind)  # whose defaults depend on some of the values
+            made[keyword] = replace(made[keyword], **values) if keyword in made else make(**values)
     return made
 
 
@@ -187,7 +194,9 @@ def settings_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
 
 @cache
 def options_of(function: Callable[..., Any]) -> tuple[Option, ...]:
-    """Return what a verb declares, in order: its own keywords, then the fields of each class of settings."""
+    """Return what a verb declares, in order: its own keywords, then the fields of each class of settings; or of one."""
+    if hasattr(function, "heading"):
+        return settings_options(function)
     inner = inspect.unwrap(function)
     hints, words, classes = _hints(inner), entries(inner, "Args"), settings_of(function)
     own = [
@@ -219,7 +228,9 @@ def _settings_options(kind: Any) -> tuple[Option, ...]:
     made = []
     for field in fields(kind):
         default = REQUIRED if field.default is MISSING else field.default
-        made.append(replace(_option(field.name, hints[field.name], default, words.get(field.name, "")), owner=kind))
+        bases = (base for base in kind.__mro__ if field.name in inspect.get_annotations(base) and hasattr(base, "heading"))
+        option = _option(field.name, hints[field.name], default, words.get(field.name, ""))
+        made.append(replace(option, owner=next(bases, kind)))
     return tuple(made)
 
 
@@ -255,17 +266,9 @@ def _extras(hint: Any) -> list[Any]:
 @cache
 def _hints(declared: Any) -> dict[str, Any]:
     """Return the types of parameters or fields, with `Elsewhere` for those that only type checkers see."""
-    if not isinstance(declared, type):
-        return _evaluated(declared.__annotations__, declared.__globals__)
-    hints: dict[str, Any] = {}
-    for base in reversed(declared.__mro__):
-        hints |= _evaluated(inspect.get_annotations(base), vars(sys.modules[base.__module__]))
-    return hints
-
-
-def _evaluated(annotations: Mapping[str, Any], module: Mapping[str, Any]) -> dict[str, Any]:
-    names = _Names(module)
-    return {name: eval(one, {}, names) if isinstance(one, str) else one for name, one in annotations.items()}
+    owners = reversed(inspect.getmro(declared)) if isinstance(declared, type) else [declared]
+    names = _Names({name: value for one in owners for name, value in vars(sys.modules[one.__module__]).items()})
+    return typing.get_type_hints(declared, localns=names, include_extras=True)
 
 
 def entries(declared: Any, section: str) -> dict[str, str]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from tests.cli.commands import run as command
 
 import lmgauge
-from lmgauge.api.overlap import OverlapOptions
-from lmgauge.cli.overlap import overlap as overlap_command
 from lmgauge.json_text import to_json
-from lmgauge.text.overlap.settings import OverlapSettings
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +57,7 @@ def test_overlap_of_a_run_through_both_doors(shop: Path, tmp_path: Path) -> None
     shell = command(
         "overlap", shop / "train.txt", "--run", shop / "run", "--ngram", 6, "--write-clean", tmp_path / "shell.txt", "--json"
     )
-    python = lmgauge.overlap(shop / "train.txt", run=shop / "run", n=6, passages=10, write_clean=tmp_path / "python.txt")
+    python = lmgauge.overlap(shop / "train.txt", run=shop / "run", n=6, write_clean=tmp_path / "python.txt")
     assert shell.exit_code == 0, shell.output
     assert json.loads(shell.stdout) == json.loads(to_json(python.to_dict()))
     assert (tmp_path / "shell.txt").read_bytes() == (tmp_path / "python.txt").read_bytes()
@@ -77,10 +73,3 @@ def test_overlap_asked_wrongly(shop: Path) -> None:
         lmgauge.overlap(shop / "train.txt")
     with pytest.raises(lmgauge.UsageError, match="n must be a whole number"):
         lmgauge.overlap(shop / "train.txt", shop / "test.txt", n=0)
-
-
-def test_overlap_options_are_the_fields_of_its_settings() -> None:
-    assert set(OverlapOptions.__annotations__) == {field.name for field in fields(OverlapSettings)}
-    params = overlap_command.make_context("overlap", ["a", "b"]).params
-    defaults = OverlapSettings(passages=params["passages"])  # the terminal shows fewer passages than a result keeps
-    assert {field.name: params[field.name] for field in fields(OverlapSettings)} == vars(defaults)

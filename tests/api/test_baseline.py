@@ -13,7 +13,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, InputError, Ladder, UsageError
-from lmgauge.api import baseline as module
+from lmgauge.api import rungs as module
 from lmgauge.api import train as training_door
 
 DATA = Path(__file__).parents[1] / "data"
@@ -154,7 +154,7 @@ def test_an_interrupt_leaves_nothing(folder: Path, tmp_path: Path, monkeypatch: 
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_compressed", interrupt)
+    monkeypatch.setattr(module, "compressed", interrupt)
     with pytest.raises(KeyboardInterrupt):
         lmgauge.baseline(folder / "train.txt", texts_of(folder), output=tmp_path / "out", **SMALL)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

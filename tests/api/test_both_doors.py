@@ -44,7 +44,7 @@ SCORING = [field.name for field in fields(ScoringOptions) if field.name != "rese
     ("shell", "python"),
     [
         ([], {}),
-        (["--by", "group"], {"by_group": True}),
+        (["--by-group"], {"by_group": True}),
         (["--threads", "1"], {"threads": 1}),
         (["--reserved", "unk"], {"scoring": ScoringOptions(reserved="unk")}),
         (["--document", "segment"], {"document": "segment"}),
@@ -63,7 +63,7 @@ def test_both_doors_write_the_same_bytes(folder: Path, tmp_path: Path, shell: li
 def test_so_they_do_for_several_models_and_records(folder: Path, tmp_path: Path) -> None:
     models, text = [folder / KN, folder / LAPLACE], folder / "two.jsonl"
     named = [argument for model in models for argument in ("-m", model)]
-    ok("eval", *named, text, "--field", "line", "--group", "part", "--by", "group", "-o", tmp_path / "shell")
+    ok("eval", *named, text, "--field", "line", "--group", "part", "--by-group", "-o", tmp_path / "shell")
     corpus = Corpus.from_files(text, field="line", group="part")
     lmgauge.evaluate(models, corpus, by_group=True, output=tmp_path / "python")
     assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")

@@ -14,7 +14,7 @@ from tests.cli.commands import TERMINAL
 
 import lmgauge
 from lmgauge import InputError, UsageError
-from lmgauge.cli.calc import calc as command
+from lmgauge.cli.derive import calc as command
 from lmgauge.json_text import plain
 
 
@@ -23,7 +23,7 @@ from lmgauge.json_text import plain
     [
         (["0.5", "0.8", "0.9"], {"numbers": [0.5, 0.8, 0.9]}),
         (["1/2", "80%", "0"], {"numbers": ["1/2", "80%", 0]}),
-        (["--bits", "-1", "-2"], {"numbers": [-1, -2], "unit": "bits"}),
+        (["--log-unit", "bits", "-1", "-2"], {"numbers": [-1, -2], "log_unit": "bits"}),
         (["--tokens", "the cat", "0.5", "0.25"], {"numbers": [0.5, 0.25], "tokens": ["the", "cat"]}),
         (["--perplexity", "64"], {"perplexity": 64}),
         (["--cross-entropy", "2.783"], {"cross_entropy": 2.783}),
@@ -59,14 +59,14 @@ def test_the_parts_are_typed() -> None:
         ({}, UsageError, "one thing to compute from"),
         ({"numbers": [0.5], "perplexity": 2}, UsageError, "one thing to compute from"),
         ({"q": [1.0], "perplexity": 2}, UsageError, "q is compared with the distribution p"),
-        ({"perplexity": 2, "unit": "bits"}, UsageError, "tokens and units belong to the numbers"),
+        ({"perplexity": 2, "log_unit": "bits"}, UsageError, "tokens and units belong to the numbers"),
         ({"numbers": "0.5 0.8"}, UsageError, r"numbers must be a list of numbers, such as \[0.5, 0.25\], not '0.5 0.8'"),
         ({"numbers": 0.5}, UsageError, "numbers must be a list of numbers"),
         ({"p": "1/2,1/2"}, UsageError, "p must be a list of numbers"),
         ({"numbers": []}, InputError, "no probability value given"),
         ({"numbers": [0.5, None]}, InputError, "value 2: None is not a number"),
         ({"numbers": [0.5, math.nan]}, InputError, "value 2 of 2 is nan"),
-        ({"numbers": [0.5], "unit": "log2"}, UsageError, "unit 'log2' is unknown"),
+        ({"numbers": [0.5], "log_unit": "log2"}, UsageError, "unknown log-unit 'log2': choose one of nats, bits, log10"),
         ({"numbers": [0.5], "tokens": []}, InputError, "tokens: 0, numbers: 1;"),
         ({"p": []}, InputError, "no p value given"),
         ({"p": [0.5, 0.5], "q": [1.0]}, InputError, "p has 2 outcomes, q has 1"),

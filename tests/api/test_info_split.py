@@ -11,6 +11,7 @@ from tests.cli.commands import ok, refused
 
 import lmgauge
 from lmgauge import Corpus
+from lmgauge.errors import UsageError
 from lmgauge.json_text import to_json
 from lmgauge.report.info import blocks
 
@@ -33,6 +34,13 @@ def test_both_doors_show_the_same(folder: Path, name: str) -> None:
     assert found.kind == name
     assert ok("info", folder / name, "--json").stdout == to_json(found.to_dict()) + "\n"
     assert re.search(rf"^path +{re.escape(str(folder / name))}$", str(found), re.MULTILINE)
+
+
+def test_an_option_of_models_is_refused_for_a_run(folder: Path) -> None:
+    words = "is a run; context is an option of models"
+    assert words in refused("info", folder / "run", "--context", 5)
+    with pytest.raises(UsageError, match=words):
+        lmgauge.info(folder / "run", context=5)
 
 
 def test_a_run_folder_shows_its_numbers_and_whether_it_was_changed(folder: Path, tmp_path: Path) -> None:
@@ -88,7 +96,7 @@ def test_documents_stay_together(folder: Path, tmp_path: Path, given: list[str])
     assert sum(map(len, numbers)) == 20
     assert set.union(*numbers) == {str(i) for i in range(20)}
     assert "one group only" in refused("split", folder / "poems.txt", "--by", "group", "-o", tmp_path / "other")
-    with pytest.raises(lmgauge.UsageError, match="choose group or document"):
+    with pytest.raises(lmgauge.UsageError, match="unknown by 'page': choose one of group, document"):
         lmgauge.split(folder / "poems.txt", tmp_path / "other", by="page")  # type: ignore[arg-type]
 
 

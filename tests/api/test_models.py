@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import io
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, InputError, LanguageModel, ModelFileError, NgramModel, UsageError, Vocabulary
+from lmgauge.models.ngram.settings import NgramTrainingSettings
 
 
 @pytest.fixture
@@ -32,34 +32,11 @@ def test_a_path_several_or_a_corpus(text: Path, tmp_path: Path) -> None:
     assert lmgauge.train("laplace", tmp_path / "*.txt", order=2).vocabulary.tokens.count("x") == 1
 
 
-def test_defaults_are_those_of_the_command_line() -> None:
-    from lmgauge.cli.evaluate import evaluate
-    from lmgauge.cli.train import train
-
-    of_train = inspect.signature(lmgauge.train).parameters
-    told = train.make_context("train", ["laplace", "-o", "x"]).params
-    shared = (told.keys() & of_train.keys()) - {"kind", "texts", "words", "output"}
-    assert {"order", "tokenizer", "vocabulary", "min_count", "cutoffs", "interpolate", "prune", "context"} <= shared
-    assert {name: told[name] for name in shared} == {name: of_train[name].default for name in shared}
-    of_evaluate = inspect.signature(lmgauge.evaluate).parameters
-    told = evaluate.make_context("eval", ["-m", "x"]).params
-    assert told["threads"] == of_evaluate["threads"].default
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "shared"),
-    [
-        ("compare", ["a", "b"], {"threads", "examples"}),
-        ("diagnose", ["run"], {"contexts", "exhaustive", "sample_tokens", "examples", "seed", "threads"}),
-        ("audit", ["-m", "a", "b"], {"exhaustive", "contexts", "compression_bytes", "seed", "max_overlap", "threads"}),
-        ("divergence", ["a", "b"], {"events", "top_k", "seed", "threads"}),
-    ],
-)
-def test_defaults_of_verdicts_are_those_of_the_command_line(name: str, arguments: list[str], shared: set[str]) -> None:
-    command = getattr(import_module(f"lmgauge.cli.{name}"), name)
-    told = command.make_context(name, arguments).params
-    own = inspect.signature(getattr(lmgauge, name)).parameters
-    assert {option: told[option] for option in shared} == {option: own[option].default for option in shared}
+def test_options_are_settings_by_name(text: Path) -> None:
+    whole = NgramTrainingSettings("absolute-discounting", order=2, discount=0.5, words=["a", "b"])
+    by_name = lmgauge.train("absolute-discounting", text, order=2, discount=0.5, words=["a", "b"])
+    assert lmgauge.train("absolute-discounting", text, training=whole).fingerprint == by_name.fingerprint
+    assert lmgauge.train("absolute-discounting", text, training=whole, order=3).order == 3
 
 
 def test_order_3_modified_kneser_ney(text: Path) -> None:

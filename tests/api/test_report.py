@@ -202,8 +202,11 @@ def test_what_is_not_a_run_is_refused(folder: Path) -> None:
         lmgauge.report([run, folder / "run-1000"], model=folder / "checkpoint-500")
     with pytest.raises(UsageError):
         lmgauge.report(run, run)
-    with pytest.raises(UsageError, match="segments"):
-        lmgauge.report(run, segments=61)
+    for wrong_number in ({"segments": 61}, {"segments": -1}, {"seed": -1}):
+        with pytest.raises(UsageError, match=f"{next(iter(wrong_number))} must be a whole number"):
+            lmgauge.report(run, **wrong_number)
+    with pytest.raises(UsageError, match="only goes with one run"):
+        lmgauge.report([run, folder / "run-1000"], only="slices")
     with pytest.raises(InputError, match="curves"):
         lmgauge.report(folder / "checkpoint-500")
 

@@ -10,7 +10,6 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, InputError, LmgaugeError, NbestReading, RescoreSettings, UsageError
-from lmgauge.tasks import WER, ComparisonSettings
 
 TRAIN = ["a dog barks", "the dog sleeps", "a cat sleeps", "the cat barks"] * 3
 DEV = {"d1": [("a dock barks", -3.0), ("a dog barks", -3.1)], "d2": [("the cat sleep", -1.0), ("the cat sleeps", -1.2)]}
@@ -39,8 +38,8 @@ def test_scores_are_those_of_score_text(models: dict[str, lmgauge.NgramModel]) -
 
 
 def test_tuned_weights_and_the_test(models: dict[str, lmgauge.NgramModel]) -> None:
-    settings = RescoreSettings(comparison=ComparisonSettings(seed=3), document={f"t{i}": f"call{i // 2}" for i in range(4)})
-    result = lmgauge.rescore(TEST, models, tune=DEV, ref=DEV_REF, test_ref=TEST_REF, settings=settings)
+    calls = {f"t{i}": f"call{i // 2}" for i in range(4)}
+    result = lmgauge.rescore(TEST, models, tune=DEV, ref=DEV_REF, test_ref=TEST_REF, seed=3, document=calls)
     assert result.tuning is not None
     assert result.systems is not None
     assert (result.tuning.first.errors, result.tuning.best.errors) == (2, 0)
@@ -66,9 +65,7 @@ def test_the_same_from_files_and_from_memory(models: dict[str, lmgauge.NgramMode
     again = lmgauge.rescore(tmp_path / "all.jsonl", [], weights={"score": 1, "kn": 1})
     assert again.lists.score_names == ("score", "kn", "chars")
     assert (again.totals == first.totals).all()
-    one = lmgauge.rescore(
-        tmp_path / "all.jsonl", [], weights={"kn": 1}, settings=RescoreSettings(reading=NbestReading(scores=("kn",)))
-    )
+    one = lmgauge.rescore(tmp_path / "all.jsonl", weights={"kn": 1}, reading=NbestReading(score=("kn",)))
     assert one.lists.score_names == ("kn",)
 
 
@@ -82,9 +79,9 @@ def test_costs_are_written_as_they_were_read(tmp_path: Path) -> None:
 
 def test_models_may_see_lower_case_and_errors_ignore_it(models: dict[str, lmgauge.NgramModel]) -> None:
     lists = {"u": [("The Dock sleeps", -1.0), ("The Dog sleeps", -1.1)]}
-    weights, settings = {"score": 1.0, "kn": 1.0}, RescoreSettings(lowercase=True, metric=WER(lowercase=True))
+    settings = RescoreSettings(weights={"score": 1.0, "kn": 1.0}, lower_for_models=True)
     references = {"u": "the dog sleeps"}
-    result = lmgauge.rescore(lists, {"kn": models["kn"]}, weights=weights, test_ref=references, settings=settings)
+    result = lmgauge.rescore(lists, {"kn": models["kn"]}, test_ref=references, settings=settings, lowercase=True)
     assert result.texts == ("The Dog sleeps",)
     assert result.nats[0, 1] == models["kn"].score_text("the dog sleeps").log_probability
     assert result.systems is not None
@@ -92,12 +89,7 @@ def test_models_may_see_lower_case_and_errors_ignore_it(models: dict[str, lmgaug
 
 
 def test_weights_do_not_depend_on_threads(models: dict[str, lmgauge.NgramModel]) -> None:
-    results = [
-        lmgauge.rescore(
-            TEST, models, tune=DEV, ref=DEV_REF, settings=RescoreSettings(comparison=ComparisonSettings(threads=n))
-        )
-        for n in (1, 3)
-    ]
+    results = [lmgauge.rescore(TEST, models, tune=DEV, ref=DEV_REF, threads=n) for n in (1, 3)]
     assert results[0].weights == results[1].weights
     assert np.array_equal(results[0].nats, results[1].nats)
 
@@ -123,6 +115,8 @@ def test_a_text_that_a_model_rules_out(tmp_path: Path) -> None:
         ({"tune": DEV}, "--tune needs the references"),
         ({"weights": {"kn": 1}, "ref": DEV_REF}, "those of NBEST are --test-ref"),
         ({"weights": {"x": 1}}, "there is no weight 'x'"),
+        ({"weights": {"kn": 1}, "starts": 3}, "starts is for tuning"),
+        ({"weights": {"kn": 1}, "document": {"t0": "call"}}, "are for the test"),
         ({"weights": {"kn": 1}, "test_ref": {}}, "has no reference of 't0', 't1', 't2' and 1 more"),
         ({"tune": DEV, "ref": {"d1": "a"}}, "has no reference of 'd2'"),
     ],

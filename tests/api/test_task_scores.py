@@ -7,7 +7,7 @@ import json
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ REFERENCES = ["the cat sits on the mat", "it is raining today", "nothing to see 
 GOOD = ["the cat sat on the mat", "it is raining today", "nothing to see here , move on", "a dog barks"]
 BAD = ["a cat was on a mat", "rain", "see nothing here , move", "the dog"]
 TWO = [[text, text.replace("the", "a")] for text in REFERENCES]
-NOTHING = ComparisonSettings(test=None)
+NOTHING = ComparisonSettings(significance="none")
 FUNCTIONS = [
     (lmgauge.tasks.bleu, BLEU, {"order": 2, "tokenizer": "none"}),
     (lmgauge.tasks.chrf, ChrF, {"word_order": 2, "beta": 1}),
@@ -122,7 +122,7 @@ def test_what_is_no_text_is_refused(function: Any, metric: Any, options: dict[st
         function(hypotheses=[1], references=["a"])
     with pytest.raises(UsageError, match="references of segment 1 are int"):
         function(hypotheses=["a"], references=[1])
-    with pytest.raises(UsageError, match="threads must be a whole number from 1 to 4,096; got 0"):
+    with pytest.raises(UsageError, match="threads must be a whole number, 1 or more; got 0"):
         function(hypotheses=["a"], references=["a"], threads=0)
     with pytest.raises(TypeError, match=r"takes its texts by name.*\(hypotheses=\[...\], references=\[...\]\)"):
         function(["a"], ["a"])  # exchanged, they would give a plausible wrong number
@@ -155,11 +155,12 @@ def test_groups_are_scored_too() -> None:
 def test_keywords_are_the_fields_of_the_metric() -> None:
     for _, metric, _ in FUNCTIONS:
         made = {BLEU: BleuOptions, ChrF: ChrfOptions, TER: TerOptions}.get(metric, NormalizationOptions)
-        assert get_type_hints(made) == {field.name: get_type_hints(metric)[field.name] for field in fields(metric)}
-    with pytest.raises(TypeError, match="ordr"):
-        lmgauge.tasks.bleu(hypotheses=BAD, references=REFERENCES, ordr=3)  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="choose from student, sacrebleu"):
-        ComparisonSettings(test="t-test")  # type: ignore[arg-type]
+        assert [field.name for field in fields(made)] == [field.name for field in fields(metric)]
+        assert isinstance(metric(), made)
+    with pytest.raises(UsageError, match="did you mean order"):
+        lmgauge.tasks.bleu(hypotheses=BAD, references=REFERENCES, ordr=3)
+    with pytest.raises(UsageError, match="choose one of student, sacrebleu"):
+        ComparisonSettings(significance="t-test")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +172,8 @@ def test_keywords_are_the_fields_of_the_metric() -> None:
         ({"hypotheses": {"a": GOOD, "b": [""] * 4}}, InputError, "all 4 hypotheses of b are blank"),
         ({"hypotheses": [], "references": []}, InputError, "no segment to score"),
         ({"groups": ["a"]}, InputError, "1 groups for 4 segments"),
-        ({"settings": ComparisonSettings(test="sacrebleu-bootstrap", resamples=39)}, UsageError, "at least 40"),
-        ({"settings": ComparisonSettings(test="sacrebleu", seed=-1)}, UsageError, "seed"),
+        ({"settings": ComparisonSettings(significance="sacrebleu-bootstrap", resamples=39)}, UsageError, "at least 40"),
+        ({"significance": "sacrebleu", "seed": -1}, UsageError, "seed"),
         ({"sources": BAD}, UsageError, "BLEU does not use source texts"),
     ],
 )
@@ -198,7 +199,11 @@ def test_files_are_scored_as_lists(files: dict[str, Path], metric: Any) -> None:
     assert found == lists
     assert told == [4]
     (one,) = score_files(
-        metric, references=[files["ref"]], hypotheses=files["bad"], settings=ComparisonSettings(test=None, threads=1)
+        metric,
+        references=[files["ref"]],
+        hypotheses=files["bad"],
+        significance="none",
+        threads=1,
     )
     assert one.score.to_dict() == {**lists[1].score.to_dict(), "signature": one.score.signature}
 
@@ -209,10 +214,10 @@ def test_several_references_in_files_records_and_folders(files: dict[str, Path],
     rows = written(tmp_path / "ref.jsonl", [json.dumps({"one": a, "two": b}) for a, b in TWO])
     packed = tmp_path / "bad.jsonl.gz"
     packed.write_bytes(gzip.compress("".join(json.dumps({"out": text}) + "\n" for text in BAD).encode()))
-    for references, reading in (([files["ref"], second], None), (rows, Reading(reference_fields=("one", "two")))):
+    for references, reading in (([files["ref"], second], None), (rows, Reading(ref_field=("one", "two")))):
         (found,) = score_files(BLEU(), references=references, hypotheses=files["bad"], reading=reading, settings=NOTHING)
         assert found == wanted
-    reading = Reading(reference_fields=("one", "two"), field="out")
+    reading = Reading(ref_field=("one", "two"), field="out")
     (found,) = score_files(BLEU(), references=rows, hypotheses=packed, reading=reading, settings=NOTHING)
     assert found.score == wanted.score
     for folder, lines in (("refs", REFERENCES), ("bad", BAD)):
@@ -266,7 +271,7 @@ def test_alignments_of_files(files: dict[str, Path], tmp_path: Path) -> None:
         ({"hypotheses": "blank.txt"}, InputError, "all 4 hypotheses are blank"),
         ({"reading": Reading(group="short.txt")}, InputError, "short.txt ends first"),
         ({"reading": Reading(id="id")}, UsageError, "plain text has no field 'id'"),
-        ({"reading": Reading(format="docx")}, UsageError, "unknown format 'docx'"),  # type: ignore[arg-type]
+        ({"format": "docx"}, UsageError, "unknown format 'docx'"),
         ({"sources": "bad.txt"}, UsageError, "BLEU does not use source texts"),
     ],
 )
@@ -295,7 +300,7 @@ def test_labels_in_lists_and_files(tmp_path: Path) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     paths = {"gold": GOLD, "right": RIGHT, "wrong": WRONG}
     names = {name: written(tmp_path / f"{name}.txt", [f" {label} " for label in labels]) for name, labels in paths.items()}
-    settings = ComparisonSettings(test="sacrebleu", resamples=200)
+    settings = ComparisonSettings(significance="sacrebleu", resamples=200)
     for average in ("macro", "micro", "weighted"):
         lists = score_labels(gold=GOLD, predicted={"right": RIGHT, "wrong": WRONG}, average=average, settings=settings)
         for item, predicted in zip(lists, (RIGHT, WRONG), strict=True):
@@ -326,7 +331,7 @@ def test_labels_that_cannot_be_scored(gold: Any, predicted: Any, words: str) -> 
 
 def test_label_options_out_of_range() -> None:
     pytest.importorskip("sklearn")
-    with pytest.raises(UsageError, match="give macro, micro or weighted"):
+    with pytest.raises(UsageError, match="choose one of macro, micro, weighted"):
         score_labels(gold=["a"], predicted=["a"], average="none")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="label 'a' is given twice"):
         score_labels(gold=["a"], predicted=["a"], labels=["a", "a"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmgauge.installation.extras import EVERYTHING, PURPOSES
+from lmgauge.installation.requirements import EVERYTHING, PURPOSES
 from lmgauge.version import NUMBERS_VERSION, __version__
 
 ROOT = Path(__file__).resolve().parents[2]

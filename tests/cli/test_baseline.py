@@ -39,4 +39,4 @@ def test_texts_that_are_refused(folder: Path) -> None:
     assert "read only once" in refused("baseline", "-", texts[1])
     assert "in the training text and in the test text" in refused("baseline", texts[0], texts[0])
     assert "no such" in refused("baseline", texts[0], folder / "none.txt").lower()
-    assert "--field" in refused("baseline", *texts, "--field", "body")
+    assert "field names a field" in refused("baseline", *texts, "--field", "body")

@@ -9,8 +9,6 @@ import pytest
 from tests.cli.commands import ok, refused
 
 import lmgauge
-from lmgauge.api.cache import DEFAULT_WINDOW
-from lmgauge.cli.cache import cache
 
 DATA = Path(__file__).parents[1] / "data"
 LINES = [line for line in (DATA / "tinyshakespeare.txt").read_text(encoding="utf-8").splitlines() if line]
@@ -45,15 +43,14 @@ def test_weights_and_memories(folder: Path, tmp_path: Path) -> None:
     assert "lmgauge-cache" in ok("info", tmp_path / "a" / "component-2", "--json").stdout
 
 
-def test_defaults_are_those_of_python(folder: Path) -> None:
-    values = cache.make_context("cache", ["a", "-o", "b"]).params
-    assert (values["order"], values["window"], values["decay"], values["weight"]) == (2, None, None, None)
-    assert lmgauge.cache(folder / "wb2").components[1].label == f"cache2-{DEFAULT_WINDOW}"
+def test_what_is_remembered_unless_said_otherwise(folder: Path) -> None:
+    assert lmgauge.cache(folder / "wb2").components[1].label == "cache2-500"
+    assert lmgauge.cache(folder / "wb2", window=None).components[1].label == "cache2-"
 
 
 def test_refused(folder: Path, tmp_path: Path) -> None:
     model, out = folder / "wb2", ("-o", tmp_path / "x")
-    assert "weight must be a share" in refused("cache", model, "--weight", 2, *out)
+    assert "weight must be a number from 0 to 1" in refused("cache", model, "--weight", 2, *out)
     assert "not both" in refused("cache", model, "--window", 9, "--decay", 0.9, *out)
     assert "decay must be" in refused("cache", model, "--decay", 1, *out)
     assert "would replace" in refused("cache", model, "-o", model)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from lmgauge.cli.calc import calc
-from lmgauge.errors import InputError
+from lmgauge.cli.derive import calc
+from lmgauge.errors import InputError, UsageError
 
 
 def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
@@ -60,14 +60,18 @@ class TestForPeople:
 
     def test_a_narrow_terminal_cuts_no_digit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", "24")
-        words = run("--nats", "-1.2345678901").output.split()
+        words = run("--log-unit", "nats", "-1.2345678901").output.split()
         assert "…" not in "".join(words)
         assert "-1.2345678901" in "".join(word for word in words if re.fullmatch(r"[-.\d]+", word))
 
 
 class TestUnits:
     def test_negative_numbers_need_no_separator(self) -> None:
-        for arguments in (("--bits", "-1", "-2"), ("-1", "-2", "--bits"), ("--bits", "--", "-1", "-2")):
+        for arguments in (
+            ("--log-unit", "bits", "-1", "-2"),
+            ("-1", "-2", "--log-unit", "bits"),
+            ("--log-unit", "bits", "--", "-1", "-2"),
+        ):
             found = numbers(*arguments)
             assert found["events"] == 2
             assert found["bits_per_event"] == pytest.approx(1.5, rel=1e-15)
@@ -75,15 +79,15 @@ class TestUnits:
 
     def test_all_units_agree(self) -> None:
         wanted = numbers("0.5", "0.125")
-        for unit, log in (("--nats", math.log), ("--bits", math.log2), ("--log10", math.log10)):
-            found = numbers(unit, repr(log(0.5)), repr(log(0.125)))
+        for unit, log in (("nats", math.log), ("bits", math.log2), ("log10", math.log10)):
+            found = numbers("--log-unit", unit, repr(log(0.5)), repr(log(0.125)))
             assert found.keys() == wanted.keys()
             for name in ("joint_probability", "log_probability", "bits_per_event", "perplexity"):
                 assert found[name] == pytest.approx(wanted[name], rel=1e-14)
 
     @pytest.mark.parametrize("word", ["-inf", "-Infinity", "-1e3", "-.5", "-1.5E-3", "-0"])
     def test_every_way_to_write_a_negative_number(self, word: str) -> None:
-        found = numbers("--nats", word)
+        found = numbers("--log-unit", "nats", word)
         wanted = float(word)
         assert found["log_probability"] == ("-inf" if math.isinf(wanted) else wanted)
 
@@ -98,10 +102,10 @@ class TestUnits:
         assert numbers("0.5", "0.8", "0.9")["perplexity"] == pytest.approx(1.405721108836, abs=5e-13)
         assert numbers("0.3")["log_probability"] == pytest.approx(math.log(0.3), rel=1e-15)
 
-    def test_units_exclude_each_other(self) -> None:
-        result = run("--nats", "--bits", "-1")
+    def test_an_unknown_unit(self) -> None:
+        result = run("--log-unit", "dits", "-1")
         assert result.exit_code == 2
-        assert "exclude each other" in result.output
+        assert "'dits' is not one of 'nats', 'bits', 'log10'" in result.output
 
 
 class TestPerplexity:
@@ -125,11 +129,12 @@ class TestPerplexity:
     def test_impossible(self, word: str) -> None:
         assert isinstance(run("--perplexity", word).exception, InputError)
 
-    @pytest.mark.parametrize("arguments", [["64", "--perplexity", "64"], ["--perplexity", "64", "--nats"]])
-    def test_alone(self, arguments: list[str]) -> None:
-        result = run(*arguments)
+    def test_alone(self) -> None:
+        result = run("64", "--perplexity", "64")
         assert result.exit_code == 2
         assert "--perplexity stands alone" in result.output
+        with pytest.raises(UsageError, match="units belong to the numbers"):
+            CliRunner().invoke(calc, ["--perplexity", "64", "--log-unit", "nats"], catch_exceptions=False)
 
     def test_not_a_number(self) -> None:
         assert isinstance(run("--perplexity", "many").exception, InputError)
@@ -147,8 +152,9 @@ class TestPerplexity:
         for arguments in (["--perplexity", "2", "--cross-entropy", "1"], ["--p", "1", "--perplexity", "2"]):
             assert "one thing to compute from" in str(run(*arguments).exception)
         assert "--cross-entropy stands alone" in run("--cross-entropy", "2", "0.5").output
-        assert "commas part a list: 1/2,1/4,1/4" in run("--p", "1", "--tokens", "a").output
-        assert "--q needs --p" in run("--q", "1").output
+        assert "commas part a list: 1/2,1/4,1/4" in run("--p", "1", "0.5").output
+        assert "tokens and units belong to the numbers" in str(run("--p", "1", "--tokens", "a").exception)
+        assert "q is compared with the distribution p: give both" in str(run("--q", "1").exception)
 
 
 class TestWaysToWriteNumbers:
@@ -156,7 +162,7 @@ class TestWaysToWriteNumbers:
         assert numbers("1/2", "25%", " 0.125") == numbers("0.5", "0.25", "0.125")
         assert numbers("1/3") == numbers(repr(1 / 3))
         assert numbers("12.5 %".replace(" ", ""), "0.5/2") == numbers("0.125", "0.25")
-        assert numbers("--bits", "-3/2") == numbers("--bits", "-1.5")
+        assert numbers("--log-unit", "bits", "-3/2") == numbers("--log-unit", "bits", "-1.5")
         assert numbers(stdin="1/2 25%\n12.5%") == numbers("0.5", "0.25", "0.125")
 
     def test_zero_is_zero_however_it_is_written(self) -> None:
@@ -177,7 +183,7 @@ class TestTokens:
         assert "perplexity\t1.40572110884\n" in output
 
     def test_json(self) -> None:
-        fields = numbers("--tokens", "a b", "--bits", "-1", "-2")
+        fields = numbers("--tokens", "a b", "--log-unit", "bits", "-1", "-2")
         assert fields["events"] == 2
         assert fields["tokens"] == [
             {"token": "a", "probability": 0.5, "log_probability": pytest.approx(-math.log(2)), "bits": 1.0},
@@ -232,7 +238,7 @@ class TestSteps:
         ]
 
     def test_log_probabilities_and_zeros(self) -> None:
-        output = run("--bits", "-1", "-inf", "--steps").output
+        output = run("--log-unit", "bits", "-1", "-inf", "--steps").output
         assert "log-probability = -(0.693147 + inf) = -inf nats" in output
         assert "perplexity without events of probability 0 = 2" in output
 
@@ -296,7 +302,7 @@ class TestMistakes:
         assert result.output.startswith("Usage: cli calc")
 
     def test_a_near_miss_is_suggested(self) -> None:
-        assert "--bits" in run("--bit", "-1").output.split("No such option", 1)[1]
+        assert "--log-unit" in run("--log-units", "-1").output.split("No such option", 1)[1]
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -311,7 +317,7 @@ class TestMistakes:
             (["1e400"], "value 1: '1e400' is beyond the range of float64"),
             (["0.5", "1e-400"], "value 2: '1e-400' is beyond the range of float64"),
             (["150%"], r"value 1 of 1 is 1\.5, above 1"),
-            (["--nats", "50%"], "value 1: '50%' is not a number: write 2.5 or 5/2"),
+            (["--log-unit", "nats", "50%"], "value 1: '50%' is not a number: write 2.5 or 5/2"),
             (["--tokens", "the cat", "0.5"], "tokens: 2, numbers: 1; give one number for each token"),
             (["--tokens", "", "0.5"], "tokens: 0, numbers: 1;"),
             (["--p", "0.5,0.25"], r"p sums to 0\.75, not to 1"),
@@ -323,7 +329,7 @@ class TestMistakes:
             (["--perplexity", "1e999"], "perplexity: '1e999' is beyond the range"),
             (["-1", "-2"], r"value 1 of 2 is -1\.0, below 0: .* name their unit: nats, bits or log10"),
             (["50", "80"], r"value 1 of 2 is 50\.0, above 1: divide percentages"),
-            (["--nats", "0.5"], r"value 1 of 1 is 0\.5, above 0"),
+            (["--log-unit", "nats", "0.5"], r"value 1 of 1 is 0\.5, above 0"),
             (["nan"], "value 1 of 1 is nan"),
         ],
     )
@@ -333,14 +339,14 @@ class TestMistakes:
 
 
 def test_help_shows_examples() -> None:
-    result = run("--help")
+    result = run("--help-all")
     assert result.exit_code == 0
-    for text in ("lmgauge calc 0.5 0.8 0.9", "--perplexity", "--json", "--log10", "standard input", "--p 0.5,0.25,0.25"):
+    for text in ("lmgauge calc 0.5 0.8 0.9", "--perplexity", "--json", "log10", "standard input", "--p 0.5,0.25,0.25"):
         assert text in result.output
 
 
 def test_the_command_costs_nothing_until_it_runs() -> None:
-    program = "import sys, lmgauge.cli.calc; print(sorted({'numpy', 'rich'} & set(sys.modules)))"
+    program = "import sys; from lmgauge.cli.derive import calc; print(sorted({'numpy', 'rich'} & set(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

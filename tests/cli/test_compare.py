@@ -207,15 +207,19 @@ def test_strict_where_bits_are_exact(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        [],
-        ["{a}"],
         ["{a}", "{b}", "--metric", "accuracy"],
         ["{a}", "{b}", "--threads", "0"],
         ["{a}", "{b}", "--examples", "-1"],
+        ["{a}", "{b}", "--recipe", "a=b,c"],
     ],
 )
 def test_bad_usage(made: Path, options: list[str]) -> None:
     assert "Usage:" in refused("compare", *(option.format(a=made / "run-kn", b=made / "run-wb") for option in options))
+
+
+def test_one_run_is_not_compared(made: Path) -> None:
+    for runs in ([], [made / "run-kn"], [made / "run-kn", "--html", made / "page.html"]):
+        assert "needs two runs or more; each is compared with the first" in refused("compare", *runs)
 
 
 def spoil_number(folder: Path) -> None:

@@ -138,7 +138,8 @@ def test_divergence_refuses(folder: Path, tmp_path: Path) -> None:
         assert "the same model is named twice" in refused("divergence", *order)
     (tmp_path / "empty.txt").touch()
     assert "no event" in refused("divergence", kn3, folder / "pruned", tmp_path / "empty.txt")
-    assert "Missing argument" in refused("divergence", kn3)
+    assert "Missing argument 'CANDIDATE" in refused("divergence", kn3)
+    assert "Missing argument 'BASE'" in refused("divergence")
 
 
 def test_divergence_in_python_takes_one_rank_or_several(folder: Path) -> None:

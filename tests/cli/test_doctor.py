@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.installation.checkups import checkup
 
 from lmgauge.api import doctor as door
 from lmgauge.cli.main import cli
 from lmgauge.installation.requirements import Extra, Library
-from lmgauge.installation.trial import KERNELS, Trial
 
 
 def of_this_place(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -32,11 +30,12 @@ def libraries(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "errors": {},
     }
 
-    def tried(modules: list[str]) -> dict[str, Trial]:
-        return {name: Trial(name, state["errors"].get(name, ""), {}) for name in modules}
+    def error_of(code: str) -> str:
+        tried = (line.removeprefix("import ") for line in code.splitlines() if line.startswith("import "))
+        return next((state["errors"][name] for name in tried if name in state["errors"]), "")
 
     monkeypatch.setattr("lmgauge.installation.requirements.core_and_extras", lambda: (state["core"], state["extras"]))
-    monkeypatch.setattr("lmgauge.installation.trial.try_modules", tried)
+    monkeypatch.setattr("lmgauge.api.doctor._error_of", error_of)
     return state
 
 
@@ -77,21 +76,71 @@ def test_what_contributors_need_is_no_problem(libraries: dict[str, Any]) -> None
     )
 
 
-@pytest.mark.parametrize("name", [KERNELS, "lmgauge"])
-def test_kernels_that_do_not_work_are_one(name: str, libraries: dict[str, Any]) -> None:
-    libraries["errors"] = {name: "ImportError: undefined symbol"}
+def test_kernels_that_do_not_work_are_one(libraries: dict[str, Any]) -> None:
+    libraries["errors"] = {"lmgauge": "ImportError: undefined symbol"}
     (problem,) = door.doctor().problems
     assert problem.startswith("the compiled kernels do not work: ImportError: undefined symbol; pip install")
 
 
 def test_the_cause_is_named_and_not_what_follows_from_it(libraries: dict[str, Any]) -> None:
-    libraries["errors"] = {"numpy": "ImportError: x", KERNELS: "ImportError: x", "lmgauge": "ImportError: x"}
+    libraries["errors"] = {"numpy": "ImportError: x", "lmgauge": "ImportError: x"}
     (problem,) = door.doctor().problems
     assert problem.startswith("numpy 2.4, which lmgauge needs, is broken")
 
 
-def test_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmgauge.api.doctor.doctor", lambda quick: checkup())
+HURT = {
+    "raises": ('raise OSError("libcudart.so.12: no such file\\nsecond line")', "OSError: libcudart.so.12: no such file"),
+    "leaves": ("import sys; sys.exit(3)", "it ended Python with exit code 3"),
+    "leaves_well": ("import sys; sys.exit(0)", "it ended Python with exit code 0"),
+    "interrupts": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    "ends": ("import os; os._exit(7)", "it ended Python with exit code 7"),
+    "killed": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "it ended Python with exit code -9"),
+    "syntax": ("def", "SyntaxError: invalid syntax"),
+}
+NOISY = {
+    "prints": "import sys\nprint('x' * 100000)\nprint('ValueError: noise', file=sys.stderr)\n",
+    "closes": "import os; os.close(1); os.close(2)",
+    "lives_on": "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n",
+}
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of libraries that do what none should when they are imported."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, source in [*((name, source) for name, (source, _) in HURT.items()), *NOISY.items()]:
+        (tmp_path / f"{name}.py").write_text(source)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("modules")
+def test_each_library_is_judged_for_itself() -> None:
+    """Whatever one of them does, the others are tried."""
+    libraries = {name: Library(name, "", "1.0", "ok", modules=(name,)) for name in (*HURT, *NOISY)}
+    assert door._broken(libraries) == {name: {"state": "broken", "error": why} for name, (_, why) in HURT.items()}
+    assert door._broken({name: libraries[name] for name in NOISY}) == {}
+
+
+def test_one_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "_SECONDS", 0.5)
+    assert door._error_of("while True: pass") == "it took more than 0.5 s"
+
+
+def test_a_wrong_answer_is_an_error(modules: Path) -> None:
+    (modules / "lmgauge.py").write_text(
+        "class Corpus:\n    from_strings = staticmethod(list)\ntrain = lambda *a, **k: None\nperplexity = lambda *a: 2.5\n"
+    )
+    assert door._error_of(door._KERNEL_CALL) == "ArithmeticError: a perplexity of 2.945285930442359 came out as 2.5"
+
+
+@pytest.mark.parametrize("program", [None, "", "/nowhere/python"])
+def test_a_python_that_cannot_start_another_tries_nothing(program: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", program)
+    assert door.doctor().kernels.startswith("not tried")
+
+
+def test_exit_codes(libraries: dict[str, Any]) -> None:
+    libraries["errors"] = {"numpy": "ImportError: x"}
     with pytest.raises(SystemExit) as end:
         cli(["doctor"], prog_name="lmgauge")
     assert end.value.code == 1

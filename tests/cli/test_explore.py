@@ -87,7 +87,7 @@ def test_what_cannot_be_served_is_said(run: Path, tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert "is taken" in refused(str(run), "--port", str(taken.getsockname()[1]))
-    assert "needs the model: name it with -m" in refused(str(run), "--context", "8")
+    assert "needs the model: name it (-m)" in refused(str(run), "--context", "8")
 
 
 def test_a_missing_extra_is_said(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

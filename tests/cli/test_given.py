@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for order in (1, 3):
         lmgauge.train("witten-bell", Corpus.from_strings(lines), order=order).save(folder / f"w{order}")
     models = [part for order in (1, 3) for part in ("-m", folder / f"w{order}")]
-    ok("eval", *models, folder / "q.jsonl", *READ, "--by", "group", "-o", folder / "runs", "--columns", "entropy,rank")
+    ok("eval", *models, folder / "q.jsonl", *READ, "--by-group", "-o", folder / "runs", "--columns", "entropy,rank")
     return folder
 
 
@@ -53,7 +53,7 @@ def evaluated(folder: Path, *options: object) -> list[dict[str, Any]]:
 
 
 def test_bits_per_byte_of_the_answers_by_group(folder: Path) -> None:
-    whole, *groups = evaluated(folder, *READ, "--by", "group")
+    whole, *groups = evaluated(folder, *READ, "--by-group")
     rows = records()
     assert whole["bytes"] == sum(len(row["a"]) for row in rows)
     assert whole["given_bytes"] == sum(len(row["q"]) for row in rows)
@@ -195,12 +195,12 @@ def test_whole_distributions_after_given_text(folder: Path, tmp_path: Path) -> N
     assert any("bytes of given text are shown" in note for note in shown["notes"])
     assert some["kl_ab_nats"]["value"] == pytest.approx(shown["kl_ab_nats"]["value"], rel=0.2)
     ok("divergence", folder / "w3", folder / "q.jsonl", *READ, "--save-base", tmp_path / "base.parquet")
-    stored = json.loads(ok("divergence", "--base", tmp_path / "base.parquet", *named[1:], *READ, "--json").stdout)[0]
+    stored = json.loads(ok("divergence", tmp_path / "base.parquet", *named[1:], *READ, "--json").stdout)[0]
     assert stored["kl_ab_nats"]["value"] == pytest.approx(shown["kl_ab_nats"]["value"], rel=1e-3)
     ok("divergence", *named, *READ, "--exhaustive", "-o", tmp_path / "kl")
     written = lmgauge.evaluate_scores(tmp_path / "kl")
     assert (written.context, written.given_bytes) == ("sentence,given=joint", sum(len(row["q"]) for row in records()))
-    message = refused("divergence", "--base", tmp_path / "base.parquet", *named[1:], "--field", "a")
+    message = refused("divergence", tmp_path / "base.parquet", *named[1:], "--field", "a")
     assert "read with the same options" in message
 
 

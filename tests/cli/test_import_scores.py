@@ -13,7 +13,7 @@ def test_a_run_of_records(tmp_path: Path) -> None:
     """The text is read as any other: here JSON lines with a field of another name."""
     text = written(tmp_path, "".join(json.dumps({"line": line}) + "\n" for line in LINES), "text.jsonl")
     log = written(tmp_path, HARNESS, "samples.jsonl")
-    [result] = json.loads(ok("import", log, "--text", text, "--field", "line", "-o", tmp_path / "run", "--json").stdout)
+    result = json.loads(ok("import", log, "--text", text, "--field", "line", "-o", tmp_path / "run", "--json").stdout)
     assert result["bytes"] == sum(len(line.encode()) for line in LINES)
     assert json.loads((tmp_path / "run" / "evaluation.json").read_text())["settings"]["text"]["field"] == "line"
     assert "bits per byte" in ok("audit", tmp_path / "run").stdout
@@ -22,7 +22,9 @@ def test_a_run_of_records(tmp_path: Path) -> None:
 def test_refusals_are_one_line(tmp_path: Path) -> None:
     log, run = written(tmp_path, KENLM), tmp_path / "run"
     assert "-o" in refused("import", log)
-    assert "name it with --text" in refused("import", log, "-o", run, "--unit", "document")
+    assert "unit is about the text that was scored, and no text is named" in refused(
+        "import", log, "-o", run, "--unit", "document"
+    )
     assert "KenLM writes log10" in refused("import", log, "-o", run, "--log-unit", "bits")
     assert "--log-unit nats or --log-unit bits" in refused("import", written(tmp_path, MINICONS, "m"), "-o", run)
     assert "is not output that lmgauge knows" in refused("import", written(tmp_path, "the cat", "t"), "-o", run)

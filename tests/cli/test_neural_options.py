@@ -115,7 +115,7 @@ def test_batches_and_threads_change_nothing(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--context", "0"), "context 0: give a number of tokens, 1 or more"),
+        (("--context", "0"), "context must be a whole number, 1 or more; got 0"),
         (("--context", "many"), "give a number of tokens, sentence or stream"),
         (("--context", ""), "give a number of tokens, sentence or stream"),
         (("--context", "-5"), "give a number of tokens, sentence or stream"),
@@ -395,8 +395,8 @@ def test_contexts_on_the_command_line(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--contexts", "8,16", "-o", "run"), "-o does not go with --contexts; --per-context writes rows"),
-        (("--contexts", "8,16", "--by", "group"), "--by does not go with --contexts"),
+        (("--contexts", "8,16", "-o", "run"), "--output does not go with --contexts; --per-context writes rows"),
+        (("--contexts", "8,16", "--by-group"), "--by-group does not go with --contexts"),
         (("--contexts", "8,16", "--context", "8"), "contexts say how much is seen"),
         (("--contexts", "8,16", "-m", "other"), "--contexts takes one model at a time"),
         (("--contexts", "8,16", "--per-context", "rows.xls"), "rows.xls: rows are written as"),

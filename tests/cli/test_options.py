@@ -43,20 +43,20 @@ def test_a_score_table_takes_no_option_of_models(folder: Path, option: list[str]
 
 @pytest.mark.parametrize("option", ["--field", "--group", "--unit", "--format", "--errors"])
 def test_a_score_table_alone_takes_no_option_of_texts(folder: Path, option: str) -> None:
-    value = {"--unit": "line", "--format": "text", "--errors": "skip"}.get(option, "foo")
-    assert f"{option} is about the text that was scored" in refused(
+    value = {"--unit": "document", "--format": "text", "--errors": "skip"}.get(option, "foo")
+    assert f"{option[2:]} is about the text that was scored" in refused(
         "eval", "--scores", folder / "scores.jsonl", option, value
     )
 
 
 def test_a_score_table_has_no_groups(folder: Path) -> None:
-    words = refused("eval", "--scores", folder / "scores.jsonl", folder / "two.txt", "--group", "file")
-    assert "--group is for models" in words
+    words = refused("eval", "--scores", folder / "scores.jsonl", folder / "two.txt", "--group", "part")
+    assert "group is for models" in words
     ok("eval", "--scores", folder / "scores.jsonl", folder / "two.txt", "--unit", "line")
 
 
 def test_plain_text_has_no_fields(folder: Path) -> None:
-    words = "--field names a field of records, and the text is plain"
+    words = "field names a field of records, and the text is plain"
     assert words in refused("eval", "-m", folder / "model", folder / "text.txt", "--field", "zz")
     assert words in refused("train", "laplace", folder / "text.txt", "--field", "zz", "-o", folder / "x")
     assert words in refused("overlap", folder / "text.txt", folder / "text.txt", "--field", "zz")
@@ -85,7 +85,7 @@ def test_good_turing_backs_off(folder: Path) -> None:
 @pytest.mark.parametrize("option", ["--exhaustive", "--contexts=5", "--context=5"])
 def test_without_a_model_nothing_is_asked_of_it(folder: Path, option: str) -> None:
     for command in ("diagnose", "audit"):
-        assert f"{option.partition('=')[0]} needs the model: name it with -m" in refused(command, folder / "run", option)
+        assert f"{option.partition('=')[0].strip('-')} needs the model: name it " in refused(command, folder / "run", option)
 
 
 def test_diagnose_refuses_what_the_model_does_not_take(folder: Path) -> None:

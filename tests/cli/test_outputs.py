@@ -18,7 +18,7 @@ LINES = [
     "overlap text.txt other.txt --write-clean text.txt",
     "overlap text.txt other.txt --write-clean other.txt",
     "correlate table.tsv -x perplexity -y score --rows table.tsv",
-    "correlate table.tsv -m model --output *.txt --rows other.txt",
+    "correlate table.tsv -m model --outputs *.txt --rows other.txt",
     "convert model.arpa model.arpa",
     "train mle text.txt --words model.arpa -o model.arpa",
     "train mle model.arpa -o model.arpa",

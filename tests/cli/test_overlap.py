@@ -184,6 +184,7 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "invalid.txt").write_bytes(b"ok\n\xff\n")
     train, test = folder / "train-a.txt", folder / "test.txt"
     for arguments, message in (
+        ([], "Missing argument 'TRAIN"),
         ([train], "name the training text and the test"),
         (["-", "-"], "named twice"),
         ([train, "--test", "-", "--test", "-"], "named twice"),
@@ -195,8 +196,8 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
         ([train, tmp_path / "invalid.txt"], "invalid.txt, line 2"),
         ([train, test, "--run", tmp_path / "none"], "no such run"),
         ([train, test, "--ngram", "0"], "--ngram"),
-        ([train, test, "--near", "2"], "--near"),
-        ([train, test, "--max-overlap", "5"], "--max-overlap"),
+        ([train, test, "--near", "2"], "near must be a number from 0 to 1"),
+        ([train, test, "--max-overlap", "5"], "max-overlap must be a number from 0 to 1"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.commands import TERMINAL, ok, refused, run
 
 import lmgauge
-from lmgauge.cli.filter import read_sample
+from lmgauge.cli.odd_values import read_sample
 
 
 @pytest.fixture(scope="module")

@@ -62,10 +62,10 @@ def test_all_protocols_are_a_table(folder: Path) -> None:
         (("--protocol", "gptq", "--first-token", "bos"), "first-token: protocol gptq decides that"),
         (("--protocol", "gptq", "--end", "none"), "end: protocol gptq decides that"),
         (("--protocol", "gptq", "--context", "stream,40"), "context stream or sentence: protocol gptq decides that"),
-        (("--protocol", "gptq", "--by", "group"), "has no groups"),
+        (("--protocol", "gptq", "--by-group"), "has no groups"),
         (("--protocol", "llama.cpp"), "windows of 512 tokens, and this model positions for 48"),
         (("--protocol", "all", "--stride", 4), "stride: protocols decide that"),
-        (("--protocol", "all", "-o", "run"), "-o does not go with --protocol all"),
+        (("--protocol", "all", "-o", "run"), "--output does not go with --protocol all"),
         (("--protocol", "gptq", "--contexts", "8,16"), "protocol gptq"),
     ],
 )

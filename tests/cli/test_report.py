@@ -70,7 +70,7 @@ def test_an_audit_in_a_file(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name a run"),
+        ([], "Missing argument 'RUNS...'"),
         (["nothing"], "no such run"),
         (["run-kneser-ney", "--segments", "61"], "61"),
         (["run-kneser-ney", "--audit", "one.txt"], "cannot be read as an audit"),

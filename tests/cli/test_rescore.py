@@ -37,9 +37,9 @@ def test_the_command_and_the_function_are_one(folder: Path, tmp_path: Path) -> N
         tune=folder / "kaldi",
         ref=folder / "ref.txt",
         test_ref=folder / "ref.txt",
-        settings=lmgauge.RescoreSettings(
-            document=folder / "utt2spk", starts=3, comparison=lmgauge.tasks.ComparisonSettings(seed=7)
-        ),
+        document=folder / "utt2spk",
+        starts=3,
+        seed=7,
     )
     assert told["weights"] == result.weights
     assert told["test"]["systems"] == json.loads(json.dumps(result.to_dict()["test"]["systems"]))
@@ -95,9 +95,9 @@ def test_characters_and_normalization(folder: Path) -> None:
         (("--weights", "kn"), "'kn' is not NAME=NUMBER"),
         (("--weights", "=1"), "is not NAME=NUMBER"),
         (("--weights", "kn=x"), "is not NAME=NUMBER"),
-        (("--weights", "kn=1", "--starts", "3"), "--starts is for tuning"),
-        (("--weights", "kn=1", "--document", "ref.txt"), "--document is for the test"),
-        (("--weights", "kn=1", "--significance", "none"), "--significance is for the test"),
+        (("--weights", "kn=1", "--starts", "3"), "starts is for tuning"),
+        (("--weights", "kn=1", "--document", "ref.txt"), "document, significance and resamples are for the test"),
+        (("--weights", "kn=1", "--significance", "none"), "document, significance and resamples are for the test"),
         (("--weights", "kn=1", "-o", "lists.jsonl"), "would replace what this command reads"),
         (("li*.jsonl", "--weights", "kn=1", "-o", "lists.jsonl"), "would replace what this command reads"),
         (("--weights", "kn=1", "-o", "x.txt", "--write-scores", "x.txt"), "would replace each other"),

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-from lmgauge.cli.select import select
+from click.testing import Result
+from tests.cli import commands
 
 TEXTS = Path(__file__).parent.parent / "data"
 
@@ -24,7 +23,7 @@ def pool(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(select, [str(argument) for argument in arguments])
+    return commands.run("select", *arguments)
 
 
 def test_a_share_is_found_and_written(pool: Path) -> None:
@@ -74,7 +73,7 @@ def test_bad_records_stop_nothing_unless_that_is_asked_for(pool: Path) -> None:
     [
         (("--share", "most"), "'most' is not a number such as 0.25, 1/4 or 25%"),
         (("--share", "1/0"), "is not a number"),
-        (("--cuts", "1/4,x"), "is not a list of numbers like 1/4,1/2,1"),
+        (("--cuts", "1/4,x"), "is not a list of numbers like 0.5,0.5"),
         (("--cuts", ""), "is not a list of numbers"),
         (("--smoothing", "mle"), "mle"),
         (("--field", "body"), "names a field of records, and the text is plain"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import pytest
 from tests.cli.commands import ok, refused
 
 import lmgauge
-from lmgauge.cli.spell import spell as command
-from lmgauge.models.spelling.learn import MAX_COUNT, ORDER
 
 LINES = ["the cat sat on the mat", "the dog sat", "a cat  and a dog"] * 5
 
@@ -24,7 +21,7 @@ def text(tmp_path: Path) -> Path:
 
 def test_training_says_what_the_speller_learned(text: Path, tmp_path: Path) -> None:
     said = ok("train", "witten-bell", text, "-o", tmp_path / "model", "--vocabulary", "spelled").stderr
-    assert f"spelling: learned from 8 words of 11 different characters, order {ORDER}; it gives " in said
+    assert "spelling: learned from 8 words of 11 different characters, order 8; it gives " in said
     assert "white space: 85 places, " in said
     content = json.loads(ok("info", tmp_path / "model", "--json").stdout)
     assert content["label"] == "wb3+spelled"
@@ -81,15 +78,6 @@ def test_what_is_in_the_way_is_found_before_training(text: Path, tmp_path: Path)
 def test_what_cannot_be_spelled_is_refused(text: Path, tmp_path: Path, kind: str, options: list[str], words: str) -> None:
     assert words in refused("train", kind, text, "-o", tmp_path / "model", *options)
     assert {path.name for path in tmp_path.iterdir()} == {"text.txt"}
-
-
-def test_the_defaults_are_those_of_the_function() -> None:
-    defaults = {parameter.name: parameter.default for parameter in command.params}
-    assert defaults["order"] == ORDER
-    assert MAX_COUNT is None
-    assert {"order": ORDER, "max_count": MAX_COUNT}.items() <= {
-        name: parameter.default for name, parameter in inspect.signature(lmgauge.spell).parameters.items()
-    }.items()
 
 
 def test_both_doors_make_the_same_model(text: Path, tmp_path: Path) -> None:

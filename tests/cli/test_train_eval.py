@@ -161,7 +161,7 @@ def test_several_models_are_one_table(folder: Path) -> None:
 
 
 def test_by_group(folder: Path) -> None:
-    whole, one, two = evaluate("-m", folder / "kn3", folder / "one.txt", folder / "two.txt", "--by", "group")
+    whole, one, two = evaluate("-m", folder / "kn3", folder / "one.txt", folder / "two.txt", "--by-group")
     assert whole["group"] is None
     assert [part["group"] for part in (one, two)] == ["one", "two"]
     assert one["events"] + two["events"] == whole["events"]

@@ -68,7 +68,7 @@ def test_words_by_icu(folder: Path) -> None:
         (["--words", "icu"], "--words is about the rows of words: name a file for them (--per-word)"),
         (
             ["--per-word", "-", "--json"],
-            "standard output takes one of --json, --per-segment -, --per-token - and --per-word -",
+            "--per-word does not go with --json: both are standard output",
         ),
     ],
 )
@@ -79,7 +79,7 @@ def test_what_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, options:
 
 
 def test_a_score_table_has_no_words(folder: Path) -> None:
-    assert "needs models" in refused("eval", "--scores", folder / "x.parquet", "--per-word", "-")
+    assert "is for models" in refused("eval", "--scores", folder / "x.parquet", "--per-word", "-")
 
 
 STIMULI = "item\tcondition\tsentence\n1\tplain\tthe cat sat\n1\tgarden path\tthe dog\n2\tplain\tthe dog sat\n"
@@ -112,7 +112,7 @@ def test_conditions_of_an_item_stay_apart(folder: Path, tmp_path: Path) -> None:
 def test_keep_without_rows_or_with_a_taken_name(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "the cat", "word": "a"}\n', encoding="utf-8")
     text = ("-m", folder / "wb2", tmp_path / "in.jsonl", "--keep", "word")
-    assert "--keep is for rows" in refused("eval", *text)
+    assert "keep is for rows" in refused("eval", *text)
     assert "rows have a column 'word' of their own" in refused("eval", *text, "--per-word", tmp_path / "w.tsv")
     plain = ("-m", folder / "wb2", folder / "in.txt", "--keep", "word", "--per-word", tmp_path / "w.tsv")
     assert "plain text has no field 'word' to carry along" in refused("eval", *plain)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.stored_rows import StoredRows, StoringSettings, stored_rows
+from lmgauge.distributions.stored_rows import StoredRows, stored_rows
 from lmgauge.distributions.tail_estimates import FIGURES, StoredDivergences
 from lmgauge.distributions.tile import Tile
 from tests.distributions.stored import near_by, normalized, random_logprob, tile
@@ -22,7 +22,7 @@ LOGITS = st.floats(-6, 6, width=32)
 def test_where_all_tokens_are_stored_the_figures_are_exact(logits):
     a, b = tile(normalized(logits[0])), tile(normalized(logits[1]))
     exact = Divergences((1, 3))(a, b)
-    columns = StoredDivergences((1, 3))(stored_rows(a, 0, StoringSettings(top=6)), b)
+    columns = StoredDivergences((1, 3))(stored_rows(a, 0, top=6), b)
     for name, values in exact.items():
         assert columns[name] == pytest.approx(values, abs=1e-5), name
     for name in FIGURES:
@@ -31,7 +31,7 @@ def test_where_all_tokens_are_stored_the_figures_are_exact(logits):
 
 def expected_columns(a: np.ndarray, b: np.ndarray, top: int, samples: int, ruled_out=()) -> dict[str, float]:
     """Return the mean of each column over all that can be drawn: every combination of a token for each piece."""
-    rows = stored_rows(tile(a), 0, StoringSettings(top=top, samples=samples))
+    rows = stored_rows(tile(a), 0, top=top, samples=samples)
     m, mass = int(rows.draws[0]), float(rows.tail_mass[0])
     p = np.exp(a[0])
     p[rows.top_ids[0]] = 0
@@ -76,11 +76,11 @@ def test_no_estimate_is_biased_where_the_base_rules_tokens_out():
 def test_a_candidate_that_rules_out_what_the_base_holds_possible_is_infinitely_far():
     with np.errstate(divide="ignore"):
         a, b = np.log([[0.4, 0.3, 0.2, 0.1]]), np.log([[0.4, 0.3, 0.3, 0.0]])
-    rows = stored_rows(tile(a), 0, StoringSettings(top=1, samples=1))
+    rows = stored_rows(tile(a), 0, top=1, samples=1)
     columns = StoredDivergences((1,))(rows, tile(b))  # known from the number of possible tokens, whatever was drawn
     assert columns["kl_ab"].tolist() == [np.inf]
     assert np.isfinite(np.concatenate([columns["js"], columns["tv"]])).all()
-    top = StoredDivergences((1,))(stored_rows(tile(a), 0, StoringSettings(top=4)), tile(b))
+    top = StoredDivergences((1,))(stored_rows(tile(a), 0, top=4), tile(b))
     assert top["kl_ab"].tolist() == [np.inf]
 
 
@@ -88,7 +88,7 @@ def test_undefined_where_a_model_gives_nothing_a_probability():
     a = random_logprob(np.random.default_rng(0), 2, 5)
     nothing = np.full((2, 5), -np.inf)
     for base, candidate in ((a, nothing), (nothing, a)):
-        columns = StoredDivergences((1,))(stored_rows(tile(base), 0, StoringSettings(top=2)), tile(candidate))
+        columns = StoredDivergences((1,))(stored_rows(tile(base), 0, top=2), tile(candidate))
         assert all(np.isnan(columns[name]).all() for name in FIGURES)
 
 
@@ -97,7 +97,7 @@ def test_a_tail_in_proportion_is_known_without_draws():
     a = np.log([[0.5, 0.2, 0.15, 0.1, 0.05]])
     b = np.log([[0.25, 0.3, 0.225, 0.15, 0.075]])
     exact = Divergences((1,))(tile(a), tile(b))
-    columns = StoredDivergences((1,))(stored_rows(tile(a), 0, StoringSettings(top=1, samples=3)), tile(b))
+    columns = StoredDivergences((1,))(stored_rows(tile(a), 0, top=1, samples=3), tile(b))
     for name in FIGURES:
         assert columns[name] == pytest.approx(exact[name], abs=1e-6)
         assert columns[f"{name}_variance"] == pytest.approx([0], abs=1e-12)
@@ -108,7 +108,7 @@ def test_overlaps_are_those_of_whole_distributions():
     a = random_logprob(rng, 20, 40)
     b = near_by(rng, a, 0.5)
     exact = Divergences((1, 5, 8))(tile(a), tile(b))
-    columns = StoredDivergences((1, 5, 8))(stored_rows(tile(a), 0, StoringSettings(top=8)), tile(b))
+    columns = StoredDivergences((1, 5, 8))(stored_rows(tile(a), 0, top=8), tile(b))
     for k in (1, 5, 8):
         assert columns[f"overlap_{k}"].tolist() == exact[f"overlap_{k}"].tolist()
 
@@ -118,7 +118,7 @@ def test_torch_gives_the_same():
     rng = np.random.default_rng(5)
     a = random_logprob(rng, 6, 80)
     b = near_by(rng, a, 0.3)
-    rows = stored_rows(tile(a), 0, StoringSettings(top=5, samples=50))
+    rows = stored_rows(tile(a), 0, top=5, samples=50)
     ours = StoredDivergences((1, 5))(rows, tile(b))
     theirs = StoredDivergences((1, 5))(rows, Tile(lambda: torch.asarray(b, dtype=torch.float32), np.zeros(6, np.int64)))
     for name, values in ours.items():
@@ -129,7 +129,7 @@ def test_parts_give_the_rows_of_the_whole():
     rng = np.random.default_rng(6)
     a = random_logprob(rng, 7, 30)
     b = near_by(rng, a, 0.3)
-    rows = stored_rows(tile(a), 0, StoringSettings(top=3, samples=20))
+    rows = stored_rows(tile(a), 0, top=3, samples=20)
     whole = StoredDivergences((1,))(rows, tile(b))
     parts = [StoredDivergences((1,))(rows.part(i, j), tile(b[i:j])) for i, j in ((0, 3), (3, 7))]
     for name, values in whole.items():

@@ -12,14 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge.choices import MOST_PASSAGES
-from lmgauge.errors import UsageError
 from lmgauge.evaluation import passages
 from lmgauge.evaluation.passages import (
     SAMPLE,
     WORST,
     ChosenPassages,
-    PassageSettings,
     _fair_share,
     _Leaders,
     choose_passages,
@@ -57,15 +54,13 @@ def corpus(folder: Path) -> Corpus:
     return text
 
 
-def chosen(
-    folder: Path, *names: str, settings: PassageSettings | None = None, text: bool = True, **options: Any
-) -> ChosenPassages:
+def chosen(folder: Path, *names: str, text: bool = True, **options: Any) -> ChosenPassages:
     runs = [open_run(folder / name) for name in names]
     read = corpus(folder) if text else None
     cuts = EventCuts(read, options.pop("training", None), 2) if len(runs) == 1 else SpanCuts(read)
     averages = [float(run.evaluation["bits_per_byte"]) if run.evaluation else 0.0 for run in runs]
     averages = [0.5 if np.isinf(average) else average for average in averages]
-    return choose_passages(runs, read, settings, cuts=cuts, averages=averages, **options)
+    return choose_passages(runs, read, cuts=cuts, averages=averages, **options)
 
 
 def rows(run: Run) -> list[tuple[int, float, int]]:
@@ -100,19 +95,18 @@ def test_events_are_those_of_the_table_and_tile_the_text(folder: Path, names: tu
 
 
 def test_the_worst_are_those_of_the_diagnosis(folder: Path) -> None:
-    found = chosen(folder, "word", settings=PassageSettings(segments=7))
+    found = chosen(folder, "word", segments=7)
     diagnosis = lmgauge.diagnose(folder / "word", examples=7, only="segments")
     worst = [passage.segment for passage in found.items if WORST in passage.why]
     assert worst == [example.segment for example in diagnosis.worst_segments]
-    named = chosen(folder, "word", settings=PassageSettings(segments=7), named={WORST: worst})
+    named = chosen(folder, "word", segments=7, named={WORST: worst})
     assert [p.segment for p in named.items] == [p.segment for p in found.items]
 
 
 def test_slices_are_those_of_the_diagnosis(folder: Path) -> None:
     """All segments chosen: the bits of their events by slice are the diagnosis' own."""
     everything = {WORST: list(range(60))}
-    settings = PassageSettings(segments=60)
-    found = chosen(folder, "word", settings=settings, named=everything)
+    found = chosen(folder, "word", segments=60, named=everything)
     items = [p for p in found.items if p.segment < 60]
     assert len(items) == 60
     (folder / "few.txt").write_text("".join(f"{line}\n" for line in LINES[:60]), encoding="utf-8", newline="\n")
@@ -151,7 +145,7 @@ def test_slices_of_two_are_those_of_the_comparison(folder: Path) -> None:
 
 def test_the_sample_is_drawn_by_its_seed_from_segments_with_text(folder: Path) -> None:
     def sample(seed: int) -> list[int]:
-        found = chosen(folder, "word", settings=PassageSettings(segments=9, seed=seed))
+        found = chosen(folder, "word", segments=9, seed=seed)
         return [passage.segment for passage in found.items if SAMPLE in passage.why]
 
     assert sample(1) == sample(1) != sample(2)
@@ -160,9 +154,7 @@ def test_the_sample_is_drawn_by_its_seed_from_segments_with_text(folder: Path) -
 
 
 def test_a_segment_is_there_once_with_all_its_reasons(folder: Path) -> None:
-    found = chosen(
-        folder, "word", "byte", named={"most lost": [5, 6], "most improved": [7]}, settings=PassageSettings(segments=60)
-    )
+    found = chosen(folder, "word", "byte", named={"most lost": [5, 6], "most improved": [7]}, segments=60)
     segments = [passage.segment for passage in found.items]
     assert len(set(segments)) == len(segments)
     why = {passage.segment: passage.why for passage in found.items}
@@ -202,7 +194,7 @@ def test_long_segments_are_cut_at_shared_boundaries_and_all_is_bounded(
     monkeypatch.setattr(passages, "_EVENTS", 40)
     monkeypatch.setattr(passages, "_EVENTS_IN_ALL", {1: 200, 2: 100})
     for names, most in ((("byte",), 200), (("word", "byte"), 100)):
-        found = chosen(folder, *names, settings=PassageSettings(segments=5))
+        found = chosen(folder, *names, segments=5)
         cut = [passage for passage in found.items if passage.is_cut]
         assert cut
         assert any("cut" in note for note in found.notes)
@@ -265,12 +257,6 @@ def test_a_fair_share_fills_the_whole_and_no_more(sizes: list[int], whole: int) 
         assert share >= max(sizes, default=0)
 
 
-@pytest.mark.parametrize("settings", [{"segments": -1}, {"segments": MOST_PASSAGES + 1}, {"seed": -1}])
-def test_numbers_out_of_range_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(UsageError):
-        PassageSettings(**settings)
-
-
 def test_few_segments_are_held_whatever_the_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Passages are read block by block, and those that are overtaken are dropped."""
     held: list[int] = []
@@ -281,5 +267,5 @@ def test_few_segments_are_held_whatever_the_text(folder: Path, monkeypatch: pyte
         held.append(len(self.passages))
 
     monkeypatch.setattr(passages._Reading, "add", watched)
-    chosen(folder, "word", settings=PassageSettings(segments=3))
+    chosen(folder, "word", segments=3)
     assert max(held) <= 6

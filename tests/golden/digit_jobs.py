@@ -265,7 +265,7 @@ def _outputs() -> tuple[dict[str, list[str]], list[str]]:
 @job("BLEU, chrF, TER, WER and CER with intervals and tests", LOGARITHMS)
 def _systems(bench: Bench) -> Values:
     outputs, reference = _outputs()
-    settings = ComparisonSettings(test="sacrebleu", resamples=300)
+    settings = ComparisonSettings(significance="sacrebleu", resamples=300)
     values: Values = {}
     for metric in (BLEU(), ChrF(word_order=2), TER(), WER(), CER()):
         result = score_systems(metric, hypotheses=outputs, references=reference, settings=settings)

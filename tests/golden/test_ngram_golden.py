@@ -79,6 +79,8 @@ def files(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
                 _filtered(path, made / f"{path.name}.nonblank.txt", lambda line: line if line.strip() else None)
                 for path in (train, test)
             )
+        else:  # unpacked once, for the many models
+            train, test = (_filtered(path, made / f"{text}.{path.stem}", lambda line: line) for path in (train, test))
         return train, test
 
     return find

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lmgauge.api.doctor import Checkup
-from lmgauge.installation.machine import TEMPORARY, Place
 from lmgauge.installation.requirements import Extra, Library
 
 
@@ -12,28 +11,9 @@ def checkup(name: str = "ray", error: str = "ImportError: no") -> Checkup:
     broken = Library(name, ">=2.40", "2.50", "broken", error, (name,))
     return Checkup(
         versions={"lmgauge": "0.2.0", "numbers": "0.2.0", "python": error, "platform": error},
-        hardware={
-            "processor": error,
-            "architecture": "x86_64",
-            "vector_instructions": ["AVX2"],
-            "cores": 2,
-            "memory_bytes": 8_000_000_000,
-            "free_memory_bytes": None,
-        },
         kernels="ok",
         core=(Library("numpy", ">=1.26", "2.4", "ok"),),
         extras=(Extra(name, error, (broken,)), Extra("audit", "a check", (Library("constriction", ">=0.4"),))),
-        compilers={"g++": error},
-        devices={"torch": error, "usable": [error], "cards": [error]},
-        places=(Place(TEMPORARY, error, error, None),),
-        terminal={
-            "terminal": True,
-            "encoding": "ascii",
-            "file_names": "utf-8",
-            "locale": error,
-            "columns": 80,
-            "shows_signs": False,
-        },
         problems=(error,),
         notes=(error,),
     )

@@ -92,7 +92,7 @@ def test_tokens_are_sacrebleu_s(name: str, texts: list[str], threads: int) -> No
 def test_every_character_among_letters_digits_and_points(name: str) -> None:
     theirs = of_sacrebleu(name)
     texts = [f"{c}.5{c},a{c}3{c}" for c in map(chr, range(1, 0x3400)) if c != "\0"]
-    texts += [f"{c}.5{c},a{c}3{c}" for c in map(chr, range(0x3400, 0x110000, 17)) if not "\ud800" <= c <= "\udfff"]
+    texts += [f"{c}.5{c},a{c}3{c}" for c in map(chr, range(0x3400, 0x110000, 67)) if not "\ud800" <= c <= "\udfff"]
     found = tokenized(Texts.of_strings(texts), name).strings()
     assert [text.split() for text in found] == [theirs(text).split() for text in texts]
 

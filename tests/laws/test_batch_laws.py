@@ -16,9 +16,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lmgauge.evaluation.comparison.compare import compare
-from lmgauge.evaluation.diagnosis.diagnose import DiagnosisSettings, diagnose
+from lmgauge.evaluation.diagnosis.diagnose import diagnose
 from lmgauge.evaluation.evaluate import evaluate_scores
-from lmgauge.evaluation.passages import PassageSettings, choose_passages
+from lmgauge.evaluation.options import DiagnosisSettings
+from lmgauge.evaluation.passages import choose_passages
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.evaluation.slicing.cuts import EventCuts
 from lmgauge.scores import files
@@ -89,7 +90,7 @@ def figures(folder: Path, tables: list[Rows], policy: str, corpus: Corpus, batch
         compared = compare(runs, examples=3, corpus=corpus)
         diagnosis = diagnose(runs[0], DIAGNOSIS, corpus=corpus)
         cuts = EventCuts(corpus)
-        passages = choose_passages(runs[:1], corpus, PassageSettings(segments=2), cuts=cuts, averages=[1.0])
+        passages = choose_passages(runs[:1], corpus, segments=2, cuts=cuts, averages=[1.0])
     shown = [(p.segment, p.text, p.size, p.bits) for p in passages.items]
     return [evaluation, list(compared), replace(diagnosis, evaluation=evaluation), passages.scores, shown]
 

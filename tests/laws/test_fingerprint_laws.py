@@ -12,8 +12,8 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.choices import RESERVED_POLICIES
 from lmgauge.errors import LmgaugeError
-from lmgauge.models.cache.counts import CacheSettings
 from lmgauge.models.cache.model import CacheModel
+from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.classes.definitions import ClassDefinitions
 from lmgauge.models.classes.model import ClassModel
 from lmgauge.text.vocabulary import Vocabulary

@@ -125,7 +125,7 @@ def test_a_task_metric_in_shards_is_the_metric(
         ):
             (folder / file).write_text("".join(f"{line}\n" for line in column), encoding="utf-8")
         outputs = [folder / "one", folder / "two"]
-        drawn = lmgauge.tasks.ComparisonSettings(test="sacrebleu", resamples=100)
+        drawn = lmgauge.tasks.ComparisonSettings(significance="sacrebleu", resamples=100)
         job = lmgauge.TaskJob(metric, [folder / "ref"], outputs, settings=drawn)
         for rank in range(count):
             lmgauge.run_shard(job, rank, count, folder / "shards")

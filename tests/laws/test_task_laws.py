@@ -114,7 +114,7 @@ def test_groups_are_texts_of_their_own_and_add_up(metric: Any, pairs: list[Segme
         hypotheses=given_systems,
         references=of(pairs)["references"],
         groups=names,
-        settings=ComparisonSettings(test=None),
+        settings=ComparisonSettings(significance="none"),
     )
     for item, hypotheses in zip(found, given_systems.values(), strict=True):
         table = [(hypothesis, against) for hypothesis, (_, against) in zip(hypotheses, pairs, strict=True)]
@@ -161,7 +161,7 @@ def test_files_and_lists_give_the_same(
     hypotheses, references = of(pairs)["hypotheses"], of(pairs)["references"]
     systems = {"a": hypotheses, "b": hypotheses[::-1]}
     names = [f"g{i % 2}" for i in range(len(pairs))]
-    drawn = ComparisonSettings(test="sacrebleu-bootstrap", resamples=40, threads=1)
+    drawn = ComparisonSettings(significance="sacrebleu-bootstrap", resamples=40, threads=1)
     lists = score_systems(metric, hypotheses=systems, references=references, groups=names, settings=drawn)
     assert replace(lists[0].score, signature="") == replace(measured(metric, pairs), signature="")
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -16,7 +16,7 @@ from tests.reference import chrf as chrf_twin
 from tests.reference import edit_distance
 from tests.reference import ter as ter_twin
 
-from lmgauge.tasks import ComparisonSettings, bleu, cer, chrf, ter, wer
+from lmgauge.tasks import bleu, cer, chrf, ter, wer
 from lmgauge.tasks.normalization import CONTRACTIONS
 
 either = segments(PLAIN) | segments()
@@ -215,7 +215,7 @@ def test_f1_is_scikit_learn_s(pairs: list[tuple[str, str]]) -> None:
 
     gold, predicted = [a for a, _ in pairs], [b for _, b in pairs]
     for average in ("macro", "micro", "weighted"):
-        (found,) = score_labels(gold=gold, predicted=predicted, average=average, settings=ComparisonSettings(test=None))
+        (found,) = score_labels(gold=gold, predicted=predicted, average=average, significance="none")
         wanted = metrics.f1_score(gold, predicted, average=average, zero_division=0)
         assert found.score.score == pytest.approx(wanted, abs=1e-12)
         assert getattr(found.score.labels, average)[2] == pytest.approx(wanted, abs=1e-12)

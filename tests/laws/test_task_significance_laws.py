@@ -41,7 +41,7 @@ def systems_of(pairs: list[Segment]) -> dict[str, list[str]]:
 
 
 def settings_of(test: Any, seed: int) -> ComparisonSettings:
-    return ComparisonSettings(test=test, resamples=None if test == "student" else DRAWS, seed=seed, threads=1)
+    return ComparisonSettings(significance=test, resamples=None if test == "student" else DRAWS, seed=seed, threads=1)
 
 
 def compared(metric: Any, systems: dict[str, list[str]], pairs: list[Segment], test: str, seed: int) -> Systems:
@@ -185,7 +185,7 @@ def test_an_interval_holds_mean_and_score_of_an_ordinary_text(metric: Any, texts
         metric,
         hypotheses=of(pairs)["hypotheses"],
         references=of(pairs)["references"],
-        settings=ComparisonSettings(test="sacrebleu-bootstrap", seed=seed, resamples=200),
+        settings=ComparisonSettings(significance="sacrebleu-bootstrap", seed=seed, resamples=200),
     )
     assert found.interval.low <= found.mean <= found.interval.high
     assert found.interval.low <= found.score.score <= found.interval.high

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.errors import UsageError
-from lmgauge.tasks import CER, WER, ComparisonSettings, score_files, wer
+from lmgauge.tasks import CER, WER, score_files, wer
 from lmgauge.tasks.nbest.references import references_of
 from lmgauge.tasks.settings import NbestReading
 from lmgauge.tasks.transcripts import read_trn, trn_line
@@ -39,8 +39,8 @@ def test_every_form_of_a_transcript_gives_the_same_errors(pairs: list[tuple[str,
         wanted = wer(hypotheses=[two for _, two in pairs], references=[one for one, _ in pairs])
         for first, second in product((".txt", ".trn"), repeat=2):
             files = {"references": folder / f"ref{first}", "hypotheses": [folder / f"hyp{second}"]}
-            found = score_files(WER(), **files, settings=ComparisonSettings(test=None))[0].score
+            found = score_files(WER(), **files, significance="none")[0].score
             assert (found.errors, found.reference_length) == (wanted.errors, wanted.reference_length)
-            assert score_files(CER(), **files, settings=ComparisonSettings(test=None))[0].score.errors >= found.errors
+            assert score_files(CER(), **files, significance="none")[0].score.errors >= found.errors
         read = [references_of(ids, folder / f"ref{form}", NbestReading()) for form in (".txt", ".trn")]
         assert read[0] == read[1] == ([one for one, _ in pairs], [])

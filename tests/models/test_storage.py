@@ -135,8 +135,8 @@ FLIPS = textwrap.dedent(
         begin, end = (0, 8 + length) if region == "header" else (8 + length + x for x in header[region]["data_offsets"])
     random.seed(1)
     positions = list(range(begin, end))
-    if len(positions) > 400:
-        positions = sorted(random.sample(positions, 400))
+    if len(positions) > 200:
+        positions = sorted(random.sample(positions, 200))
     wrong = []
     for position in positions:
         bit = random.randrange(8)

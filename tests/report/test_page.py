@@ -6,6 +6,8 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Callable
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
@@ -79,9 +81,15 @@ def assert_harmless(reader: Reader) -> None:
             assert (attributes.get(name) or "#").startswith("#")
 
 
+@pytest.fixture(scope="module")
+def pages(documents: dict[str, doc.Document]) -> Callable[[str], Reader]:
+    """The page of each result, rendered and parsed once."""
+    return cache(lambda kind: read(render(documents[kind], HOSTILE)))
+
+
 @pytest.mark.parametrize("kind", list(BUILDERS))
-def test_every_result_is_a_page(documents: dict[str, doc.Document], kind: str) -> None:
-    reader = read(render(documents[kind], HOSTILE))
+def test_every_result_is_a_page(pages: Callable[[str], Reader], kind: str) -> None:
+    reader = pages(kind)
     assert_harmless(reader)
     assert "\x1b" not in reader.text
     assert "\u202e" not in reader.text
@@ -163,11 +171,11 @@ def page_of_passage() -> str:
     return render((doc.Passages((passage("a"),), ("kn5",), {"class": ("word", "number")}),), "x")
 
 
-def test_numbers_are_written_as_in_the_terminal(documents: dict[str, doc.Document]) -> None:
+def test_numbers_are_written_as_in_the_terminal(documents: dict[str, doc.Document], pages: Callable[[str], Reader]) -> None:
     from lmgauge.report.formats import in_words
 
-    for document in documents.values():
-        text = read(render(document, "x")).text
+    for kind, document in documents.items():
+        text = pages(kind).text
         for table in (block for block in document if isinstance(block, doc.Table)):
             numbers = [cell for row in table.rows for cell in row if isinstance(cell, doc.Number | doc.Range)]
             assert [in_words(cell) for cell in numbers if in_words(cell) not in text] == []

@@ -39,7 +39,7 @@ def test_the_verdict_says_who_is_best_and_how_sure_that_is() -> None:
     swapped = dict(reversed(SYSTEMS.items()))
     systems = score_systems(ChrF(), hypotheses=swapped, references=REFERENCES, settings=settings)
     assert "It differs from bad by +" in verdict(systems).text
-    alone = score_systems(WER(), hypotheses=REFERENCES, references=REFERENCES, settings=ComparisonSettings(test=None))
+    alone = score_systems(WER(), hypotheses=REFERENCES, references=REFERENCES, significance="none")
     assert verdict(alone) == doc.Verdict("fact", "system has a WER of 0.00 % on 60 segments.")
 
 

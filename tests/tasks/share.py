@@ -79,7 +79,8 @@ class ErrorShare(Share):
 
 def compared(metric: TaskMetric, names: Sequence[str], statistics: Sequence[Any], **options: Any) -> Systems:
     """`compare_systems` of statistics [segments, columns]: options of the settings, the rows, or its own."""
-    settings = {name: options.pop(name) for name in ("test", "resamples", "seed", "threads") if name in options}
+    settings = {name: options.pop(name) for name in ("resamples", "seed", "threads") if name in options}
+    settings |= {"significance": options.pop("test") or "none"} if "test" in options else {}
     own = {name: options.pop(name) for name in ("groups", "notes") if name in options}
     rows = IndependentRows([np.asarray(part) for part in statistics], **options)
     return compare_systems(metric, names, rows, 1, settings=ComparisonSettings(**settings), **own)

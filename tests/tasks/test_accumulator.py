@@ -23,7 +23,7 @@ from lmgauge.tasks.settings import ComparisonSettings
 words = st.lists(st.sampled_from(["a", "b", "c", "A"]), min_size=1, max_size=5).map(" ".join)
 segments = st.lists(st.tuples(words, st.lists(words, min_size=1, max_size=3)), min_size=2, max_size=12)
 
-BOOTSTRAP = ComparisonSettings(test="sacrebleu-bootstrap", resamples=50)
+BOOTSTRAP = ComparisonSettings(significance="sacrebleu-bootstrap", resamples=50)
 HYPOTHESES = ["the cat sat on the mat", "a dog", "it rains again today", "nothing to see here"]
 REFERENCES = ["the cat sits on the mat", "a dog barks", "it rains today", "there is nothing to see here"]
 

@@ -250,7 +250,7 @@ def test_a_row_for_each_system_then_what_they_rest_on() -> None:
     [
         (["a", "a"], {}, "two systems are called 'a'"),
         (["a"], {}, "1 names for 2 systems"),
-        (["a", "b"], {"test": "t-test"}, "choose from student, sacrebleu"),
+        (["a", "b"], {"test": "t-test"}, "choose one of student, sacrebleu"),
         (["a", "b"], {"test": "sacrebleu-bootstrap", "resamples": 39}, "at least 40"),
         (["a", "b"], {"test": "sacrebleu", "seed": -1}, "seed"),
         (["a", "b"], {"resamples": 99}, "only sacreBLEU's tests draw resamples"),

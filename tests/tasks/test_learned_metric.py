@@ -61,7 +61,7 @@ def test_intervals_and_tests(systems: Systems) -> None:
     assert worse.difference_interval.high < 0
     assert systems.best.system == "good"
     again = score_systems(
-        Learned(), **GIVEN, settings=ComparisonSettings(test="sacrebleu-bootstrap", resamples=200, threads=2)
+        Learned(), **GIVEN, settings=ComparisonSettings(significance="sacrebleu-bootstrap", resamples=200, threads=2)
     )
     assert again[2].p_value == 1 / 201
 

@@ -114,7 +114,7 @@ def test_contractions_side_by_side(strings: list[str]) -> None:
 
 
 def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(UsageError, match="give NFC, NFKC or none"):
+    with pytest.raises(UsageError, match="choose one of NFC, NFKC"):
         Normalization(unicode_form="NFD")  # type: ignore[arg-type]
 
 
@@ -154,7 +154,7 @@ def test_a_transform_is_for_both_sides_and_in_the_signature() -> None:
         ({"transform": "lower"}, "transform is str, not a function"),
         ({"transform": len}, "transform returned int"),
         ({"transform": str.lower, "whisper": "basic"}, "give one of transform and whisper"),
-        ({"whisper": "german"}, "give english or basic"),
+        ({"whisper": "german"}, "choose one of english, basic"),
     ],
 )
 def test_what_is_not_a_normalizer_is_refused(options: dict[str, Any], message: str) -> None:

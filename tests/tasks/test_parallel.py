@@ -69,7 +69,7 @@ def test_lists_of_references_of_any_number(tmp_path: Path) -> None:
 def test_several_columns_are_several_references(tmp_path: Path) -> None:
     reference = write(tmp_path / "ref.tsv", ["r1\tr2", "a\tb", "c\td"])
     hypothesis = write(tmp_path / "h.tsv", ["text", "x", "y"])
-    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis], Reading(reference_fields=("r1", "r2"))))
+    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis], Reading(ref_field=("r1", "r2"))))
     assert references == [["a", "b"], ["c", "d"]]
     assert hypotheses == [["x", "y"]]
 
@@ -249,7 +249,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "two.txt", ["b"])
     with pytest.raises(UsageError, match="stands for several files"):
         ParallelFiles([str(tmp_path / "*.txt")], [one])
-    with pytest.raises(UsageError, match="shift all that follow"):
+    with pytest.raises(UsageError, match="choose one of fail, replace"):
         Reading(errors="skip")
     with pytest.raises(UsageError, match="has no field 'id'"):
         list(ParallelFiles([one], [one], Reading(id="id")))

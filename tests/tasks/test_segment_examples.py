@@ -23,7 +23,7 @@ from lmgauge.tasks.segment_examples import (
 )
 from lmgauge.tasks.settings import ComparisonSettings
 
-QUIET = ComparisonSettings(test=None)
+QUIET = ComparisonSettings(significance="none")
 
 
 def texts(count: int) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from lmgauge.choices import TranscriptFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks import CER, WER, ComparisonSettings, Reading, Systems, align_files, score_files
 
-QUICK = ComparisonSettings(test=None)
+QUICK = ComparisonSettings(significance="none")
 
 
 @pytest.fixture

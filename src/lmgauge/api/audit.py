@@ -3,72 +3,76 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, text_of
-from lmgauge.choices import AUDIT_LEVELS, OverlapUnit
+from lmgauge.api.run_text import refuse_without_model
+from lmgauge.api.types import PATHS, Model, PathLike, Text
+from lmgauge.choices import OverlapUnit
+from lmgauge.declaration import chosen, verb
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
-from lmgauge.evaluation.audit.levels import audit as _audit
-from lmgauge.evaluation.audit.results import Audit, AuditSettings, Check
-from lmgauge.evaluation.audit.runs import audit_run as _audit_run
-from lmgauge.evaluation.audit.runs import check_model_of_run
-from lmgauge.evaluation.runs import Run
+from lmgauge.evaluation.options import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import LanguageModel
-from lmgauge.progress import say_progress
-from lmgauge.text.documents import Corpus
-from lmgauge.text.overlap.find import find_overlap
-from lmgauge.text.overlap.results import Overlap
-from lmgauge.text.overlap.settings import OverlapSettings
+from lmgauge.option_numbers import Count
+from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.audit.contamination import OverlapSource
+    from lmgauge.evaluation.audit.results import Audit, Check
+    from lmgauge.evaluation.runs import Run
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
+    from lmgauge.text.overlap.results import Overlap
 
 _CHECKS_OF_RUN = ("seal", "text", "table", "claims")
+_OF_MODEL = ("contexts", "sum_tolerance", "compression_bytes", "exhaustive")
 
 
+@verb
 def audit(
-    model: Model,
+    model: Model | None = None,
     text: Text | None = None,
     *,
     run: PathLike | None = None,
     train: Text | None = None,
-    levels: Sequence[str] = AUDIT_LEVELS,
-    exhaustive: bool = AuditSettings.exhaustive,
-    contexts: int = AuditSettings.contexts,
-    compression_bytes: int = AuditSettings.compression_bytes,
-    seed: int = AuditSettings.seed,
-    max_overlap: float = AuditSettings.max_overlap,
     overlap_unit: OverlapUnit = "word",
-    sum_tolerance: float = AuditSettings.sum_tolerance,
-    scoring: ScoringOptions | None = None,
-    threads: int | None = None,
+    threads: Count | None = None,
+    checks: AuditSettings = AuditSettings(),
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> Audit:
     """Audit a model on a text: coverage, normalization, causality, contamination and compression.
 
+    With a model and a text (files, globs or -, standard input, also if none is named) all levels are checked. Of a run
+    alone, a folder that `lmgauge eval -o` wrote or a score table, what can be seen without the model; of a run and its
+    model also whether the model made the run.
+
     Args:
-        model: a model, the path of one, or any object with `vocabulary`, `tokenizer`, `score` and `log_distribution`.
-        text: a path, several, or a `Corpus`; with `run` None for the text that the run remembers.
-        run: a stored run of this text: also check whether this model made it, row by row.
-        train: training text, for the level contamination.
-        levels: which levels to check, of coverage, normalization, causality, contamination, compression; one or several.
-        exhaustive: take every context and all of the text instead of samples.
-        contexts: number of distributions to sum.
-        compression_bytes: bytes of the text to compress and decode.
-        seed: of the samples.
-        max_overlap: largest share (0 to 1) of the text's bytes that may be in the training text, in long runs or whole
-            segments.
-        overlap_unit: unit of those runs, 13 words or 25 characters; characters for scripts without spaces between words.
-        sum_tolerance: how far from 1 the probabilities after a context may sum; at most 0.001.
-        scoring: how a model that is named by its path scores (context, device, reserved tokens ...).
-        threads: number of threads; no verdict depends on it.
+        model: a folder, ARPA or KenLM file; without it a run is audited. In Python also any object with `vocabulary`,
+            `tokenizer`, `score` and `log_distribution`.
+        text: the text that a run scored, if it is not where the run remembers it; in Python also what a model is audited on.
+        run: a stored run of this text (of `evaluate(..., output=...)`), or a score table of any origin.
+        train: training text; for level 4, may be given several times.
+        overlap_unit: runs of 13 words or more, or of 25 characters; level 4, characters for scripts that do not space words.
+        threads: threads to use; all cores if not given. No verdict depends on it.
+        checks: which levels, and how closely.
+        reading: how files of text are read.
+        scoring: how a model that is named by its path scores.
+        fields: those of `checks`, `reading` and `scoring`, by name.
 
     Returns:
         The checks with their evidence; `Audit.require` raises `CheckFailedError` where one failed.
 
     Raises:
-        InputError: the text is empty, or cannot be used.
-        UsageError: a number out of range, an unknown level, or no text.
+        InputError: the text is empty, or cannot be used; the table cannot be read.
+        UsageError: a number out of range, an unknown level, no text, or an option that needs the model.
+
+    Shell:
+        lmgauge audit -m kn5/ test.txt --train train.txt
+        lmgauge audit run-kn5/
+        lmgauge audit run-kn5/ -m kn5/
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -76,71 +80,60 @@ def audit(
         >>> audit(train("witten-bell", text), text, levels=["coverage", "causality"]).passed
         True
     """
-    settings = AuditSettings(
-        levels=_listed(levels),
-        exhaustive=exhaustive,
-        contexts=contexts,
-        compression_bytes=compression_bytes,
-        seed=seed,
-        max_overlap=max_overlap,
-        sum_tolerance=sum_tolerance,
-    )
+    from lmgauge.api.inputs import corpus_of, loaded, opened, refuse_field, text_of
+    from lmgauge.evaluation.audit import levels, runs
+
     stored = None if run is None else opened(run, check_seal=False)
-    subject = loaded(model, scoring)
     if stored is not None:
         corpus = stored.corpus() if text is None else text_of([stored], text)
     else:
-        corpus = None if text is None else corpus_of(text)
+        corpus = None if text is None else corpus_of(text, reading, alone=False)
+    training = None if train is None else corpus_of(train, reading, alone=False)
+    refuse_field(reading, training, None if stored is not None else corpus)
+    overlap = None if corpus is None else _contamination(training, corpus, checks, overlap_unit, threads)
+    if model is None:
+        refuse_without_model(*chosen(scoring), *(name for name in chosen(checks) if name in _OF_MODEL))
+        if stored is None:
+            raise UsageError("an audit needs a model and its text, or a run")
+        return runs.audit_run(stored, corpus, checks, overlap=overlap)
     if corpus is None:
         raise UsageError("an audit of a model needs a text" if run is None else f"{run}: the text it scored is not there")
-    overlap = _contamination(train, corpus, settings, overlap_unit, threads)
-    path = os.fspath(model) if isinstance(model, PATHS) else None
-    result = _audit(
+    subject, path = loaded(model, scoring), os.fspath(model) if isinstance(model, PATHS) else None
+    result = levels.audit(
         subject,
         corpus,
-        settings,
+        checks,
         overlap=overlap,
         threads=threads,
         name=None if path is None else Path(path).name or path,
         untouched=None if path is None else lambda: loaded(path, scoring),
     )
-    if stored is None or "coverage" not in settings.levels:
+    if stored is None or "coverage" not in checks.levels:
         return result
     return replace(result, checks=(*_checks_of_run(stored, corpus, subject, threads), *result.checks))
 
 
 def _checks_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None) -> list[Check]:
     """Return what can be seen of a run, and whether this model made it."""
+    from lmgauge.evaluation.audit.runs import audit_run, check_model_of_run
+    from lmgauge.progress import say_progress
+
     say_progress("comparing with the run")
-    of_run = _audit_run(run, corpus, AuditSettings(levels=["coverage"])).checks
+    of_run = audit_run(run, corpus, AuditSettings(levels=["coverage"])).checks
     checks = [check for check in of_run if check.name in _CHECKS_OF_RUN]
     return checks + check_model_of_run(run, corpus, model, threads)
 
 
-def audit_run(
-    run: PathLike,
-    *,
-    text: Text | None = None,
-    train: Text | None = None,
-    levels: Sequence[str] = AUDIT_LEVELS,
-    max_overlap: float = AuditSettings.max_overlap,
-    overlap_unit: OverlapUnit = "word",
-    threads: int | None = None,
-) -> Audit:
+def audit_run(run: PathLike, **options: Any) -> Audit:
     """Audit what can be seen of a run, or a score table, without its model: seal, coverage, sums and contamination.
 
     Args:
         run: a run folder (of `evaluate(..., output=...)`) or a score table of any origin.
-        text: the text it scored; if not given, where the run remembers it.
-        train: training text, for the level contamination.
-        levels: as for `audit`.
-        max_overlap: as for `audit`, a share from 0 to 1.
-        overlap_unit: as for `audit`.
-        threads: number of threads; no verdict depends on it.
+        options: `text`, `train`, `levels`, `max_overlap`, `overlap_unit` and `threads`, as of `audit`.
 
     Raises:
         InputError: the table cannot be read.
-        UsageError: a number out of range, or an unknown level.
+        UsageError: a number out of range, an unknown level, or an option that needs the model.
 
     Example:
         >>> import tempfile
@@ -151,37 +144,31 @@ def audit_run(
         ...     audit_run(f"{folder}/run", text=text, levels=["coverage"]).verdict("coverage")
         'PASS'
     """
-    settings = AuditSettings(levels=_listed(levels), max_overlap=max_overlap)
-    stored = opened(run, check_seal=False)
-    corpus = stored.corpus() if text is None else text_of([stored], text)
-    overlap = None if corpus is None else _contamination(train, corpus, settings, overlap_unit, threads)
-    return _audit_run(stored, corpus, settings, overlap=overlap)
-
-
-def _listed(levels: Sequence[str]) -> Sequence[str]:
-    return [levels] if isinstance(levels, str) else levels
+    result: Audit = audit(run=run, **options)
+    return result
 
 
 def _contamination(
-    train: Text | None, test: Corpus, settings: AuditSettings, unit: OverlapUnit, threads: int | None
+    train: Corpus | None, test: Corpus, checks: AuditSettings, unit: OverlapUnit, threads: int | None
 ) -> OverlapSource | None:
     """Return the function that compares a text with its training text: the audit calls it late.
 
     Raises:
-        InputError: a file of the training text is missing.
         UsageError: the text cannot be read a second time.
     """
-    if train is None or "contamination" not in settings.levels:
+    if train is None or "contamination" not in checks.levels:
         return None
     if not test.rereadable:
         raise UsageError("--train reads the text a second time, which standard input cannot be: save it in a file")
-    corpus = corpus_of(train)
+    from lmgauge.evaluation.audit.contamination import NothingToCompareError
+    from lmgauge.text.overlap.find import find_overlap
+    from lmgauge.text.overlap.settings import OverlapSettings
 
     def compare() -> Overlap:
         try:
-            return find_overlap(corpus, test, OverlapSettings(overlap_unit=unit, near=0, passages=0), threads=threads)
+            return find_overlap(train, test, OverlapSettings(overlap_unit=unit, near=0, passages=0), threads=threads)
         except InputError as error:
-            if not corpus.report.sha256:
+            if not train.report.sha256:
                 raise
             raise NothingToCompareError(str(error)) from error  # both were read to their end: nothing is wrong with them
 

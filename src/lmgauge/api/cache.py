@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import os
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded
+from lmgauge.api.types import Model, PathLike, Text
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
-from lmgauge.models.cache.counts import CacheSettings
-from lmgauge.models.cache.model import CacheModel
-from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.weights import estimate_weights, measure_weights
+from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.progress import say_progress
+from lmgauge.option_numbers import Count, Share
+from lmgauge.text.reading_options import ReadingOptions
 
-DEFAULT_WEIGHT = 0.1
-DEFAULT_WINDOW = 500
+if TYPE_CHECKING:
+    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.spelling.model import SpelledModel
 
-
-class CacheOptions(TypedDict, total=False):
-    """The fields of `CacheSettings`, each of which may be left out."""
-
-    order: int
-    window: int | None
-    decay: float | None
+_WEIGHT = 0.1
 
 
+@verb
 def cache(
     model: Model,
     held_out: Text | None = None,
     *,
-    weight: float | None = None,
-    threads: int | None = None,
+    weight: Share | None = None,
+    memory: CacheSettings = CacheSettings(),
+    threads: Count | None = None,
     output: PathLike | None = None,
-    scoring: ScoringOptions | None = None,
-    **options: Unpack[CacheOptions],
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> MixtureModel | SpelledModel:
     """Mix a model with a cache of the words that went by, so that it adapts to the text it scores: `lmgauge cache`.
 
@@ -47,13 +42,14 @@ def cache(
     Args:
         model: any model that predicts the end of a line as `</s>`, or its path.
         held_out: text that the model was not trained on, in the order in which it was written: the weight is the one that
-            makes it most probable. A path, several, or a `Corpus`.
-        weight: of the cache, from 0 to 1, instead of estimating it; 0.1 if there is no held-out text either.
-        threads: how many; no number depends on it.
-        output: a folder to save the model to.
+            makes it most probable. A path, several, or from Python a `Corpus`.
+        weight: share of the cache, 0 to 1, instead of estimating it; 0.1 without held-out text either.
+        memory: what the cache remembers.
+        threads: how many; all cores if not given. No number depends on it.
+        output: folder of the model to write.
+        reading: how the text is read.
         scoring: how a model named by its path scores.
-        options: `order` (1: which words went by; 2, the default: also which word came after which), `window` (how many of
-            the last events count; 500), `decay` in place of it (an event that i others came after counts decay ** i).
+        fields: those of `memory`, `reading` and `scoring`, by name.
 
     Returns:
         A mixture of two, the model and the cache: a model like any other; spelled if the model is.
@@ -61,6 +57,10 @@ def cache(
     Raises:
         InputError: the held-out text is empty or cannot be used.
         UsageError: the model predicts no `</s>`, an option out of range, or an output that would replace an input.
+
+    Shell:
+        lmgauge cache kn5/ valid.txt -o kn5-cache/
+        lmgauge eval -m kn5/ -m kn5-cache/ test.txt
 
     Example:
         >>> from lmgauge import Corpus, evaluate, train
@@ -70,29 +70,25 @@ def cache(
         >>> [round(evaluate(each, texts=text).perplexity, 2) for each in (model, adapting)]
         [7.23, 6.12]
     """
-    chosen: CacheOptions = {"order": 2, **options}
-    if chosen.get("decay") is None and chosen.get("window") is None:
-        chosen["window"] = DEFAULT_WINDOW
-    settings = CacheSettings(**chosen)
-    if weight is not None and not 0 <= weight <= 1:
-        raise UsageError(f"weight must be a share, from 0 to 1; got {weight:g}")
-    corpus = None if held_out is None else corpus_of(held_out)
-    if output is not None:
-        if os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
-            raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; a model with a cache is a folder")
-        read = [os.fspath(model)] if isinstance(model, PATHS) else []
-        refuse_replacing({"-o": output}, [*read, *(source.path for source in (corpus.sources if corpus else ()))])
+    from lmgauge.api.inputs import corpus_of, loaded, refuse_output
+    from lmgauge.models.cache.model import CacheModel
+    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.mixture.weights import find_weights
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.progress import say_progress
+
+    corpus = None if held_out is None else corpus_of(held_out, reading)
+    if output is not None and os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
+        raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; a model with a cache is a folder")
+    refuse_output(output, [model], corpus)
     whole = loaded(model, scoring)
     base = whole.inner if isinstance(whole, SpelledModel) else whole  # what adapts is which words come, not their spelling
-    pair = [base, CacheModel.beside(base, settings)]
+    pair = [base, CacheModel.beside(base, memory)]
     shares = None if weight is None else (1 - weight, weight)
     if corpus is None:
-        mixture = MixtureModel(pair, shares or (1 - DEFAULT_WEIGHT, DEFAULT_WEIGHT))
+        mixture = MixtureModel(pair, shares or (1 - _WEIGHT, _WEIGHT))
     else:
-        if shares is None:
-            fit = estimate_weights(pair, corpus, threads=threads, progress=say_progress)
-        else:
-            fit = measure_weights(pair, shares, corpus, threads=threads, progress=say_progress)
+        fit = find_weights(pair, shares, corpus, threads=threads, progress=say_progress)
         mixture = MixtureModel(pair, fit.weights, estimation=fit.to_dict())
     adapting = whole.around(mixture) if isinstance(whole, SpelledModel) else mixture
     if output is not None:

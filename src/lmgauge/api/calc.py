@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from lmgauge.choices import LogUnit
+from lmgauge.declaration import verb
 from lmgauge.errors import InputError, UsageError
-from lmgauge.information.calculation import CalcResult, convert, of_distributions, of_events
-from lmgauge.numerics.perplexity import ProbabilityUnit
+
+if TYPE_CHECKING:
+    from lmgauge.information.calculation import CalcResult
 
 Numbers = Sequence[float | str]
 
 
+@verb
 def calc(
     numbers: Numbers | None = None,
     *,
-    unit: ProbabilityUnit = "probability",
+    log_unit: LogUnit | None = None,
     tokens: str | Sequence[str] | None = None,
     perplexity: float | str | None = None,
     cross_entropy: float | str | None = None,
@@ -25,21 +30,30 @@ def calc(
 ) -> CalcResult:
     """Compute perplexity, cross-entropy and bits of a few events, of one figure, or of one or two distributions.
 
-    Every number may be a string: "0.25", "1/4"; probabilities also "25%".
+    Numbers are the probabilities that a model gave to the events that happened, or their logarithms. Each may be written as
+    0.25 or 1/4, a probability also as 25%. Where the command has none, or -, they are read from standard input.
 
     Args:
-        numbers: [events], the probabilities a model gave to the events that happened, or their logarithms.
-        unit: of `numbers`: "probability", or log-probabilities in "nats", "bits" or "log10".
-        tokens: what the events were, [events]; a string is split at white space.
-        perplexity: convert this perplexity.
-        cross_entropy: convert this cross-entropy or loss, nats per event.
-        bits_per_event: convert this cross-entropy, bits per event.
-        p: [outcomes], a distribution, sums to one: its entropy and branching factor.
-        q: [outcomes], what a model says of the same outcomes: its cross-entropy under p.
+        numbers: [events], probabilities, or log-probabilities where their unit is said.
+        log_unit: unit of numbers that are log-probabilities; log10 as in ARPA files.
+        tokens: the tokens that the numbers belong to; a string is split at white space.
+        perplexity: convert this perplexity to nats and bits.
+        cross_entropy: convert this cross-entropy, or loss, in nats per event.
+        bits_per_event: convert this cross-entropy in bits per event.
+        p: entropy of this distribution, such as 1/2,1/4,1/4.
+        q: cross-entropy and KL divergence of this one under `p`.
 
     Raises:
         InputError: a number is not one, or not possible; a distribution does not sum to one; numbers do not match.
         UsageError: nothing to compute, or two things at once.
+
+    Shell:
+        lmgauge calc 0.5 0.8 0.9 --steps
+        lmgauge calc --tokens "the cat sat" 1/2 80% 0.9
+        lmgauge calc --log-unit bits -1 -2
+        lmgauge calc --cross-entropy 2.783
+        lmgauge calc --p 0.5,0.25,0.25 --q 1/3,1/3,1/3
+        lmgauge calc --json --log-unit nats < logprobs.txt
 
     Example:
         >>> round(calc([0.5, 0.8, 0.9]).perplexity, 4)
@@ -50,23 +64,25 @@ def calc(
         >>> result.entropy_p, result.kl_divergence, result.cross_entropy
         (1.5, 0.25, 1.75)
     """
+    from lmgauge.information.calculation import convert, of_distributions, of_events
+
     figures = {"perplexity": perplexity, "cross_entropy": cross_entropy, "bits_per_event": bits_per_event}
     wanted = {name: value for name, value in figures.items() if value is not None}
+    if q is not None and p is None:
+        raise UsageError("q is compared with the distribution p: give both")
     if (numbers is not None) + len(wanted) + (p is not None) != 1:
         raise UsageError(
             "calc needs one thing to compute from: probabilities of events, a perplexity, a cross-entropy, bits per event, "
             "or the distribution p"
         )
-    if q is not None and p is None:
-        raise UsageError("q is compared with the distribution p: give both")
-    if numbers is None and (tokens is not None or unit != "probability"):
+    if numbers is None and (tokens is not None or log_unit is not None):
         raise UsageError("tokens and units belong to the numbers of events: give these")
     if p is not None:
         lists = [None if x is None else _read_all(x, name, percent=True) for x, name in ((p, "p"), (q, "q"))]
         return of_distributions(lists[0] or [], lists[1])
     if numbers is not None:
         words = tokens.split() if isinstance(tokens, str) else tokens
-        return of_events(_read_all(numbers, "", percent=unit == "probability"), unit, words)
+        return of_events(_read_all(numbers, "", percent=log_unit is None), log_unit or "probability", words)
     ((name, value),) = wanted.items()
     return convert(name, read_number(value, name))
 

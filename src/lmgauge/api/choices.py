@@ -5,47 +5,95 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from lmgauge.api.choice_fields import NO_FIELD, PairFields, QuestionFields
-from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models
-from lmgauge.choices import Format
+from lmgauge.api.types import PATHS, Models, PathLike
+from lmgauge.choices import Boundary, Format
+from lmgauge.declaration import settings, verb
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.choices.prefer import prefer_answers, prefer_pairs
-from lmgauge.evaluation.choices.results import Choices
-from lmgauge.evaluation.row_files import check_row_file
-from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import LanguageModel
-from lmgauge.places import refuse_file_names
-from lmgauge.progress import say_progress
-from lmgauge.text.documents import Corpus
+from lmgauge.option_numbers import Count
 
+if TYPE_CHECKING:
+    from lmgauge.evaluation.choices.results import Choices
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
+
+NO_FIELD = "none"
+"""In place of a field: there is none."""
 _HEADER = ("good", "sentence_good", "acceptable", "grammatical", "correct")
 
 
+@settings
+class PairFields:
+    """Which fields or columns of a file hold pairs: those of BLiMP, or columns 1, 2 and 3 of a TSV file, if not named.
+
+    Attributes:
+        good: field or column of the good text; sentence_good, or column 1.
+        bad: field or column of the bad text; sentence_bad, or column 2.
+        by: the phenomenon; linguistics_term, or column 3. none: there are no groups.
+
+    Example:
+        >>> PairFields(good="right", bad="wrong", by="none").good
+        'right'
+    """
+
+    heading: ClassVar[str] = "Text"
+    good: str | None = None
+    bad: str | None = None
+    by: str | None = None
+
+
+@settings
+class QuestionFields:
+    """Which fields of a file hold questions and their answers.
+
+    Attributes:
+        given: what is shown before each answer and not scored; none: nothing.
+        choices: the answers to choose from, a list.
+        answer: the right one; its number from 0, its letter from A, or the answer itself.
+        by: what groups questions; no groups if not given.
+        boundary: how question and answer are cut into tokens; as one text (joint), or each alone (apart).
+
+    Example:
+        >>> QuestionFields(given="ctx", choices="endings", answer="label").boundary
+        'joint'
+    """
+
+    heading: ClassVar[str] = "Text"
+    given: str = "question"
+    choices: str = "choices"
+    answer: str = "answer"
+    by: str | None = None
+    boundary: Boundary = "joint"
+
+
+@verb
 def pairs(
     model: Models,
     texts: PathLike | Sequence[Sequence[str]],
     bad_texts: PathLike | None = None,
     *,
-    fields: PairFields | None = None,
     output: PathLike | None = None,
-    threads: int | None = None,
-    scoring: ScoringOptions | None = None,
+    threads: Count | None = None,
+    fields: PairFields = PairFields(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **others: Any,
 ) -> Choices:
     """Say how often models prefer the good text of minimal pairs: `lmgauge pairs`.
 
-    Source: Warstadt et al. (2020), "BLiMP: the benchmark of linguistic minimal pairs".
+    Pairs stand in a JSONL, Parquet or TSV file, a pair a row, as BLiMP's; or in two text files, line by line.
 
     Args:
-        model: the model, its path, or several of either.
-        texts: a file of pairs (JSONL, TSV, Parquet), a text file of the good ones, or pairs of strings, (good, bad) or
-            (good, bad, phenomenon).
-        bad_texts: a text file of the bad ones, line by line, where `texts` has the good ones.
+        model: folder, ARPA or GGUF file, hub name, or address of a server; several are tested against each other.
+        texts: a file of pairs (JSONL, TSV, Parquet), or a text file of the good ones. In Python also pairs of strings:
+            (good, bad) or (good, bad, phenomenon).
+        bad_texts: a text file of the bad ones, where `texts` has the good ones.
+        output: a row an item and model; .parquet, .csv, .tsv or .jsonl.
+        threads: threads to use; all cores if not given. No figure depends on it but for rounding.
         fields: which fields or columns of a file hold what.
-        output: a file for a row a pair and model, .parquet, .csv, .tsv or .jsonl.
-        threads: how many; no figure depends on it but for rounding.
         scoring: how models named by their path score.
+        others: the fields of `fields` and `scoring`, by name.
 
     Returns:
         Accuracies by phenomenon with Wilson's intervals, raw and by byte, ties told; models tested against each other.
@@ -55,6 +103,10 @@ def pairs(
         ModelFileError: a model cannot be loaded.
         UsageError: arguments that contradict each other.
 
+    Shell:
+        lmgauge pairs -m kn5/ -m model/ blimp.jsonl --by UID
+        lmgauge pairs -m kn5/ good.txt bad.txt
+
     Example:
         >>> import lmgauge
         >>> text = lmgauge.Corpus.from_strings(["the cat sits", "the cats sit", "the dog sits", "the dogs sit"])
@@ -63,38 +115,42 @@ def pairs(
         >>> result.accuracy().right, round(result.accuracy(group="number").interval.low, 4)
         (2, 0.3424)
     """
+    from lmgauge.evaluation.choices.prefer import prefer_pairs
+
     opened, names = _ready(model, output, scoring, texts, bad_texts)
     with _own_options({"--field": "--good, --bad", "--group": "--by"}):
         if isinstance(texts, PATHS):
-            good, bad = _pairs_of_files(texts, bad_texts, fields or PairFields())
-        elif bad_texts is not None or fields is not None:
+            good, bad = _pairs_of_files(texts, bad_texts, fields)
+        elif bad_texts is not None or fields != PairFields():
             raise UsageError("bad_texts and fields are for files; pairs of strings are (good, bad) or (good, bad, group)")
         else:
             good, bad = _pairs_of_strings(texts)
-        say_progress("scoring")
         return _written(prefer_pairs(opened, good, bad, names, threads), output)
 
 
+@verb
 def multiple_choice(
     model: Models,
     text: PathLike,
     *,
-    fields: QuestionFields | None = None,
     output: PathLike | None = None,
-    threads: int | None = None,
-    scoring: ScoringOptions | None = None,
+    threads: Count | None = None,
+    fields: QuestionFields = QuestionFields(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **others: Any,
 ) -> Choices:
     """Say how often models prefer the right answer of questions: `lmgauge multiple-choice`.
 
     Each answer is scored after its question, which is shown and not scored.
 
     Args:
-        model: the model, its path, or several of either.
+        model: folder, ARPA or GGUF file, hub name, or address of a server; several are tested against each other.
         text: a JSONL file, a question a line.
+        output: a row a question and model; .parquet, .csv, .tsv or .jsonl.
+        threads: threads to use; all cores if not given. No figure depends on it but for rounding.
         fields: which fields hold what.
-        output: a file for a row a question and model, .parquet, .csv, .tsv or .jsonl.
-        threads: how many; no figure depends on it but for rounding.
         scoring: how models named by their path score.
+        others: the fields of `fields` and `scoring`, by name.
 
     Returns:
         Accuracies by group with Wilson's intervals, raw and by byte, ties told; models tested against each other.
@@ -103,6 +159,10 @@ def multiple_choice(
         InputError: the file cannot be used, an answer is empty, or the right one is not among them.
         ModelFileError: a model cannot be loaded.
         UsageError: `output` would replace an input, or has another ending.
+
+    Shell:
+        lmgauge multiple-choice -m model/ arc.jsonl
+        lmgauge multiple-choice -m model/ q.jsonl --given ctx --choices endings
 
     Example:
         >>> import lmgauge, tempfile
@@ -115,18 +175,19 @@ def multiple_choice(
         ...     multiple_choice(model, file)
         <Choices: 1 question; wb3: accuracy 1.0000>
     """
+    from lmgauge.evaluation.choices.prefer import prefer_answers
+    from lmgauge.text.documents import Corpus
+
     opened, names = _ready(model, output, scoring, text)
-    chosen = fields or QuestionFields()
     answers = Corpus.from_files(
         text,
-        field=chosen.choices,
+        field=fields.choices,
         lists=True,
-        group=chosen.by,
-        keep=chosen.answer,
-        given=None if chosen.question == NO_FIELD else chosen.question,
-        boundary=chosen.boundary,
+        group=fields.by,
+        keep=fields.answer,
+        given=None if fields.given == NO_FIELD else fields.given,
+        boundary=fields.boundary,
     )
-    say_progress("scoring")
     with _own_options({"--field": "--choices", "--keep": "--answer", "--group": "--by"}):
         return _written(prefer_answers(opened, answers, names, threads), output)
 
@@ -144,14 +205,21 @@ def _own_options(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def _ready(
-    model: Models, output: PathLike | None, scoring: ScoringOptions | None, *inputs: object
+    model: Models, output: PathLike | None, scoring: ScoringOptions, *inputs: object
 ) -> tuple[list[LanguageModel], list[str]]:
     """Return the models and their names, once the output is known to be one."""
+    from lmgauge.api.inputs import listed, named_models
+    from lmgauge.evaluation.row_files import check_row_file
+    from lmgauge.files import refuse_replacing
+    from lmgauge.progress import say_progress
+
     paths = [os.fspath(one) for one in (*listed(model), *inputs) if isinstance(one, PATHS)]
     if output is not None:
         check_row_file(os.fspath(output))
         refuse_replacing({"-o": output}, paths)
-    return named_models(model, scoring)
+    ready = named_models(model, scoring)
+    say_progress("scoring")
+    return ready
 
 
 def _written(result: Choices, output: PathLike | None) -> Choices:
@@ -162,6 +230,8 @@ def _written(result: Choices, output: PathLike | None) -> Choices:
 
 def _pairs_of_files(texts: PathLike, bad_texts: PathLike | None, fields: PairFields) -> tuple[Corpus, Corpus]:
     """Return both sides of pairs that stand in files."""
+    from lmgauge.text.documents import Corpus
+
     if bad_texts is not None:
         good, bad = (Corpus.from_files(path, group=None) for path in (texts, bad_texts))
         other = next((source for corpus in (good, bad) for source in corpus.sources if source.format != "text"), None)
@@ -171,11 +241,10 @@ def _pairs_of_files(texts: PathLike, bad_texts: PathLike | None, fields: PairFie
     kind = Corpus.from_files(texts, group=None).sources[0].format
     if kind == "text":
         raise UsageError(f"{os.fspath(texts)}: pairs need a .tsv, .jsonl or .parquet file, or a second file of bad texts")
-    named = fields.over(*(("1", "2", "3") if kind == "tsv" else ("sentence_good", "sentence_bad", "linguistics_term")))
-    assert named.good is not None
-    assert named.bad is not None
-    good = Corpus.from_files(texts, field=named.good, group=None if named.by == NO_FIELD else named.by)
-    bad = Corpus.from_files(texts, field=named.bad, group=None)
+    usual = ("1", "2", "3") if kind == "tsv" else ("sentence_good", "sentence_bad", "linguistics_term")
+    by = fields.by or usual[2]
+    good = Corpus.from_files(texts, field=fields.good or usual[0], group=None if by == NO_FIELD else by)
+    bad = Corpus.from_files(texts, field=fields.bad or usual[1], group=None)
     if not good.rereadable:
         raise UsageError("pairs are read twice, one side after the other: save them in a file first")
     _check_first(good, kind, fields)
@@ -200,6 +269,9 @@ def _check_first(good: Corpus, kind: Format, fields: PairFields) -> None:
 
 def _pairs_of_strings(texts: Sequence[Sequence[str]]) -> tuple[Corpus, Corpus]:
     """Return both sides of pairs of strings."""
+    from lmgauge.places import refuse_file_names
+    from lmgauge.text.documents import Corpus
+
     sizes = {2, 3} if isinstance(texts, (str, bytes)) else {len(pair) for pair in texts}
     if len(sizes) != 1 or not sizes <= {2, 3} or isinstance(texts[0], str):
         raise UsageError('pairs are (good, bad) or all (good, bad, group): [("the cat sits", "the cat sit")]')

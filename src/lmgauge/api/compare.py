@@ -4,41 +4,50 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import PathLike, Text, corpus_of, opened, says_documents, text_of
+from lmgauge.api.run_text import RunText
+from lmgauge.api.types import PathLike, Text
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.comparison.compare import compare as _compare
-from lmgauge.evaluation.comparison.recipes import RecipeComparisons
-from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
-from lmgauge.evaluation.comparison.results import Comparisons
-from lmgauge.evaluation.slicing.cuts import WordCounts
-from lmgauge.text.documents import Corpus
-from lmgauge.text.training_coverage import find_training_coverage
+from lmgauge.option_numbers import Count, Natural
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.comparison.recipes import RecipeComparisons
+    from lmgauge.evaluation.comparison.results import Comparisons
+    from lmgauge.evaluation.slicing.cuts import WordCounts
+    from lmgauge.text.documents import Corpus
 
 
+@verb
 def compare(
-    runs: Sequence[PathLike],
+    runs: Sequence[PathLike] = (),
     *,
-    text: Text | None = None,
-    document: str | None = None,
-    train: Text | None = None,
-    threads: int | None = None,
-    examples: int = 5,
+    examples: Natural = 5,
+    threads: Count | None = None,
+    about: RunText = RunText(),
+    **fields: Any,
 ) -> Comparisons:
     """Say whether results may be compared, whether their difference is real, and where it comes from: `lmgauge compare`.
 
+    A verdict is about these two models, on texts like this one, and not about the recipes that made them: what compares
+    several runs of each recipe is (`--recipe`, `compare_recipes`).
+
     Args:
-        runs: run folders (of `evaluate(..., output=...)`) or score tables; each is held against the first.
-        text: what they scored; if not given, where the runs remember it.
-        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
-        train: training text, for slices by how often words occur in it.
-        threads: how many; no number depends on it.
-        examples: how many tokens and segments to keep of each kind.
+        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables (Parquet, JSONL); each is
+            compared with the first.
+        examples: tokens and segments to show of each kind.
+        threads: threads to use; all cores if not given. No number depends on it.
+        about: the text that was scored, and the training text.
+        fields: those of `about`, by name.
 
     Raises:
         InputError: a run is damaged or was changed, or the text is not the one it scored.
         UsageError: fewer than two runs.
+
+    Shell:
+        lmgauge compare run-kn5/ run-wb5/
+        lmgauge compare --recipe small=s1/,s2/,s3/ --recipe large=l1/,l2/,l3/
 
     Example:
         >>> import tempfile
@@ -51,36 +60,39 @@ def compare(
         ...     compare(runs, text=text)[0]
         <Comparison: wb2 / wb1: perplexity 1.9085 / 6.6588, p = 0.03125 (whole)>
     """
+    from lmgauge.api.inputs import opened
+    from lmgauge.evaluation.comparison import compare as comparison
+
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
         raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
     compared = [opened(run) for run in runs]
     if len(compared) < 2:
-        raise UsageError("a comparison needs two runs or more")
-    corpus = None if text is None and document is None else text_of(compared, text, document)
-    return _compare(
-        compared,
-        examples=examples,
-        corpus=corpus,
-        documents_of_text=says_documents(text, document),
-        training=None if train is None else partial(_word_counts, corpus_of(train), threads),
-    )
+        raise UsageError("a comparison needs two runs or more; each is compared with the first")
+    training = about.trained(_word_counts, threads)
+    return comparison.compare(compared, examples=examples, training=training, **about.of(compared))
 
 
 def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCounts:
+    from lmgauge.text.training_coverage import find_training_coverage
+
     seen = find_training_coverage(train, scored, max_order=1, threads=threads)
     return lambda block: seen.of(block)[0]
 
 
+@verb
 def compare_recipes(
-    recipes: Mapping[str, Sequence[PathLike]], *, text: Text | None = None, document: str | None = None
+    recipes: Mapping[str, Sequence[PathLike]],
+    *,
+    text: Text | None = None,
+    document: str | None = None,
 ) -> RecipeComparisons:
     """Say whether recipes differ, from several runs of each: seeds are a second source of chance beside the text.
 
     Args:
-        recipes: of each recipe, by name, run folders or score tables of two models or more (other seeds) on one text; each
-            recipe is compared with the first.
-        text: what they scored; if not given, where the runs remember it.
-        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
+        recipes: several runs (seeds) of a recipe instead of RUNS; on one text, twice or more, each recipe is compared with
+            the first.
+        text: the text that was scored, if it is not where the runs remember it.
+        document: what is independent, as of `compare`.
 
     Raises:
         InputError: a run is damaged or was changed, the runs may not be compared, or an event has probability zero.
@@ -99,11 +111,14 @@ def compare_recipes(
         >>> result[0].metric, round(result[0].difference, 3), round(result[0].p_value, 3)
         ('perplexity', 1.13, 0.314)
     """
+    from lmgauge.api.inputs import opened
+    from lmgauge.evaluation.comparison import recipes as of_recipes
+
     if not isinstance(recipes, Mapping) or any(isinstance(runs, (str, os.PathLike)) for runs in recipes.values()):
         raise UsageError(
             'recipes are lists of runs by name: write lmgauge.compare_recipes({"A": ["s1", "s2"], "B": ["t1", "t2"]})'
         )
     grouped = {name: [opened(run) for run in runs] for name, runs in recipes.items()}
     runs = [run for group in grouped.values() for run in group]
-    corpus = text_of(runs, text, document) if runs and (text is not None or document is not None) else None
-    return _compare_recipes(grouped, corpus=corpus, documents_of_text=says_documents(text, document))
+    said = RunText(text=text, document=document)
+    return of_recipes.compare_recipes(grouped, **(said.of(runs) if runs else {}))

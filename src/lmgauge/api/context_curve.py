@@ -5,37 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded
+from lmgauge.api.types import PATHS, Model, PathLike, Text
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.context_curve.curve import CurveSettings
-from lmgauge.evaluation.context_curve.curve import context_curve as _context_curve
-from lmgauge.evaluation.context_curve.results import ContextCurve
-from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.row_files import check_row_file
 from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions, parse_lengths
-from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import model_names
-from lmgauge.models.spelling.model import SpelledModel
+from lmgauge.option_numbers import Count
 from lmgauge.progress import say_progress, show_speed
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from lmgauge.evaluation.context_curve.results import ContextCurve
     from lmgauge.models.network.model import NetworkModel
+    from lmgauge.models.protocol import LanguageModel
 
 
+@verb
 def context_curve(
     model: Model,
     text: Text,
     contexts: str | Sequence[int | str],
     *,
-    stride: int | None = None,
-    document: str | None = None,
-    threads: int | None = None,
-    output: PathLike | None = None,
-    scoring: ScoringOptions | None = None,
+    per_context: PathLike | None = None,
+    threads: Count | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> ContextCurve:
     """Score the same tokens under contexts of several lengths: `lmgauge eval --contexts`.
 
@@ -45,23 +42,23 @@ def context_curve(
     Args:
         model: a network (torch or GGUF), or the path of one.
         text: files: a path, several, or a `Corpus`. Its segments must be long: documents rather than lines.
-        contexts: two lengths or more, in tokens: `[512, 1024, 2048]` or `"512,1k,2k"`.
-        stride: tokens from one window to the next; a quarter of the shortest length if None. Each token is computed about
-            L / stride times.
-        document: what is independent, behind intervals and tests: see `Corpus.from_files`.
+        contexts: what longer contexts are worth, by their lengths; the same tokens are scored under each: 512,1k,2k, where k
+            is 1,024.
+        per_context: also write one row per length of `contexts`: .tsv, .csv, .jsonl, .parquet, or - .
         threads: how many; no number depends on it but for rounding.
-        output: a file for a row a length, .parquet, .csv, .tsv or .jsonl.
-        scoring: how a model named by its path scores (device, processes, dtype ...), without a context.
+        reading: how files are read; `document` says what is independent, behind intervals and tests.
+        scoring: how the model scores, without a context; `stride`, tokens from one window to the next, is a quarter of the
+            shortest length if not given. Each token is computed about L / stride times.
+        fields: those of both by name, as in `stride=16`.
 
     Returns:
-        Of each length bits per token and byte, with 95 % intervals; from each length to the next the paired difference, its
-        interval and test.
+        Of each length bits per token and byte, with intervals; from each to the next the paired difference, and its test.
 
     Raises:
         InputError: no segment is longer than the longest context, or the text cannot be used.
         ModelFileError: the model cannot be loaded.
         UsageError: the model is not such a network, its context runs on, it has positions for fewer tokens, or the lengths
-            or the stride cannot be; or `output` would replace an input, or has another ending.
+            or the stride cannot be; or `per_context` would replace an input, or has another ending.
 
     Example:
         >>> from tokenizers import Tokenizer, models
@@ -76,35 +73,47 @@ def context_curve(
         >>> curve.events, [point.context for point in curve.points]  # the tokens with 8 or more before them
         (11, [4, 8])
     """
+    from lmgauge.api.inputs import corpus_of, loaded
+    from lmgauge.evaluation.context_curve import curve as curves
+    from lmgauge.evaluation.origin import Origin
+    from lmgauge.evaluation.row_files import check_row_file
     from lmgauge.models.network.long_segments import LongSegments
+    from lmgauge.models.registry import model_names
+    from lmgauge.models.spelling.model import SpelledModel
 
-    lengths = parse_lengths(contexts)
-    step = max(1, lengths[0] // 4) if stride is None else stride
-    if step < 1 or step > lengths[0]:
-        raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
-    if scoring is not None and (scoring.context is not None or scoring.stride is not None or scoring.stream):
-        raise UsageError("contexts say how much is seen: leave context, stride and stream out of the scoring options")
-    corpus = corpus_of(text, ReadingOptions(document=document)).without_given("a curve of contexts")
-    if output is not None:
-        check_row_file(os.fspath(output))
+    lengths, step = _windows(contexts, scoring)
+    corpus = corpus_of(text, reading).without_given("a curve of contexts")
+    if per_context is not None:
+        check_row_file(os.fspath(per_context))
         named = [os.fspath(model)] if isinstance(model, PATHS) else []
-        refuse_replacing({"--per-context": output}, [*named, *(source.path for source in corpus.sources)])
-    network = loaded(model, scoring)
+        refuse_replacing({"--per-context": per_context}, [*named, *(source.path for source in corpus.sources)])
+    network = loaded(model, replace(scoring, stride=None))
     networks = _with_lengths(network, lengths, step)
     models = [network.around(one) for one in networks] if isinstance(network, SpelledModel) else networks
     show_speed(models)
     (name,) = model_names([model], [network])
-    curve = _context_curve(
+    curve = curves.context_curve(
         models,
         LongSegments(networks[-1], corpus, lengths[-1]),
         corpus,
-        CurveSettings(contexts=lengths, stride=step, threads=threads),
+        curves.CurveSettings(contexts=lengths, stride=step, threads=threads),
         origin=Origin.of_model(network, name),
         progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
     )
-    if output is not None:
-        curve.write_rows(output)
+    if per_context is not None:
+        curve.write_rows(per_context)
     return curve
+
+
+def _windows(contexts: str | Sequence[int | str], scoring: ScoringOptions) -> tuple[tuple[int, ...], int]:
+    """Return the lengths of the contexts, and the stride."""
+    lengths = parse_lengths(contexts)
+    step = max(1, lengths[0] // 4) if scoring.stride is None else scoring.stride
+    if step > lengths[0]:
+        raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
+    if scoring.context is not None or scoring.stream:
+        raise UsageError("contexts say how much is seen: leave the context out")
+    return lengths, step
 
 
 def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -> list[NetworkModel]:
@@ -114,6 +123,7 @@ def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -
         UsageError: it is not a network whose windows can be chosen here.
     """
     from lmgauge.models.network.model import NetworkModel
+    from lmgauge.models.spelling.model import SpelledModel
 
     network = network.inner if isinstance(network, SpelledModel) else network
     if not isinstance(network, NetworkModel):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lmgauge.api.inputs import Model, loaded
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -11,7 +14,10 @@ from lmgauge.models.spelling.model import SpelledModel
 DEFAULT_RATE = 0.1
 
 
-def dynamic_evaluation(model: Model, rate: float = DEFAULT_RATE, *, scoring: ScoringOptions | None = None) -> LanguageModel:
+@verb
+def dynamic_evaluation(
+    model: Model, rate: float = DEFAULT_RATE, *, scoring: ScoringOptions = ScoringOptions(), **fields: Any
+) -> LanguageModel:
     """Make a network learn from each segment after it was scored, by a step of gradient descent.
 
     Each pass over a text begins with a copy of the network, which itself stays as it is: the same text gets the same
@@ -23,6 +29,7 @@ def dynamic_evaluation(model: Model, rate: float = DEFAULT_RATE, *, scoring: Sco
             path.
         rate: step size, against the gradient of a segment's mean nats an event. Choose it on held-out text.
         scoring: how a network named by its path scores.
+        fields: those of `scoring`, by name.
 
     Returns:
         A model like any other; its context is the text so far.

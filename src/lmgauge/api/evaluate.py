@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from lmgauge.api.inputs import (
-    PATHS,
-    Model,
-    Models,
-    PathLike,
-    Text,
-    corpus_of,
-    followed,
-    listed,
-    named_models,
-    one_text,
-    opened,
-)
-from lmgauge.api.output_files import OutputFiles
 from lmgauge.api.outputs import Outputs
-from lmgauge.declaration import verb
+from lmgauge.api.types import PATHS, Model, Models, PathLike, Text
+from lmgauge.declaration import chosen, verb
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.evaluate import Watch
-from lmgauge.evaluation.evaluate import evaluate as _evaluate
-from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
-from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.results import Evaluation, Evaluations
-from lmgauge.evaluation.runs import remembered
-from lmgauge.evaluation.tally import Tally
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import LanguageModel
-from lmgauge.progress import say_progress
-from lmgauge.scores import ScoreBatch
-from lmgauge.text.documents import Corpus
+from lmgauge.option_numbers import Count
 from lmgauge.text.reading_options import ReadingOptions
-from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.results import Evaluation, Evaluations
+    from lmgauge.scores import ScoreBatch
 
 
 @overload
@@ -45,11 +25,7 @@ def evaluate(model: Model, text: Text | None = ..., *, by_group: Literal[False] 
 def evaluate(model: Model, text: Text | None = ..., *, by_group: Literal[True], **options: Any) -> Evaluations: ...
 @overload
 def evaluate(
-    model: Sequence[Model] | Mapping[str, Model],
-    text: Text | None = ...,
-    *,
-    by_group: bool = ...,
-    **options: Any,
+    model: Sequence[Model] | Mapping[str, Model], text: Text | None = ..., *, by_group: bool = ..., **options: Any
 ) -> Evaluations: ...
 @verb
 def evaluate(
@@ -58,25 +34,27 @@ def evaluate(
     *,
     texts: Iterable[str] | str | None = None,
     by_group: bool = False,
-    threads: int | None = None,
-    output: PathLike | Outputs | None = None,
+    threads: Count | None = None,
+    outputs: Outputs = Outputs(),
     reading: ReadingOptions = ReadingOptions(),
     scoring: ScoringOptions = ScoringOptions(),
     **fields: Any,
 ) -> Evaluation | Evaluations:
     """Evaluate a model, or several, on a text: `lmgauge eval`.
 
+    One table holds all models. A model is a folder, an ARPA, KenLM or GGUF file, a name on a hub, or the address of a
+    server.
+
     Args:
-        model: a model, the path of one, a list of either, or a dict that names them.
-        text: files: a path, several, or a `Corpus`.
+        model: a model or its path; several share one table, in Python as a list, or a dict that names them.
+        text: files, globs, or a `Corpus`; - is standard input.
         texts: strings in place of files, each a segment: one, a list, a generator, a column of a data frame.
-        by_group: also evaluate each group: each file, or each value of the field named as group in the `Corpus`.
-        threads: how many; no number depends on it.
-        output: a folder for evaluation.json and scores.parquet, which `compare`, `diagnose` and `audit` read; or `Outputs`
-            for rows of segments, tokens and words, and columns such as entropy, rank and the most probable tokens.
+        by_group: also evaluate each group; each file, or each value of the field that `group` names.
+        threads: threads to use; all cores if not given. No number depends on it but for the last bits of networks.
+        outputs: what to write: a run folder, rows of segments, tokens and words, columns such as entropy and rank.
         reading: how files are read; a `Corpus` says so itself.
         scoring: how models score (context, device, reserved tokens ...); a network in memory takes what needs no loading.
-        fields: those of both by name, as in `field="sentence"` or `end="eos"`.
+        fields: those of `outputs`, `reading` and `scoring` by name, as in `output="run"`, `field="sentence"`, `end="eos"`.
 
     Returns:
         One `Evaluation` for one model without groups, otherwise `Evaluations`: for each model the whole text, then its
@@ -87,13 +65,24 @@ def evaluate(
         ModelFileError: a model cannot be loaded.
         UsageError: neither or both of `text` and `texts`; an output that would replace an input; unknown columns.
 
+    Shell:
+        lmgauge eval -m kn5/ -m laplace2/ test.txt
+        lmgauge eval -m kn5/ test.txt --json | jq '.[0].perplexity'
+        lmgauge eval -m kn5/ a.txt b.txt --by-group -o run/
+
     Example:
         >>> from lmgauge import Corpus, train
         >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
         >>> round(evaluate(model, texts=["a b", "b"]).perplexity, 4)
         2.9542
     """
-    outputs = output if isinstance(output, Outputs) else Outputs(output)
+    from lmgauge.api.inputs import followed, listed, named_models, one_text
+    from lmgauge.api.output_files import evaluated
+
+    if isinstance(outputs.output, Outputs):
+        outputs = outputs.output
+    if reading.keep and not outputs.wanted:
+        raise UsageError("keep is for rows: name where they go (--per-word, --per-segment, --per-token or -o)")
     corpus = one_text(text, texts, reading)
     models_named = listed(model)
     paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
@@ -105,64 +94,28 @@ def evaluate(
     return results if several or by_group else results.items[0]
 
 
-def evaluated(
-    models: Sequence[LanguageModel],
-    names: Sequence[str],
-    corpus: Corpus,
-    outputs: Outputs,
+@verb
+def evaluate_scores(
+    scores: PathLike | Iterable[ScoreBatch],
+    text: Text | None = None,
     *,
-    by_group: bool = False,
-    threads: int | None = None,
-    scoring: ScoringOptions | None = None,
-    watch: Watch | None = None,
-) -> Evaluations:
-    """Return the evaluations of loaded models, and write the files asked for.
-
-    Args:
-        models: loaded.
-        names: what to call them.
-        corpus: the text, as their protocol scores it.
-        outputs: what to write.
-        by_group: also evaluate each group.
-        threads: how many.
-        scoring: how models were loaded.
-        watch: called with the model's index, each block of the text, its rows and their sums.
-
-    Raises:
-        InputError: the text is empty or cannot be used.
-        OutputError: a file cannot be written.
-    """
-    with OutputFiles(outputs, models, names, corpus) as files:
-        watches = [*([files.write] if outputs.wanted else []), *([watch] if watch is not None else [])]
-
-        def watched(index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
-            for one in watches:
-                one(index, block, batch, tally)
-
-        results = _evaluate(
-            files.scored_models,
-            corpus,
-            origins=[Origin.of_model(one, name) for one, name in zip(models, names, strict=True)],
-            by_group=by_group,
-            threads=threads,
-            spans=outputs.wanted,
-            watch=watched if watches else None,
-            progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
-        )
-        return files.finish(results, by_group=by_group, scoring=scoring or ScoringOptions())
-
-
-def evaluate_scores(table: PathLike | Iterable[ScoreBatch], text: Text | None = None, *, name: str = "") -> Evaluation:
+    name: str = "",
+    reading: ReadingOptions = ReadingOptions(),
+    **fields: Any,
+) -> Evaluation:
     """Evaluate a score table from anywhere: `lmgauge eval --scores`.
 
     Args:
-        table: a Parquet or JSON lines file (columns `segment`, `logprob`, ...), a run folder, or batches.
+        scores: score table in place of models; Parquet or JSONL with columns segment, logprob, ..., or a run folder. The
+            text, if named, is what it scored.
         text: what was scored: gives bits per word, character and byte; of a run folder, where it remembers it.
         name: what to call the model behind it; the table's own name if empty.
+        reading: how the text is read.
+        fields: those of `reading`, by name.
 
     Raises:
         InputError: the table breaks its rules or is not about this text; a run folder was changed.
-        UsageError: `table` is neither a path nor batches.
+        UsageError: `scores` is neither a path nor batches; how to read a text is said, and no text is given.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -170,13 +123,21 @@ def evaluate_scores(table: PathLike | Iterable[ScoreBatch], text: Text | None = 
         >>> evaluate_scores(train("laplace", text, order=2).score(text), text, name="mine")
         <Evaluation: mine: perplexity 2.4595, 1.6230 bits per byte>
     """
-    corpus = None if text is None else corpus_of(text)
-    if not isinstance(table, PATHS):
-        if not isinstance(table, Iterable):
-            raise UsageError(f"a score table is a path or batches of scores, not {type(table).__name__}")
-        return _evaluate_scores(table, origin=Origin.of_metadata({}, name or "scores"), corpus=corpus)
-    run = opened(table)
+    from lmgauge.api.inputs import opened, text_read
+    from lmgauge.evaluation.evaluate import evaluate_scores as run_scores
+    from lmgauge.evaluation.origin import Origin
+    from lmgauge.evaluation.runs import remembered
+
+    for field in chosen(reading) if text is not None else ():
+        if field in ("group", "id"):
+            raise UsageError(f"{field} is for models; a score table gives a row for the whole text only")
+    corpus = text_read(text, reading)
+    if not isinstance(scores, PATHS):
+        if not isinstance(scores, Iterable):
+            raise UsageError(f"a score table is a path or batches of scores, not {type(scores).__name__}")
+        return run_scores(scores, origin=Origin.of_metadata({}, name or "scores"), corpus=corpus)
+    run = opened(scores)
     if corpus is None and run.evaluation is not None:
         corpus = remembered(run)
     origin = run.origin if run.evaluation is not None or not name else Origin.of_metadata({}, name)
-    return _evaluate_scores(run.batches(), origin=origin, corpus=corpus)
+    return run_scores(run.batches(), origin=origin, corpus=corpus)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import PATHS, PathLike, Text, corpus_of
+from lmgauge.api.types import PATHS, PathLike, Text
 from lmgauge.choices import LogUnit, Program
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.imported_run import import_run
-from lmgauge.evaluation.results import Evaluation
 from lmgauge.files import refuse_replacing
-from lmgauge.scores.imports.programs import open_logs
+from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.results import Evaluation
 
 
+@verb
 def import_scores(
     files: PathLike | Sequence[PathLike],
     output: PathLike,
@@ -24,18 +28,26 @@ def import_scores(
     logprob: str | None = None,
     text: Text | None = None,
     name: str = "",
+    reading: ReadingOptions = ReadingOptions(),
+    **fields: Any,
 ) -> Evaluation:
     """Make a run folder of what another program scored: `lmgauge import`.
 
+    Read are logs of lm-evaluation-harness (--log_samples), Inspect, vLLM, completions servers, llama.cpp's perplexity, SRILM
+    (-debug 2), KenLM (query -v word) or minicons; or a table of tokens, whose column of scores `logprob` names.
+
     Args:
         files: what the program wrote: a path, or several of one program, in the order of the text.
-        output: the run folder, which `compare`, `audit`, `diagnose`, `report` and `explore` read.
-        program: one of `lmgauge.choices.PROGRAMS`; if not given, found by what is in the files.
-        log_unit: "nats", "bits" or "log10", where neither the program nor the file says it.
-        logprob: the column with the log-probabilities of a table of tokens that is of no program: CSV or TSV with a column
-            token, word or piece, and perhaps one that tells sentences apart, such as segment or sentence_id.
-        text: what was scored: gives tokens their places, and bits per word, character and byte.
+        output: run folder to write; `compare`, `audit`, `diagnose`, `report` and `explore` read it.
+        program: the program that wrote the files; by what is in them if not given. One of lm-evaluation-harness, inspect,
+            vllm, openai, llama.cpp, srilm, kenlm, minicons, score-table.
+        log_unit: unit of the scores, where neither the program nor the file says it.
+        logprob: the column of a table with the log-probabilities of tokens; the table is CSV or TSV of no program, with a
+            column token, word or piece, and perhaps one that tells sentences apart, such as segment or sentence_id.
+        text: the text that was scored; gives tokens their places, and bits per word, character and byte.
         name: what to call the model; as the log or its file is called if empty.
+        reading: how the text is read.
+        fields: those of `reading`, by name.
 
     Returns:
         The numbers of the run. Its notes say what the program left out.
@@ -43,6 +55,10 @@ def import_scores(
     Raises:
         InputError: a file is not what the program writes, or is not about the text; the message says where.
         UsageError: the unit of the scores is not known, files of several programs, or an output that would replace an input.
+
+    Shell:
+        lmgauge import query.txt --text test.txt -o run/
+        lmgauge import tokens.csv --logprob model_a --log-unit nats -o a/
 
     Example:
         >>> import tempfile
@@ -54,12 +70,16 @@ def import_scores(
         ...     import_scores(log, f"{folder}/run", text=text, name="trigram")
         <Evaluation: trigram: perplexity 10.0000, 1.2457 bits per byte>
     """
+    from lmgauge.api.inputs import text_read
+    from lmgauge.evaluation.imported_run import import_run
+    from lmgauge.scores.imports.programs import open_logs
+
     paths = [files] if isinstance(files, PATHS) else files
     if not isinstance(paths, Sequence) or not all(isinstance(path, PATHS) for path in paths):
         raise UsageError(f"files are paths of what a program wrote, not {type(files).__name__}")
     if not isinstance(output, PATHS):
         raise UsageError(f"output is the path of a run folder, not {type(output).__name__}")
-    corpus = None if text is None else corpus_of(text)
+    corpus = text_read(text, reading)
     read = [os.fspath(path) for path in paths]
     refuse_replacing({"-o": output}, [*read, *(source.path for source in (corpus.sources if corpus else ()))])
     logs = open_logs([Path(path) for path in read], program, log_unit, logprob)

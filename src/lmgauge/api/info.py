@@ -6,16 +6,17 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from lmgauge.api.inputs import Model, PathLike, loaded, opened
-from lmgauge.evaluation.run_folder import EVALUATION_FILE
-from lmgauge.evaluation.runs import Run
-from lmgauge.files import local_path
-from lmgauge.memory import bytes_in_memory
+from lmgauge.api.types import PATHS, Model, PathLike
+from lmgauge.declaration import chosen, verb
+from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import LanguageModel
 from lmgauge.shown import Shown
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.runs import Run
+    from lmgauge.models.protocol import LanguageModel
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,32 +57,48 @@ class Info(Shown, Mapping[str, Any]):
         return f"{self.kind} {name}, {len(self)} values"
 
 
-def info(what: Model, *, scoring: ScoringOptions | None = None) -> Info:
-    """Return what is in a model or a run folder: `lmgauge info`.
+@verb
+def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: Any) -> Info:
+    """Return what is in a model or in a run: `lmgauge info`.
+
+    A model is a folder, an ARPA or GGUF file, a hub name, or the address of a server; a run is a folder that
+    `lmgauge eval -o` wrote.
 
     Args:
         what: a model, or the path of a model or of a run folder.
         scoring: how a model named by its path scores.
+        fields: those of `scoring`, by name.
 
     Raises:
         InputError: a run folder cannot be read.
         ModelFileError: a model cannot be loaded.
-        UsageError: it is neither.
+        UsageError: it is neither, or a run, and an option of models was chosen.
+
+    Shell:
+        lmgauge info kn5/
+        lmgauge info run-kn5/ --json | jq .perplexity
 
     Example:
         >>> from lmgauge import Corpus, train
         >>> info(train("laplace", Corpus.from_strings(["a b", "a"]), order=2))["types"]
         [4, 4]
     """
-    if isinstance(what, (str, os.PathLike)) and (local_path(what) / EVALUATION_FILE).exists():
+    from lmgauge.api.inputs import loaded, opened
+    from lmgauge.evaluation.run_folder import EVALUATION_FILE
+    from lmgauge.files import local_path
+    from lmgauge.memory import bytes_in_memory
+
+    if isinstance(what, PATHS) and (local_path(what) / EVALUATION_FILE).exists():
+        if chosen(scoring):
+            raise UsageError(f"{os.fspath(what)} is a run; {chosen(scoring)[0].replace('_', '-')} is an option of models")
         return Info("run", _of_run(what, opened(what, check_seal=False)))
-    in_memory = bytes_in_memory(Path(what)) if isinstance(what, (str, os.PathLike)) else None  # before all of it is read
+    in_memory = bytes_in_memory(Path(what)) if isinstance(what, PATHS) else None  # before all of it is read
     return Info("model", _of_model(what, loaded(what, scoring), in_memory))
 
 
 def _of_model(what: Model, model: LanguageModel, in_memory: int | None) -> dict[str, Any]:
     content: dict[str, Any] = {"label": model.label, "fingerprint": model.fingerprint}
-    if isinstance(what, (str, os.PathLike)):
+    if isinstance(what, PATHS):
         content = {"path": os.fspath(what)} | content | {"bytes": _size(Path(what))}
     if in_memory is not None:
         content["bytes_in_memory"] = in_memory

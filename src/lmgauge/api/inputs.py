@@ -19,6 +19,7 @@ from lmgauge.declaration import chosen
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, open_run
+from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names, not_a_model, open_model, takers, unused_option
@@ -56,6 +57,7 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
         if not isinstance(model, PATHS) and not hasattr(model, "score"):
             raise not_a_model(model)
     options, paths = scoring or ScoringOptions(), any(isinstance(model, PATHS) for model in models)
+    scoring = None if options == ScoringOptions() else scoring
     no_rules: Any = dict.fromkeys(_RULES)
     of_loading = replace(options, **no_rules) != ScoringOptions()
     if chosen(options) and not paths and (of_loading or not any(hasattr(model, "with_options") for model in models)):
@@ -152,8 +154,19 @@ def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOp
     if separator is None:
         return corpus
     if by_group:
-        raise UsageError(f"protocol {protocol}: joins all segments into one text, which has no groups; leave out --by group")
+        raise UsageError(f"protocol {protocol}: joins all segments into one text, which has no groups; leave out by-group")
     return corpus.joined(separator)
+
+
+def refuse_output(output: PathLike | None, models: Iterable[Model], *texts: Corpus | None) -> None:
+    """Refuse an output that would replace a model or a text that is read.
+
+    Raises:
+        UsageError: it would.
+    """
+    paths = [os.fspath(model) for model in models if isinstance(model, PATHS)]
+    sources = [source.path for text in texts if text is not None for source in text.sources]
+    refuse_replacing({"-o": output}, [*paths, *sources])
 
 
 # -- texts --------------------------------------------------------------------------------------------------------------
@@ -181,6 +194,18 @@ def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: 
     if alone:
         refuse_field(reading, corpus)
     return corpus
+
+
+def text_read(text: Text | None, reading: ReadingOptions) -> Corpus | None:
+    """Return the text that was scored, if it is given.
+
+    Raises:
+        InputError: a file is missing.
+        UsageError: as for `corpus_of`; or it is said how to read it, and it is not given.
+    """
+    for name in chosen(reading) if text is None else ():
+        raise UsageError(f"{name} is about the text that was scored, and no text is named")
+    return None if text is None else corpus_of(text, reading)
 
 
 def refuse_field(reading: ReadingOptions, *corpora: Corpus | None) -> None:

@@ -1,28 +1,26 @@
-"""`lmgauge.mix`: one model from several."""
+"""`lmgauge.mix`: models mixed by linear interpolation, or made into one n-gram model."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from lmgauge.api.evaluate import evaluate
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, load_models, refuse_twice
+from lmgauge.api.types import PATHS, Model, PathLike, Text
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
-from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.static import static_mixture
-from lmgauge.models.mixture.together import Mixture, Together, together
-from lmgauge.models.mixture.weights import estimate_weights, measure_weights
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.progress import say_progress
+from lmgauge.option_numbers import Count
 from lmgauge.shown import Shown
-from lmgauge.text.documents import Corpus
+from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.models.mixture.together import Mixture
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.text.documents import Corpus
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,35 +77,24 @@ class StaticMixture(Shown):
 
 @overload
 def mix(
-    models: Sequence[Model],
-    held_out: Text | None = None,
-    *,
-    weights: Sequence[float] | None = None,
-    static: Literal[False] = False,
-    threads: int | None = None,
-    output: PathLike | None = None,
-    scoring: ScoringOptions | None = None,
+    models: Sequence[Model], held_out: Text | None = None, *, static: Literal[False] = False, **options: Any
 ) -> Mixture: ...
 @overload
 def mix(
-    models: Sequence[Model],
-    held_out: Text | None = None,
-    *,
-    weights: Sequence[float] | None = None,
-    static: Literal[True],
-    threads: int | None = None,
-    output: PathLike | None = None,
-    scoring: ScoringOptions | None = None,
+    models: Sequence[Model], held_out: Text | None = None, *, static: Literal[True], **options: Any
 ) -> StaticMixture: ...
+@verb
 def mix(
     models: Sequence[Model],
     held_out: Text | None = None,
     *,
     weights: Sequence[float] | None = None,
     static: bool = False,
-    threads: int | None = None,
+    threads: Count | None = None,
     output: PathLike | None = None,
-    scoring: ScoringOptions | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> Mixture | StaticMixture:
     """Mix models by linear interpolation, weights given or by EM on held-out text: `lmgauge mix`.
 
@@ -117,15 +104,16 @@ def mix(
     probability: spelled words, spelled characters, bytes.
 
     Args:
-        models: two or more, or the paths of them.
-        held_out: text that no component was trained on: a path, several, or a `Corpus`.
+        models: model folder, ARPA or KenLM file; two or more, from Python also models.
+        held_out: text that no component was trained on; a path, several, or from Python a `Corpus`.
         weights: one a model, summing to 1, instead of estimating them; the text, if given, then only measures them.
-        static: make one n-gram model with the n-grams of all, each as probable as in the mixture, and new back-off weights
-            (Stolcke 2002). For n-gram models that back off; or for one mixture of such, whose weights stay.
-        threads: how many; no weight depends on it.
-        output: a folder to save the mixture to; with `static` also an ARPA file or a binary file of KenLM, by its ending
-            (.arpa, .arpa.gz, .binary).
+        static: make one n-gram model of them; with the n-grams of all, each as probable as in the mixture, and new back-off
+            weights (Stolcke 2002). For n-gram models that back off; or for one mixture of such, whose weights stay.
+        threads: how many; all cores if not given. No weight depends on it.
+        output: folder to write; with `static` also an ARPA file or a binary file of KenLM, by its ending.
+        reading: how the text is read.
         scoring: how models named by a path score.
+        fields: those of `reading` and `scoring`, by name.
 
     Returns:
         A model like any other, with `weights`, and how they were found and what they are worth in `estimation`; of spelled
@@ -138,71 +126,65 @@ def mix(
             not shares of 1, neither weights nor text, an output that would replace an input, or `static` for models that do
             not back off.
 
+    Shell:
+        lmgauge mix -m kn3/ -m wb3/ valid.txt -o mixed/
+        lmgauge mix -m kn3/ -m wb3/ --weights 0.7,0.3 -o mixed/
+        lmgauge mix -m theirs.arpa -m kn3/ --reserved unk valid.txt --static -o m.arpa
+
     Example:
         >>> from lmgauge import Corpus, train
         >>> text = Corpus.from_strings(["a b", "a"])
         >>> mix([train("laplace", text, order=n) for n in (1, 2)], weights=[0.25, 0.75]).weights
         (0.25, 0.75)
     """
+    from lmgauge.api.inputs import corpus_of, load_models, refuse_output, refuse_twice
+    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.mixture.together import together
+    from lmgauge.models.mixture.weights import find_weights
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.progress import say_progress
+
     if isinstance(models, PATHS):
         raise UsageError("a mixture needs a list of two models or more, not one path")
     if len(models) < 2 and not static:
         raise UsageError("a mixture needs at least two models; name each (-m)")
-    corpus = None if held_out is None else corpus_of(held_out)
+    corpus = None if held_out is None else corpus_of(held_out, reading)
     if len(models) > 1 and corpus is None and weights is None:
         raise UsageError("a mixture needs held-out text to estimate its weights on, or the weights themselves")
     paths = refuse_twice(models)
-    if output is not None:
-        if os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)) and not static:
-            raise UsageError(f"-o {output}: a mixture is a folder; an ARPA or KenLM file can hold a static one (--static)")
-        refuse_replacing({"-o": output}, [*paths, *(source.path for source in (corpus.sources if corpus else ()))])
+    if output is not None and os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)) and not static:
+        raise UsageError(f"-o {output}: a mixture is a folder; an ARPA or KenLM file can hold a static one (--static)")
+    refuse_output(output, models, corpus)
     components = load_models(models, scoring)
-    names = paths if len(paths) == len(models) else None
-    if len(models) == 1:
-        mixture = _existing(components, weights)
+    if len(components) < 2:
+        mixture: Any = components[0] if components else None
+        if weights is not None and isinstance(mixture, MixtureModel | SpelledModel):
+            raise UsageError("a mixture has its weights; for others, mix its components again")
     else:
-        mixture = _mixed(together(components, names), corpus, weights, threads)
-    result = _static(mixture, corpus, threads) if static else mixture
+        parts = together(components, paths if len(paths) == len(models) else None)
+        if corpus is None:
+            mixture = parts.mixed(weights or ())
+        else:
+            fit = find_weights(parts.views, weights, corpus, threads=threads, progress=say_progress, names=parts.names)
+            mixture = parts.mixed(fit.weights, fit.to_dict())
+    result: Any = _static(mixture, corpus, threads) if static else mixture
     if output is not None:
         say_progress(f"saving {output}")
-        (result.model if isinstance(result, StaticMixture) else result).save(os.fspath(output))
-    return result
-
-
-def _mixed(models: Together, corpus: Corpus | None, weights: Sequence[float] | None, threads: int | None) -> Mixture:
-    if corpus is None:
-        return models.mixed(weights or ())
-    how: dict[str, Any] = {"threads": threads, "progress": say_progress, "names": models.names}
-    if weights is None:
-        fit = estimate_weights(models.views, corpus, **how)
-    else:
-        fit = measure_weights(models.views, weights, corpus, **how)
-    return models.mixed(fit.weights, fit.to_dict())
-
-
-def _existing(components: Sequence[LanguageModel], weights: Sequence[float] | None) -> Mixture:
-    """Return the mixture that is the only model.
-
-    Raises:
-        UsageError: there is none, or new weights are given for it.
-    """
-    mixture = components[0] if components else None
-    if not isinstance(mixture, (MixtureModel, SpelledModel)) or not isinstance(_inside(mixture), MixtureModel):
-        raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
-    if weights is not None:
-        raise UsageError("a mixture has its weights; for others, mix its components again")
-    return mixture
-
-
-def _inside(model: LanguageModel | None) -> LanguageModel | None:
-    """Return the model around which a speller is put, or the model itself."""
-    return model.inner if isinstance(model, SpelledModel) else model
+        (result.model if static else result).save(os.fspath(output))
+    return result  # type: ignore[no-any-return]
 
 
 def _static(mixture: Mixture, corpus: Corpus | None, threads: int | None) -> StaticMixture:
+    from lmgauge.api.evaluate import evaluate
+    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.mixture.static import static_mixture
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.progress import say_progress
+
+    inside = mixture.inner if isinstance(mixture, SpelledModel) else mixture
+    if not isinstance(inside, MixtureModel):
+        raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
     say_progress("merging n-grams")
-    inside = _inside(mixture)
-    assert isinstance(inside, MixtureModel)
     model: NgramModel | SpelledModel = static_mixture(inside)
     if isinstance(mixture, SpelledModel):
         model = SpelledModel(model, mixture.speller, mixture.separators)

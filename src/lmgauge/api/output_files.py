@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lmgauge.api.outputs import Outputs
 from lmgauge.context_policy import policy_of
+from lmgauge.evaluation.evaluate import Watch, evaluate
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluations
 from lmgauge.evaluation.row_files import (
     ID_COLUMN,
@@ -25,6 +27,7 @@ from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.tally import Tally
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.progress import say_progress
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -58,8 +61,8 @@ class OutputFiles:
                 self._tokens = stack.enter_context(RowWriter(os.fspath(outputs.per_token), columns))
             if self._words is not None:
                 stack.enter_context(self._words)
-            if outputs.folder is not None:
-                self._runs = stack.enter_context(RunFolders(os.fspath(outputs.folder), self._names))
+            if outputs.output is not None:
+                self._runs = stack.enter_context(RunFolders(os.fspath(outputs.output), self._names))
                 if not outputs.columns and self._words is None:  # a journal has log-probabilities only
                     self._runs.keep_journal(self._models)
             self._stack = stack.pop_all()
@@ -122,6 +125,39 @@ class OutputFiles:
                 index += 1
             items.append(item)
         return Evaluations(tuple(items))
+
+
+def evaluated(
+    models: Sequence[LanguageModel],
+    names: Sequence[str],
+    corpus: Corpus,
+    outputs: Outputs,
+    *,
+    by_group: bool = False,
+    threads: int | None = None,
+    scoring: ScoringOptions = ScoringOptions(),
+    watch: Watch | None = None,
+) -> Evaluations:
+    """Return the evaluations of loaded models, and write the files asked for."""
+    # corpus: the text, as their protocol scores it; watch: called with the model's index, a block, its rows and their sums.
+    with OutputFiles(outputs, models, names, corpus) as files:
+        watches = [*([files.write] if outputs.wanted else []), *([watch] if watch is not None else [])]
+
+        def watched(index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
+            for one in watches:
+                one(index, block, batch, tally)
+
+        results = evaluate(
+            files.scored_models,
+            corpus,
+            origins=[Origin.of_model(one, name) for one, name in zip(models, names, strict=True)],
+            by_group=by_group,
+            threads=threads,
+            spans=outputs.wanted,
+            watch=watched if watches else None,
+            progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
+        )
+        return files.finish(results, by_group=by_group, scoring=scoring)
 
 
 def _filling(

@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import ClassVar
 
+from lmgauge.api.types import PathLike
 from lmgauge.choices import WORD_UNITS
+from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 
-PathLike = str | os.PathLike[str]
 
-
-@dataclass(frozen=True)
+@settings
 class Outputs:
-    """What `lmgauge.evaluate` writes besides returning numbers.
+    """What `lmgauge.evaluate` writes besides returning numbers; of files of rows one may be "-", standard output.
 
     Attributes:
-        folder: gets evaluation.json and scores.parquet (one folder for each model, if several), for `compare`, `diagnose`
-            and `audit` to read.
-        columns: what to keep of each whole distribution, in scores.parquet and `per_token`: "entropy" (nats), "rank" of the
-            token that came, "top10" (or another number: the most probable tokens and their log-probabilities), "moments"
-            (mean and deviation of log p under the distribution, nats), "mass" (what the probabilities sum to).
-        per_segment: file for one row per segment, .tsv or .jsonl; "-" is standard output.
-        per_token: file for one row per token, .tsv or .jsonl; "-" is standard output.
-        per_word: file for one row per word of the text, with its surprisal, .tsv, .csv, .jsonl or .parquet; "-" is standard
-            output.
-        words: what words are in `per_word`: "whitespace", "treebank", "icu", or "icu:ja" (any locale).
-        regions: file of regions, rows of `per_word` in place of words; see `lmgauge.word_surprisal`.
-        train: text to count words in, for the columns `log_frequency` and `unseen` of `per_word`.
+        output: folder for evaluation.json and scores.parquet, one in it for each model if several; what `compare`,
+            `diagnose` and `audit` read.
+        columns: also keep of each whole distribution, in scores.parquet and `per_token`: entropy (nats), rank (of the token
+            that came), top10 (or another number: the most probable tokens and their log-probabilities), moments (mean and
+            deviation of log p, nats), mass (what the probabilities sum to).
+        per_segment: also write one row per segment: .tsv, .jsonl, or - .
+        per_token: also write one row per token: .tsv, .jsonl, or - .
+        per_word: also write one row per word, with its surprisal: .tsv, .csv, .jsonl, .parquet, or - .
+        words: words of `per_word`: whitespace, treebank, icu, or icu:LOCALE (such as icu:ja).
+        regions: regions in place of words in `per_word`: .tsv, .csv or .jsonl with text_id, start and end or text, region.
+        train: training text to count words in, for the columns log_frequency and unseen of `per_word`.
 
     Example:
         >>> Outputs("run/", columns=("entropy",)).wanted
         True
     """
 
-    folder: PathLike | None = None
+    heading: ClassVar[str] = "Output"
+    output: PathLike | None = None
     columns: Sequence[str] = ()
     per_segment: PathLike | None = None
     per_token: PathLike | None = None
@@ -54,7 +54,9 @@ class Outputs:
             from lmgauge.evaluation.row_files import check_row_file
 
             check_row_file(os.fspath(self.per_word))
-        if self.columns and self.folder is None and self.per_token is None:
+        if self.to_stdout > 1:
+            raise UsageError("standard output takes one of --per-segment -, --per-token - and --per-word -")
+        if self.columns and self.output is None and self.per_token is None:
             raise UsageError("columns fill rows: name where they go, a run folder (-o) or a file for rows (--per-token)")
         if self.columns:
             from lmgauge.distributions.columns import reductions_named
@@ -62,9 +64,14 @@ class Outputs:
             reductions_named(self.columns)
 
     @property
+    def to_stdout(self) -> int:
+        """How many files of rows are standard output."""
+        return (self.per_segment, self.per_token, self.per_word).count("-")
+
+    @property
     def wanted(self) -> bool:
         """Return True if anything is to be written."""
-        return bool(self.folder or self.per_segment or self.per_token or self.per_word)
+        return bool(self.output or self.per_segment or self.per_token or self.per_word)
 
     def refuse_replacing(self, inputs: Sequence[str], models: int) -> None:
         """Refuse files that would replace what is read.
@@ -73,7 +80,7 @@ class Outputs:
             UsageError: the first of them.
         """
         # Several models have folders of their own in it.
-        folder = self.folder if models == 1 else None
+        folder = self.output if models == 1 else None
         files = {"--per-segment": self.per_segment, "--per-token": self.per_token, "--per-word": self.per_word, "-o": folder}
         read = self.train if self.regions is None else (self.regions, *self.train)
         refuse_replacing(files, [*inputs, *(os.fspath(path) for path in read)])

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.evaluate import evaluate
-from lmgauge.api.inputs import Model, Text, named_models, one_text
+from lmgauge.api.types import Model, Text
 from lmgauge.choices import PROTOCOL_NAMES, ProtocolName
+from lmgauge.declaration import verb
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.protocol_table import OWN, ProtocolRow, ProtocolTable
 from lmgauge.models.network.options import DECIDED, ScoringOptions
-from lmgauge.text.documents import Corpus
+from lmgauge.option_numbers import Count
+from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
     from lmgauge.models.network.model import NetworkModel
+    from lmgauge.text.documents import Corpus
 
 
+@verb
 def evaluate_protocols(
     model: Model,
     text: Text | None = None,
     *,
     texts: Iterable[str] | str | None = None,
-    threads: int | None = None,
-    scoring: ScoringOptions | None = None,
+    threads: Count | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> ProtocolTable:
     """Evaluate one model by lmgauge's own rules and by those of each protocol: `lmgauge eval --protocol all`.
 
@@ -35,7 +41,9 @@ def evaluate_protocols(
         text: files: a path, several, or a `Corpus` that can be read more than once.
         texts: strings in place of files, each a segment.
         threads: how many; no number depends on it.
+        reading: how files are read.
         scoring: device, dtype and the like; `context` is the length of windows under every protocol.
+        fields: those of both by name.
 
     Raises:
         InputError: the text is empty or cannot be used.
@@ -48,12 +56,14 @@ def evaluate_protocols(
         Traceback (most recent call last):
         lmgauge.errors.UsageError: laplace3: only networks on this machine can follow protocols, which lay windows of tokens
     """
+    from lmgauge.api.inputs import named_models, one_text
+    from lmgauge.evaluation.protocol_table import ProtocolTable
     from lmgauge.models.network.model import NetworkModel
 
-    for name in DECIDED if scoring is not None else ():
+    for name in DECIDED:
         if getattr(scoring, name) is not None:
             raise UsageError(f"{name.replace('_', '-')}: protocols decide that; leave it out, or name one protocol")
-    corpus = one_text(text, texts)
+    corpus = one_text(text, texts, reading)
     (loaded,), (name,) = named_models([model], scoring)
     if not isinstance(loaded, NetworkModel):
         spelled = "; this one is spelled, and scores all of a text" if getattr(loaded, "is_spelled", False) else ""
@@ -70,6 +80,8 @@ def _row(model: NetworkModel, name: str, corpus: Corpus, protocol: ProtocolName 
     Raises:
         InputError: the text cannot be used, whatever the protocol.
     """
+    from lmgauge.evaluation.protocol_table import OWN, ProtocolRow
+
     options = model.options
     if protocol is not None:
         options = replace(options, protocol=protocol, stride=None, stream=None, first_token=None, end=None)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.evaluate import evaluate
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded
+from lmgauge.api.types import Model, PathLike, Text
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
-from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.ngram.pruning import prune_model
-from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.storage import refuse_file
-from lmgauge.option_numbers import check_whole
-from lmgauge.progress import say_progress
+from lmgauge.option_numbers import Count, Positive
 from lmgauge.shown import Shown
+from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.spelling.model import SpelledModel
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,14 +67,17 @@ class PrunedModel(Shown):
         return f"{brief}, perplexity {self.perplexity_before:.4g} to {self.perplexity:.4g}"
 
 
+@verb
 def prune(
     model: Model,
     *,
-    threshold: float | None = None,
-    to_size: int | None = None,
+    threshold: Positive | None = None,
+    to_size: Count | None = None,
     text: Text | None = None,
     output: PathLike | None = None,
-    threads: int | None = None,
+    threads: Count | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    **fields: Any,
 ) -> PrunedModel:
     """Drop the n-grams of a model that it needs least (entropy pruning, Stolcke 1998): `lmgauge prune`.
 
@@ -85,12 +86,13 @@ def prune(
 
     Args:
         model: an n-gram model that backs off, or the path of one: a model folder or an ARPA file.
-        threshold: n-grams whose loss would raise the perplexity by less than this share, such as 1e-8, are dropped.
-        to_size: or how many n-grams of all orders may stay; exactly as many do, if there are more.
-        text: on which the perplexity is measured before and after: a path, several, or a `Corpus`.
-        output: where to save the smaller model: a folder, or by its ending (.arpa, .arpa.gz, .binary) an ARPA file or a
-            binary file of KenLM.
-        threads: how many score the text; no number depends on it.
+        threshold: drop n-grams that lose less than this; the share by which perplexity rises, such as 1e-8.
+        to_size: how many n-grams of all orders stay; those with the largest losses: 250000, 500k or 1M.
+        text: measure perplexity before and after on it; a path, several, or from Python a `Corpus`.
+        output: folder, ARPA or KenLM file to write; by its ending: .arpa, .arpa.gz, .binary.
+        threads: how many; all cores if not given. No number depends on it.
+        reading: how the text is read.
+        fields: those of `reading`, by name.
 
     Returns:
         The model in `model`, and what is lost.
@@ -101,6 +103,10 @@ def prune(
         UsageError: the model is not an n-gram model that backs off, neither or both of threshold and size, one out of range,
             or an output that would replace an input.
 
+    Shell:
+        lmgauge prune kn5/ --threshold 1e-8 -o small/
+        lmgauge prune theirs.arpa --to-size 1M --text valid.txt -o small.arpa
+
     Example:
         >>> from lmgauge import Corpus, train
         >>> model = train("witten-bell", Corpus.from_strings(["a b c", "a b", "b a c"]), order=2)
@@ -108,16 +114,18 @@ def prune(
         >>> pruned.model.types, round(pruned.threshold, 4)
         ([5, 4], 0.0573)
     """
+    from lmgauge.api.evaluate import evaluate
+    from lmgauge.api.inputs import corpus_of, loaded, refuse_output
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.ngram.pruning import prune_model
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.models.spelling.storage import refuse_file
+    from lmgauge.progress import say_progress
+
     if (threshold is None) == (to_size is None):
         raise UsageError("prune by a threshold, such as 1e-8, or to a number of n-grams (--threshold or --to-size)")
-    if threshold is not None and not 0 < threshold < math.inf:
-        raise UsageError(f"threshold must be a number above 0, such as 1e-8; got {threshold!r}")
-    if to_size is not None:
-        check_whole("to_size", to_size, 1)
-    corpus = None if text is None else corpus_of(text)
-    if output is not None:
-        read = [os.fspath(model)] if isinstance(model, PATHS) else []
-        refuse_replacing({"-o": output}, [*read, *(source.path for source in (corpus.sources if corpus else ()))])
+    corpus = None if text is None else corpus_of(text, reading)
+    refuse_output(output, [model], corpus)
     whole = loaded(model)
     inner = whole.inner if isinstance(whole, SpelledModel) else whole
     if not isinstance(inner, NgramModel):

@@ -5,33 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from lmgauge.api.diagnose import training_rungs, training_words
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, says_documents, text_of
-from lmgauge.choices import DEFAULT_SEED
+from lmgauge.api.run_text import RunText
+from lmgauge.api.types import PATHS, Model, PathLike
+from lmgauge.choices import MOST_PASSAGES
+from lmgauge.declaration import chosen, verb
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.audit.results import Audit
-from lmgauge.evaluation.overview import Overview, OverviewSettings
-from lmgauge.evaluation.overview import overview as _overview
-from lmgauge.evaluation.passages import PassageSettings
-from lmgauge.files import local_path, refuse_replacing
-from lmgauge.json_text import from_json
+from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import read_config
-from lmgauge.models.sampling import sample_ids
-from lmgauge.progress import say_progress
-from lmgauge.report import overview as report_of_runs
-from lmgauge.report.blocks import Document, Verdict
-from lmgauge.report.documents import document_of
-from lmgauge.report.formats import names_in_brief
-from lmgauge.report.notebook import write_page
-from lmgauge.report.training import history_blocks
+from lmgauge.option_numbers import Bounds
 from lmgauge.shown import Shown
 
+if TYPE_CHECKING:
+    from lmgauge.evaluation.audit.results import Audit
+    from lmgauge.evaluation.overview import Overview
+    from lmgauge.report.blocks import Document
+
 Runs = PathLike | Shown | Sequence[PathLike] | Sequence[Shown]
+Passages = Annotated[int, Bounds(0, MOST_PASSAGES)]
+_PASSAGES = 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +52,8 @@ class Report(Shown):
     @property
     def verdicts(self) -> Document:
         """The answers on the page, in order."""
+        from lmgauge.report.blocks import Verdict
+
         return tuple(block for block in self.document if isinstance(block, Verdict))
 
     def html(self) -> str:
@@ -83,6 +79,8 @@ class Report(Shown):
             MissingExtraError: what draws the page is not installed; the extra `report` brings it.
             OutputError: the file cannot be written.
         """
+        from lmgauge.report.notebook import write_page
+
         return write_page(self.document, path, self.title)
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,44 +94,50 @@ class Report(Shown):
         return self.document
 
 
+@verb
 def report(
     runs: Runs,
     output: PathLike | None = None,
     *,
-    text: Text | None = None,
-    document: str | None = None,
-    train: Text | None = None,
     model: Model | None = None,
     audit: PathLike | Audit | None = None,
-    segments: int = PassageSettings.segments,
+    segments: Passages = _PASSAGES,
     title: str | None = None,
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
+    vega: PathLike | None = None,
+    figures: PathLike | None = None,
+    about: RunText = RunText(),
+    settings: DiagnosisSettings = DiagnosisSettings(),
+    **fields: Any,
 ) -> Report:
     """Make one page of a run, or of several beside the first: the answer, charts, tables, and the text in color.
 
-    It is one HTML file that opens by a double click, without a network: `lmgauge report`.
+    It is one HTML file that opens by a double click, without a network. With --json the numbers are printed, and a page is
+    written only where its name is given.
 
     Args:
-        runs: run folders (of `evaluate(..., output=...)`) or score tables: one, or a list; each further one is compared with
-            the first. Or the folder of a network that was trained here, for its curves; or results of this package, shown
-            one after the other.
-        output: the file to write, such as "report.html"; None writes none.
-        text: what they scored; if not given, where the runs remember it.
-        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
-        train: training text, for slices by what was seen in it; of one run also for n-gram models among the baselines.
-        model: the model behind the one run, for calibration.
-        audit: what `lmgauge audit --json` wrote of a run, as a path, or an `Audit`: the page shows its verdict.
-        segments: how many segments of each kind to show: the worst, the most changed and a sample.
-        title: of the page; the names of the runs if not given.
-        seed: of whatever is drawn.
-        threads: how many; no number depends on it.
+        runs: run folders (of `evaluate(..., output=...)` or `lmgauge eval -o`) or score tables (Parquet, JSONL): one, or
+            several; each further one is compared with the first. Or the folder of a network that was trained here, for its
+            curves; or results of this package, shown one after the other.
+        output: the page to write, such as report.html.
+        model: the model behind the one run; adds calibration and text sampled from it.
+        audit: what `lmgauge audit --json` printed of a run; the page shows its verdict. In Python also an `Audit`.
+        segments: how many to show in color of each kind; the worst, the most changed and a sample.
+        title: title of the page; the names of the runs if not given.
+        vega: folder for the charts as Vega-Lite, with their data.
+        figures: folder for the charts as SVG, PDF and PNG.
+        about: the text that was scored, and the training text, which also gives n-gram models among the baselines.
+        settings: what is said of runs, and how much of it.
+        fields: those of `about` and `settings`, by name.
 
     Raises:
         InputError: a run is damaged or was changed, the text is not the one it scored, or the audit is of another run.
         MissingExtraError: what draws the page is not installed; the extra `report` brings it.
         UsageError: no run, or one named twice; a model beside several runs; an output that would replace an input; a number
             out of range.
+
+    Shell:
+        lmgauge report run-kn5/ -o kn5.html
+        lmgauge report run-kn5/ run-wb5/ -o both.html
 
     Example:
         >>> import tempfile
@@ -145,105 +149,107 @@ def report(
         >>> made
         <Report: wb3>
     """
-    shown = _of_results(runs, title) or _of_training(runs, title)
-    if shown is not None:
-        return _saved(shown, output, [os.fspath(runs)] if isinstance(runs, PATHS) else [])
-    named = _listed(runs)
-    settings = OverviewSettings(passages=PassageSettings(segments=segments, seed=seed), seed=seed, threads=threads)
-    inputs = [os.fspath(path) for path in (*named, *([audit] if isinstance(audit, PATHS) else []))]
-    refuse_replacing({"-o": output}, inputs)  # before the work
-    sealed = _read_audit(audit) if isinstance(audit, PATHS) else audit
-    result = overview_of(named, settings, text=text, document=document, train=train, model=model, audit=sealed)
-    say_progress("drawing the page")
-    return _saved(page_of(result, title), output, inputs)
+    from lmgauge.files import refuse_replacing
+    from lmgauge.progress import say_progress
 
-
-def overview_of(
-    runs: Sequence[PathLike],
-    settings: OverviewSettings,
-    *,
-    text: Text | None = None,
-    document: str | None = None,
-    train: Text | None = None,
-    model: Model | None = None,
-    scoring: ScoringOptions | None = None,
-    sampled: bool = False,
-    audit: Audit | None = None,
-) -> Overview:
-    """Work out all that a page says of runs.
-
-    Args:
-        runs: run folders or score tables; each further one is compared with the first.
-        settings: how much to say.
-        text, document, train, model: as `report`.
-        scoring: how a model named by its path scores.
-        sampled: also look at text sampled from the model.
-        audit: of one of the runs.
-
-    Raises:
-        InputError: a run is damaged or was changed, the text is not the one it scored, or the audit is of another run.
-        UsageError: a model beside several runs.
-    """
-    if model is not None and len(runs) > 1:
-        raise UsageError("a model goes with one run: calibration is of the model behind it")
-    say_progress("reading the runs")
-    examined = [opened(run) for run in runs]
-    behind = None if model is None else loaded(model, scoring)
-    drawing = None
-    if behind is not None and sampled:
-        drawing = partial(sample_ids, behind, seed=settings.seed, threads=settings.threads)
-    return _overview(
-        examined,
-        settings,
-        corpus=None if text is None and document is None else text_of(examined, text, document),
-        documents_of_text=says_documents(text, document),
-        training=None if train is None else partial(training_words, corpus_of(train), settings.threads),
-        rungs=None if train is None else partial(training_rungs, corpus_of(train), settings.threads),
-        model=behind,
-        sample=drawing,
-        audit=audit,
-        progress=say_progress,
-    )
-
-
-def page_of(overview: Overview, title: str | None = None) -> Report:
-    """Return the page of what was worked out.
-
-    Args:
-        overview: of one run or several.
-        title: of the page; the names of the runs if not given.
-    """
-    return Report(title or names_in_brief(overview.runs), report_of_runs.blocks(overview), overview.to_dict())
-
-
-def _saved(made: Report, output: PathLike | None, inputs: Sequence[str]) -> Report:
-    """Return a report, written where that is asked for."""
-    refuse_replacing({"-o": output}, inputs)
+    shown, paths = _parted(runs)
+    inputs = [os.fspath(path) for path in (*paths, audit) if isinstance(path, PATHS)]
+    refuse_replacing({"-o": output, "--vega": vega, "--figures": figures}, inputs)  # before the work
+    _check_outputs(output, vega, figures)
+    made = _of_results(shown, title) if shown else _of_training(paths, title)
+    if made is None:
+        result = overview_of(paths, model=model, audit=audit, segments=segments, about=about, settings=settings)
+        say_progress("drawing the page")
+        made = page_of(result, title)
     if output is not None:
         made.save(output)
+    _write_charts(made, vega, figures)
     return made
 
 
-def _of_results(results: Runs, title: str | None) -> Report | None:
-    """Return the report of results; None where these are paths."""
-    each = [results] if isinstance(results, Shown) else results
-    if isinstance(each, PATHS) or not isinstance(each, Sequence) or not each or not isinstance(each[0], Shown):
-        return None
-    if not all(isinstance(one, Shown) for one in each):
-        raise UsageError("a report is of runs, or of results: give the paths alone, or the results")
-    numbers = [one.to_dict() for one in each if hasattr(one, "to_dict")]
-    names = [type(one).__name__ for one in each]
-    return Report(title or names_in_brief(names), document_of(each), {"results": numbers})
+def _check_outputs(*outputs: PathLike | None) -> None:
+    """Say before the work what would stop the output after it."""
+    from lmgauge.report.page import check_installed
+
+    page, vega, figures = outputs
+    if page is not None or figures is not None:
+        check_installed()
+    for option, folder in (("vega", vega), ("figures", figures)):
+        if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
+            raise UsageError(f"{option} {os.fspath(folder)}: is a file; name a folder")
 
 
-def _of_training(folder: Runs, title: str | None) -> Report | None:
+def _write_charts(made: Report, vega: PathLike | None, figures: PathLike | None) -> None:
+    from lmgauge.report.blocks import ChartData
+    from lmgauge.report.drawing import write_figures, write_specifications
+
+    charts = [block for block in made.document if isinstance(block, ChartData)]
+    if vega is not None:
+        write_specifications(charts, vega)
+    if figures is not None:
+        write_figures(charts, figures)
+
+
+@verb
+def overview_of(
+    runs: Sequence[PathLike],
+    *,
+    model: Model | None = None,
+    audit: PathLike | Audit | None = None,
+    segments: Passages = _PASSAGES,
+    about: RunText = RunText(),
+    settings: DiagnosisSettings = DiagnosisSettings(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
+) -> Overview:
+    """Work out all that a page says of runs."""
+    from lmgauge.api.diagnose import behind
+    from lmgauge.api.inputs import opened
+    from lmgauge.evaluation.overview import overview
+    from lmgauge.progress import say_progress
+
+    if len(runs) > 1 and model is not None:
+        raise UsageError("a model goes with one run: calibration is of the model behind it")
+    if len(runs) > 1 and "only" in chosen(settings):
+        raise UsageError("only goes with one run: of several there are slices")
+    say_progress("reading the runs")
+    examined = [opened(run) for run in runs]
+    sealed = _read_audit(audit) if isinstance(audit, PATHS) else audit
+    inputs = about.of(examined) | behind(model, about, settings, scoring)
+    return overview(examined, settings, segments=segments, audit=sealed, **inputs)
+
+
+def page_of(overview: Overview, title: str | None = None) -> Report:
+    """Return the page of what was worked out; its title are the names of the runs if there is no other."""
+    from lmgauge.report.formats import names_in_brief
+    from lmgauge.report.overview import blocks
+
+    return Report(title or names_in_brief(overview.runs), blocks(overview), overview.to_dict())
+
+
+def _of_results(results: Sequence[Shown], title: str | None) -> Report:
+    from lmgauge.report.documents import document_of
+    from lmgauge.report.formats import names_in_brief
+
+    numbers = [one.to_dict() for one in results if hasattr(one, "to_dict")]
+    names = [type(one).__name__ for one in results]
+    return Report(title or names_in_brief(names), document_of(results), {"results": numbers})
+
+
+def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
     """Return the report of a network's training; None for anything else than the folder of one.
 
     Raises:
         InputError: the folder does not say how the network was trained.
     """
-    if not isinstance(folder, PATHS) or not (local_path(folder) / "config.json").is_file():
+    from lmgauge.files import local_path
+
+    folder = paths[0]
+    if len(paths) > 1 or not (local_path(folder) / "config.json").is_file():
         return None
+    from lmgauge.models.protocol import read_config
+    from lmgauge.report.training import history_blocks
+
     name = Path(folder).resolve().name
     try:
         config: Any = read_config(Path(folder))
@@ -257,24 +263,26 @@ def _of_training(folder: Runs, title: str | None) -> Report | None:
     return Report(title or name, document, {"history": history})
 
 
-def _listed(runs: Runs) -> list[PathLike]:
-    """Return one run or several as a list.
+def _parted(runs: Runs) -> tuple[list[Shown], list[PathLike]]:
+    """Return the results and the paths among what a report is asked of; there are only ones of a kind.
 
     Raises:
-        UsageError: there is none, or one is named twice.
+        UsageError: there is neither, or both, or a run is named twice.
     """
-    named = [runs] if isinstance(runs, PATHS) else list(runs) if isinstance(runs, Sequence) else []
-    if not isinstance(runs, (*PATHS, Sequence)):
+    from lmgauge.files import local_path
+
+    if not isinstance(runs, (*PATHS, Shown, Sequence)):
         raise UsageError(f"a report is of a run, or of a list of runs, not of {type(runs).__name__}")
-    if not named:
+    each = [runs] if isinstance(runs, (*PATHS, Shown)) else list(runs)
+    if not each:
         raise UsageError("a report needs a run: a folder that `lmgauge eval -o` wrote, or a score table")
-    for path in named:
-        if not isinstance(path, PATHS):
-            raise UsageError(f"a report is of paths of runs, or of results of lmgauge, not of {type(path).__name__}")
-    paths = [os.fspath(path) for path in named if isinstance(path, PATHS)]
+    shown = [one for one in each if isinstance(one, Shown)]
+    paths = [one for one in each if isinstance(one, PATHS)]
+    if max(len(shown), len(paths)) < len(each):
+        raise UsageError("a report is of paths of runs, or of results of lmgauge: give the paths alone, or the results")
     if len({os.path.realpath(local_path(path)) for path in paths}) < len(paths):
         raise UsageError("the same run is named twice")
-    return list(paths)
+    return shown, paths
 
 
 def _read_audit(path: PathLike) -> Audit:
@@ -283,6 +291,9 @@ def _read_audit(path: PathLike) -> Audit:
     Raises:
         InputError: there is no such file, or it holds something else.
     """
+    from lmgauge.evaluation.audit.results import Audit
+    from lmgauge.json_text import from_json
+
     try:
         plain = from_json(Path(path).read_bytes(), own=True)
     except (OSError, ValueError) as error:

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded
+from lmgauge.api.types import PATHS, Model, PathLike, Text
+from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel
-from lmgauge.models.registry import open_unspelled
-from lmgauge.models.spelling.learn import MAX_COUNT, ORDER, SpellerSettings, learn_spelling
-from lmgauge.models.spelling.model import SpelledModel
-from lmgauge.models.spelling.storage import add_spelling, refuse_file
-from lmgauge.progress import say_progress
-from lmgauge.text.documents import Corpus
+from lmgauge.models.spelling.settings import SpellerSettings
+from lmgauge.option_numbers import Count
+from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from lmgauge.models.spelling.model import SpelledModel
     from lmgauge.text.tokens import Tokenizer
 
 
+@verb
 def spell(
     model: Model,
     train: Text,
     *,
     output: PathLike | None = None,
-    order: int = ORDER,
-    max_count: int | None = MAX_COUNT,
     replace: bool = False,
     tokenizer: str | Tokenizer | None = None,
-    threads: int | None = None,
+    threads: Count | None = None,
+    speller: SpellerSettings = SpellerSettings(),
+    reading: ReadingOptions = ReadingOptions(),
+    **fields: Any,
 ) -> SpelledModel:
     """Give a model a speller, so that it gives every text a probability: `lmgauge spell`.
 
@@ -43,14 +41,15 @@ def spell(
     Args:
         model: of words or characters that predicts the ends of lines and has an `<unk>`, or its path: an n-gram model, one
             of classes, a network, a mixture of such, an ARPA file or a binary of KenLM.
-        train: the text to learn from, best that which the model was trained on: a path, several, or a `Corpus`. Only
-            its words and its white space count.
-        output: the folder to write; that of the model itself adds the speller to it. None writes nothing.
-        order: characters of the speller's longest n-grams, 1 or more.
-        max_count: it learns only from the words that occur at most this often in the text, 1 or more; None: from all.
-        replace: whether a speller that the model has already is replaced.
-        tokenizer: of an ARPA file or a binary of KenLM, which do not say it: as `lmgauge.train` takes it.
-        threads: how many; nothing depends on it.
+        train: text to learn from, best that of the model; a path, several, or from Python a `Corpus`. Only its words and
+            its white space count.
+        output: folder to write; that of the model adds the speller to it, which the command does if none is given.
+        replace: replace the model's own speller.
+        tokenizer: how text is cut into words; of an ARPA or KenLM file, as in training, whitespace if not given.
+        threads: how many; all cores if not given. Nothing depends on it.
+        speller: how the spelling is learned.
+        reading: how the text is read.
+        fields: those of `speller` and `reading`, by name.
 
     Returns:
         The spelled model.
@@ -60,6 +59,10 @@ def spell(
         ModelFileError: the model cannot be loaded.
         OutputError: the folder cannot be written; nothing is left behind.
         UsageError: the model cannot be spelled, or is spelled already; an option is out of range.
+
+    Shell:
+        lmgauge spell kn5/ --train train.txt
+        lmgauge spell theirs.arpa --train train.txt -o theirs/
 
     Example:
         >>> import lmgauge
@@ -71,14 +74,36 @@ def spell(
         >>> lmgauge.evaluate(spelled, texts=["the bird  sat"]).bits_per_byte_is_bound
         False
     """
-    settings, corpus = SpellerSettings(order, max_count), corpus_of(train).without_given("training")
-    in_place = _in_place(model, output)
+    from lmgauge.api.inputs import corpus_of, loaded, refuse_output
+    from lmgauge.files import refuse_replacing
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.protocol import SPELLING_FOLDER
+    from lmgauge.models.registry import open_unspelled
+    from lmgauge.models.spelling.learn import learn_spelling
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.models.spelling.storage import add_spelling, refuse_file
+    from lmgauge.progress import say_progress
+
+    corpus = corpus_of(train, reading).without_given("training")
+    in_place = output is not None and isinstance(model, PATHS) and os.path.realpath(model) == os.path.realpath(output)
     if output is not None:
-        _refuse_output(model, output, corpus, in_place=in_place)
-    base = _unspelled(model, None if tokenizer is None else ScoringOptions(tokenizer=tokenizer), replace=replace)
+        if not in_place:
+            refuse_file(output)
+            refuse_output(output, [model], corpus)
+        elif Path(output).is_dir():
+            refuse_replacing({"-o": Path(output) / SPELLING_FOLDER}, [source.path for source in corpus.sources])
+        elif Path(output).exists():
+            raise UsageError(f"{output}: is a file, which has no room for a speller; name a folder to write with -o")
+    if replace and isinstance(model, PATHS) and os.path.lexists(Path(model) / SPELLING_FOLDER):
+        model = open_unspelled(model)  # whatever state the speller is in
+    base = loaded(model, ScoringOptions(tokenizer=tokenizer))
+    if isinstance(base, SpelledModel):
+        if not replace:
+            raise UsageError(f"{base.label}: its unseen words are spelled already; --replace learns their spelling anew")
+        base = base.inner
     if output is not None and not in_place and isinstance(base, NgramModel):
         base = base.listed()  # a probing file of KenLM cannot be: it says what to do
-    spelled = learn_spelling(base, corpus, settings, threads=threads, progress=say_progress)
+    spelled = learn_spelling(base, corpus, speller, threads=threads, progress=say_progress)
     if output is not None:
         say_progress(f"saving {os.fspath(output)}")
         if in_place:
@@ -86,43 +111,3 @@ def spell(
         else:
             spelled.save(Path(output))
     return spelled
-
-
-def _unspelled(model: Model, options: ScoringOptions | None, *, replace: bool) -> LanguageModel:
-    """Return the model without the speller it may have.
-
-    Raises:
-        UsageError: it has one, which is not to be replaced.
-    """
-    if replace and isinstance(model, PATHS) and os.path.lexists(Path(model) / SPELLING_FOLDER):
-        model = open_unspelled(model)  # whatever state the speller is in
-    base = loaded(model, options if isinstance(model, PATHS) else None)
-    if not isinstance(base, SpelledModel):
-        return base
-    if not replace:
-        raise UsageError(f"{base.label}: its unseen words are spelled already; --replace learns their spelling anew")
-    return base.inner
-
-
-def _in_place(model: Model, output: PathLike | None) -> bool:
-    """Return True if the output is the folder of the model."""
-    if output is None or not isinstance(model, PATHS):
-        return False
-    return os.path.realpath(os.fspath(model)) == os.path.realpath(os.fspath(output))
-
-
-def _refuse_output(model: Model, output: PathLike, corpus: Corpus, *, in_place: bool) -> None:
-    """Refuse, before anything is read, an output that cannot be.
-
-    Raises:
-        UsageError: a file of another program, which has no room for a speller; a model that is not a folder,
-            in place; or what would replace what is read.
-    """
-    read = [source.path for source in corpus.sources]
-    if not in_place:
-        refuse_file(output)
-        refuse_replacing({"-o": output}, [*read, *([os.fspath(model)] if isinstance(model, PATHS) else [])])
-    elif Path(output).is_dir():
-        refuse_replacing({"-o": Path(output) / SPELLING_FOLDER}, read)
-    elif Path(output).exists():
-        raise UsageError(f"{os.fspath(output)}: is a file, which has no room for a speller; name a folder to write with -o")

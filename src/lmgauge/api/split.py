@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import PathLike, Text, corpus_of
-from lmgauge.choices import DEFAULT_SEED, SplitBy
-from lmgauge.result_list import data_frame
+from lmgauge.api.types import PathLike, Text
+from lmgauge.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SplitBy
+from lmgauge.declaration import verb
+from lmgauge.option_numbers import Natural
 from lmgauge.shown import Shown
-from lmgauge.text.split import DEFAULT_FRACTIONS, WrittenPart, write_split
+from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lmgauge.text.split import WrittenPart
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,6 +59,7 @@ class SplitText(Shown):
             "segments": self.segments,
             "text_sha256": self.text_sha256,
             "parts": parts,
+            "notes": list(self.notes),
         }
 
     def to_pandas(self) -> pd.DataFrame:
@@ -64,6 +68,8 @@ class SplitText(Shown):
         Raises:
             MissingExtraError: pandas is not installed.
         """
+        from lmgauge.result_list import data_frame
+
         return data_frame(self.to_dict()["parts"])
 
     def _in_brief(self) -> str:
@@ -71,27 +77,41 @@ class SplitText(Shown):
         return f"{parts} segments, seed {self.seed}"
 
 
+@verb
 def split(
     text: Text,
     output: PathLike,
     *,
     fractions: Sequence[float] = DEFAULT_FRACTIONS,
-    seed: int = DEFAULT_SEED,
+    seed: Natural = DEFAULT_SEED,
     by: SplitBy | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    **fields: Any,
 ) -> SplitText:
     """Split text into train, validation and test, the same for the same seed on every machine: `lmgauge split`.
 
+    Lines are written to train.txt, validation.txt and test.txt in their order; records and documents to train.jsonl and so
+    on.
+
     Args:
-        text: a path, several, or a `Corpus`; it is read twice.
-        output: the folder for train.txt, validation.txt and test.txt (.jsonl for records and documents).
-        fractions: shares of the three parts; they sum to 1. A part with share 0 is not written.
-        seed: a whole number from 0 to 2**64 - 1.
-        by: "group" or "document" keeps the segments of each together; see `Corpus.from_files`.
+        text: files or globs, or a `Corpus`; it is read twice.
+        output: folder to write the parts to.
+        fractions: shares of train, validation and test, which sum to 1; 0.8, 0.1 and 0.1 if not given. A part with share 0
+            is not written.
+        seed: same seed, same parts.
+        by: keep the segments of a group together, or of a document; naming a field as `group`, or a rule as `document`, does
+            the same.
+        reading: how files are read.
+        fields: those of `reading`, by name.
 
     Raises:
         InputError: the text is empty, cannot be used, or changed meanwhile.
         OutputError: the folder cannot be written to.
         UsageError: fractions or seed out of range; one group only; a file would be replaced.
+
+    Shell:
+        lmgauge split corpus.txt --fractions 0.9,0.05,0.05 --seed 1 -o parts/
+        lmgauge split 'books/*.txt' --by group -o parts/
 
     Example:
         >>> import tempfile
@@ -100,7 +120,14 @@ def split(
         ...     split(Corpus.from_strings([f"line {i}" for i in range(100)]), folder, seed=1)
         <SplitText: train 80, validation 10, test 10 segments, seed 1>
     """
-    corpus = corpus_of(text).without_given("split")
+    from lmgauge.api.inputs import corpus_of
+    from lmgauge.text.split import write_split
+
+    corpus = corpus_of(text, reading).without_given("split")
+    if by is None and reading.group != ReadingOptions.group:
+        by = "group"
+    elif by is None and reading.document is not None:
+        by = "document"
     parts = write_split(corpus, output, fractions, seed=seed, by=by)
     report = corpus.report
     return SplitText(tuple(parts), tuple(fractions), seed, report.sha256, tuple(report.notes()))

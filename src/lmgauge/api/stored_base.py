@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, load_models
-from lmgauge.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, DEFAULT_SEED, BaseType
-from lmgauge.distributions.blocks import of_events
-from lmgauge.distributions.stored_rows import StoringSettings
-from lmgauge.evaluation.divergence.base_results import SavedBase
-from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DivergenceSettings, spelled_notes
-from lmgauge.evaluation.divergence.from_base import save_base as _save_base
-from lmgauge.files import refuse_replacing
+from lmgauge.api.types import PATHS, Model, PathLike, Text
+from lmgauge.declaration import verb
+from lmgauge.evaluation.options import DEFAULT_EVENTS, StoringSettings
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.registry import model_names
-from lmgauge.progress import say_progress
+from lmgauge.option_numbers import Count
+from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.divergence.base_results import SavedBase
 
 
+@verb
 def save_base(
     base: Model,
     text: Text,
-    output: PathLike,
+    base_file: PathLike,
     *,
-    events: int | None = DEFAULT_EVENTS,
-    top: int = DEFAULT_BASE_TOP,
-    samples: int = DEFAULT_BASE_SAMPLES,
-    exact: BaseType | None = None,
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
-    scoring: ScoringOptions | None = None,
+    events: Count | None = DEFAULT_EVENTS,
+    exhaustive: bool = False,
+    threads: Count | None = None,
+    storing: StoringSettings = StoringSettings(),
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> SavedBase:
     """Store what a model predicts in the contexts of a text, to compare others with: `lmgauge divergence --save-base`.
 
@@ -38,14 +38,14 @@ def save_base(
     Args:
         base: the model to compare with, for example before quantization.
         text: a path, several, or a `Corpus`.
-        output: the file to write, Parquet.
-        events: how many events to store, about, in whole segments drawn at random; None for all.
-        top: how many most probable tokens of each event to store.
-        samples: how many tokens to draw from the rest for each unit of its probability; more narrow the bounds.
-        exact: store whole distributions instead, in this type.
-        seed: of both draws.
-        threads: how many.
+        base_file: store what BASE predicts in this file, and compare nothing; BASE TEXT... --save-base FILE.
+        events: about how many events to store, in whole segments drawn at random; all if None.
+        exhaustive: store every event of the text.
+        threads: how many; all cores if not given.
+        storing: how much is stored of each event.
+        reading: how the text is read.
         scoring: how a model named by a path scores.
+        fields: those of `storing`, `reading` and `scoring`, by name.
 
     Returns:
         What was stored, and how long the file is.
@@ -66,26 +66,21 @@ def save_base(
         >>> saved.top, round(result.kl_ab_bits.value, 3)
         (9, 0.633)
     """
-    DivergenceSettings(events=events, seed=seed)  # refuses what is out of range
-    settings = StoringSettings(top, samples, seed, exact)
-    corpus = corpus_of(text)
+    from lmgauge.api.inputs import corpus_of, load_models
+    from lmgauge.distributions.blocks import of_events
+    from lmgauge.evaluation.divergence.divergence import spelled_notes
+    from lmgauge.evaluation.divergence.from_base import save_base as _save_base
+    from lmgauge.files import refuse_replacing
+    from lmgauge.models.registry import model_names
+    from lmgauge.progress import say_progress
+
+    corpus = corpus_of(text, reading)
     inputs = [base] if isinstance(base, PATHS) else []
-    refuse_replacing({"the base file": output}, [*inputs, *(source.path for source in corpus.sources)])
+    refuse_replacing({"--save-base": base_file}, [*inputs, *(source.path for source in corpus.sources)])
     models = load_models([base], scoring)
     name = model_names([base], models)[0]
     say_progress("storing")
     saved = _save_base(
-        of_events(models[0]),
-        corpus,
-        output,
-        settings,
-        events=events,
-        name=name,
-        threads=threads,
-        progress=_say,
+        of_events(models[0]), corpus, base_file, storing, events=None if exhaustive else events, name=name, threads=threads
     )
     return replace(saved, notes=(*saved.notes, *spelled_notes(models, [name])))
-
-
-def _say(done: int, total: int | None) -> None:
-    say_progress(f"stored {done:,} events" if total is None else f"stored {done:,} of {total:,} events")

@@ -5,39 +5,58 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lmgauge.tasks.parallel import Path, paths_of
+from lmgauge.api.types import PathLike
+from lmgauge.declaration import verb
+from lmgauge.errors import UsageError
+from lmgauge.option_numbers import Count
 from lmgauge.tasks.settings import CorrelationSettings
 
 if TYPE_CHECKING:
     from lmgauge.tasks.correlation import Correlation
     from lmgauge.tasks.tables import Row
+    from lmgauge.text.streams import Source
 
 
+@verb
 def correlate_tables(
-    scores: Path,
-    perplexities: Path | None = None,
+    scores: PathLike,
+    perplexities: PathLike | None = None,
     *,
-    model: Path | None = None,
-    outputs: Sequence[Path] = (),
-    settings: CorrelationSettings | None = None,
-    threads: int | None = None,
+    model: PathLike | None = None,
+    outputs: Sequence[PathLike] = (),
+    rows: PathLike | None = None,
+    threads: Count | None = None,
+    settings: CorrelationSettings = CorrelationSettings(),
+    **fields: Any,
 ) -> Correlation:
     """Correlate task scores of systems with perplexities: of their language models, or of their outputs under one.
 
+    Tables of systems are TSV or CSV with a header, JSONL, or what `bleu --json`, `wer --json` and `eval --json` print. A
+    system has the same name in both.
+
     Args:
-        scores: a table (TSV, CSV, JSON, JSONL) with a row for each system, such as `lmgauge bleu --json` prints.
+        scores: a table with a row for each system, such as `lmgauge bleu --json` prints.
         perplexities: another one, such as `lmgauge eval --json` prints; its models, or the groups of one, are the systems.
-            None: the numbers are in `scores` too.
-        model: a language model instead; the perplexity of each of `outputs` under it.
-        outputs: with `model`: the file of each system, by whose name it is known.
-        settings: names of columns, logarithm and seed; None: the defaults of `lmgauge.tasks.CorrelationSettings`.
-        threads: how many to use, all cores if None; no number depends on it.
+            Without it the numbers are in `scores`, too.
+        model: a language model instead of perplexities; that of each of `outputs` under it.
+        outputs: with a model, the output of a system, as it was scored; may be given several times, a glob stands for
+            several. A system is known by the name of its file.
+        rows: also write the points; .tsv, .jsonl, or -.
+        threads: threads to use; all cores if not given. No number depends on it.
+        settings: names of columns, logarithm and seed.
+        fields: those of `settings`, by name.
 
     Raises:
         InputError: a table cannot be read, lacks a column, or no system is in both.
-        UsageError: the suffix of a table is unknown.
+        UsageError: the suffix of a table is unknown, a model has no outputs, or a table beside it, or the rows would replace
+            what is read.
+
+    Shell:
+        lmgauge correlate bleu.json perplexity.json
+        lmgauge correlate bleu.json -m kn5/ --outputs '?.txt'
+        lmgauge correlate systems.tsv -x perplexity -y bleu
 
     Example:
         >>> import json, tempfile
@@ -48,19 +67,39 @@ def correlate_tables(
         ...     correlate_tables(f"{folder}/systems.json").spearman
         -1.0
     """
+    from lmgauge.files import refuse_replacing
     from lmgauge.tasks.correlation import correlate, paired_columns
+    from lmgauge.tasks.parallel import paths_of
     from lmgauge.tasks.tables import read_table
+    from lmgauge.text.streams import find_sources
 
-    columns = settings or CorrelationSettings()
+    if (model is None) != (not outputs):
+        raise UsageError("a model (-m) and its outputs (--outputs) belong together: what is measured under the model")
+    if model is not None and perplexities is not None:
+        raise UsageError("perplexities come from a table or from a model (-m), not from both")
+    sources = find_sources(paths_of(outputs)) if outputs else []
+    read = [path for path in (scores, perplexities, model) if path is not None]
+    refuse_replacing({"--rows": rows}, [*read, *(source.path for source in sources)])
     y_rows = read_table(os.fspath(scores))
     if model is not None:
-        x_rows = _perplexities(model, paths_of(outputs), columns.system, threads)
+        x_rows = _perplexities(model, sources, settings.system, threads)
     else:
-        x_rows = y_rows if perplexities is None else _by_system(read_table(os.fspath(perplexities)), columns.system)
+        x_rows = y_rows if perplexities is None else _by_system(read_table(os.fspath(perplexities)), settings.system)
     tables = (os.fspath(perplexities or scores) if model is None else "", os.fspath(scores))
-    names, xs, ys, notes = paired_columns(x_rows, y_rows, columns, tables)
-    result = correlate(names, xs, ys, x_name=columns.x, y_name=columns.y, log_x=columns.log_x, seed=columns.seed)
+    names, xs, ys, notes = paired_columns(x_rows, y_rows, settings, tables)
+    result = correlate(names, xs, ys, x_name=settings.x, y_name=settings.y, log_x=settings.log_x, seed=settings.seed)
+    if rows is not None:
+        _write_rows(result, os.fspath(rows))
     return replace(result, notes=(*notes, *result.notes))
+
+
+def _write_rows(result: Correlation, path: str) -> None:
+    from lmgauge.evaluation.row_files import RowWriter
+    from lmgauge.report.correlation import CORRELATION_COLUMNS
+
+    points = result.rows()
+    with RowWriter(path, CORRELATION_COLUMNS) as writer:
+        writer.write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
 
 
 def _by_system(rows: list[Row], system: str) -> list[Row]:
@@ -71,13 +110,11 @@ def _by_system(rows: list[Row], system: str) -> list[Row]:
     return grouped or [row | {system: row["model"]} for row in rows]
 
 
-def _perplexities(model: Path, outputs: list[str], system: str, threads: int | None) -> list[Row]:
+def _perplexities(model: PathLike, sources: Sequence[Source], system: str, threads: int | None) -> list[Row]:
     from lmgauge.api.evaluate import evaluate
     from lmgauge.models.mixture.agreement import with_reserved
     from lmgauge.models.registry import load_model
-    from lmgauge.text.streams import find_sources
 
     # A system may print <unk>; to the model that judges it that is a word like any other.
     (judge,) = with_reserved([load_model(os.fspath(model))], "escape")
-    sources = find_sources(outputs)
     return [{system: source.label} | evaluate(judge, source.path, threads=threads).to_dict() for source in sources]

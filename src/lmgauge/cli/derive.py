@@ -8,36 +8,50 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
 from click.formatting import wrap_text
 
 from lmgauge.cli.commands import COMMANDS, Row, imported
-from lmgauge.cli.odd_values import PARSERS, CommaList, Number, Parsed
-from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
+from lmgauge.cli.odd_values import PARSERS, CommaList, NamedNumbers, Number, Parsed
+from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
 
-SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n"}
+SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
+SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
 """Names of one letter."""
-SPELLINGS = {"models": "model"}
+SPELLINGS = {"num_layers": "layers", "models": "model", "recipes": "recipe", "n": "ngram", "base_file": "save-base"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
-HEADINGS = {"output": "Output", "seed": "Statistics", "threads": "Resources"}
-"""Of verbs' own keywords that do not stand under "Options"."""
+HEADINGS = {
+    "valid": "Neural models",
+    **dict.fromkeys(("output", "vega", "figures", "details", "rows"), "Output"),
+    "seed": "Statistics",
+    "threads": "Resources",
+    "reference": "Text",
+}
+"""Of keywords that do not stand under the heading of their settings, or under "Options"."""
 METAVARS = {
     "output": "PATH",
-    "field": "NAME",
-    "by": "NAME",
-    "id": "NAME",
-    "group": "NAME",
     "threads": "N",
+    "model": "MODEL",
+    **dict.fromkeys(("field", "by", "id", "group"), "NAME"),
+    **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
     "array": "BITS",
     "quantize": "BITS,BITS",
     "device": "NAME",
+    "document": "RULE",
+    "context": "N|stream",
+    "protocol": "NAME",
+    "keep": "NAMES",
+    "columns": "NAMES",
+    "shard": "I/N|slurm",
+    "ray": "ADDRESS",
 }
 NOT_OFFERED = {
     "progress",
@@ -53,11 +67,24 @@ NOT_OFFERED = {
 }
 """What only programs can say."""
 _NAMES, _WHOLE = 30, "whole"
+_WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
 
 def declared(row: Row) -> list[Callable[..., Any]]:
     """Return the verbs of a row, imported now."""
     return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
+
+
+def declared_options(row: Row) -> dict[str, Option]:
+    """Return what the verbs of a row declare, each name once; what not all verbs ask for can be left out."""
+    options: dict[str, Option] = {}
+    for option in (one for verb in declared(row) for one in options_of(verb)):
+        options.setdefault(option.name, option)
+    needed = set.intersection(*({one.name for one in options_of(verb) if one.default is REQUIRED} for verb in declared(row)))
+    return {
+        name: replace(one, default=None) if one.default is REQUIRED and name not in needed else one
+        for name, one in options.items()
+    }
 
 
 class Call:
@@ -76,8 +103,7 @@ class Call:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of an option, its default where the user wrote none."""
-        options = (option for verb in declared(self.row) for option in options_of(verb))
-        return self.values[name] if name in self.values else next((one.default for one in options if one.name == name), None)
+        return self.values[name] if name in self.values else declared_options(self.row)[name].default
 
     def __call__(self, verb: Callable[..., Any] | None = None, /, **more: Any) -> Any:
         """Return what a verb makes of the values that it knows; it shows on standard error how far it is.
@@ -89,11 +115,18 @@ class Call:
         from lmgauge.cli.say import showing_progress
 
         called = verb or declared(self.row)[0]
-        classes = settings_of(called)
-        known = own_keywords(called).keys() | {option.name for option in options_of(called)}
-        keywords = {name: value for name, value in (self.values | more).items() if name in known or name in classes}
         with showing_progress():
-            return called(**keywords)
+            return called(**self.keywords(called, **more))
+
+    def keywords(self, verb: Callable[..., Any], /, **more: Any) -> dict[str, Any]:
+        """Return the user's values that a verb knows, and others in their place."""
+        known = own_keywords(verb).keys() | {option.name for option in options_of(verb)}
+        return {name: value for name, value in (self.values | more).items() if name in known}
+
+    def refuse_others(self, reason: str, *verbs: Callable[..., Any]) -> None:
+        """Refuse options that none of the verbs knows: none is ignored in silence."""
+        known = {option.name for verb in verbs for option in options_of(verb)}
+        self.refuse(self.values.keys() - known, reason)
 
     def refuse(self, names: Collection[str], reason: str) -> None:
         """Refuse options that do not apply to what was chosen: none is ignored in silence.
@@ -101,7 +134,7 @@ class Call:
         Raises:
             click.UsageError: the user gave one of them; the message names the first.
         """
-        written = self.values | ({} if self.html is None else {"html": self.html})
+        written = self.values | ({"html": self.html} if self.html else {}) | ({"as_json": True} if self.as_json else {})
         for name in written:
             if name in names:
                 parameter = next(one for one in self.context.command.params if one.name == name)
@@ -109,14 +142,15 @@ class Call:
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
     def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Any = None) -> None:
-        """Print a result, and write its page if one is asked for."""
+        """Print a result, unless rows take its place on standard output; write its page if one is asked for."""
         from lmgauge.cli.say import answer
 
         if blocks is None:
             from lmgauge.report.documents import document_of
 
             blocks = partial(document_of, result)
-        answer(result, blocks, as_json=self.as_json, html=self.html, page=page)
+        aside = "-" in (self.values.get("output"), self.values.get("rows"))
+        answer(result, blocks, as_json=self.as_json, html=self.html, page=page, aside=aside)
 
 
 def fields_of(*kinds: type[Any]) -> set[str]:
@@ -131,7 +165,11 @@ def command_of(name: str, row: Row) -> Command:
     verb = declared(row)[0]
     about = inspect.cleandoc(verb.__doc__ or "")
     body = re.split(r"^(?:Args|Returns|Raises|Example|Shell|Attributes):$", about, maxsplit=1, flags=re.MULTILINE)[0]
-    about_it = row.summary, _plain(body.partition("\n")[2].strip()), section_of(about, "Shell")
+    parameters, options = _parameters(row), declared_options(row)
+    arguments = {str(one.name): one.metavar for one in parameters if isinstance(one, click.Argument)}
+    words = [f"{metavar or name.upper()}: {_help(options[name], options)}" for name, metavar in arguments.items()]
+    body = "\n\n".join([body.partition("\n")[2].strip(), *words])
+    about_it = row.summary, _plain(body.strip()), section_of(about, "Shell")
 
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
@@ -143,7 +181,8 @@ def command_of(name: str, row: Row) -> Command:
         else:
             call.answer(call())
 
-    return Command(name, params=_parameters(row), callback=run, about=about_it)
+    parsing = {"ignore_unknown_options": row.negative}
+    return Command(name, params=parameters, callback=run, about=about_it, context_settings=parsing)
 
 
 def __getattr__(name: str) -> Command:
@@ -155,19 +194,16 @@ def __getattr__(name: str) -> Command:
 
 
 def _parameters(row: Row) -> list[click.Parameter]:
-    """Return arguments and options of all verbs of a row, each name once."""
-    options: dict[str, Option] = {}
-    for verb in declared(row):
-        for option in options_of(verb):
-            options.setdefault(option.name, option)
-    names = row.arguments
+    options, names = declared_options(row), row.arguments
     if names is None:
         names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
-    arguments = [_argument(options[name], row) for name in names]
+    several = [name for name in names if options[name].element is not None]
+    # Of two arguments that take several values each takes one: nobody could tell where the first ends.
+    arguments = [_argument(options[name], row, several == [name]) for name in names]
     rest = [
         one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
     ]
-    made = [parameter for one in rest if (parameter := _option(one, row)) is not None]
+    made = [parameter for one in rest if (parameter := _option(one, row, {one.name for one in rest})) is not None]
     printed = (
         []
         if "json" in row.without
@@ -183,11 +219,11 @@ def _parameters(row: Row) -> list[click.Parameter]:
     return [*arguments, *made, *printed]
 
 
-def _argument(option: Option, row: Row) -> click.Argument:
+def _argument(option: Option, row: Row, several: bool) -> click.Argument:
     metavar = row.metavars.get(option.name)
-    required = option.default is REQUIRED and option.name != row.stdin
-    several = option.element is not None
-    return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=_type(option), metavar=metavar)
+    required = option.name != row.stdin and (option.default is REQUIRED or option.name in row.required)
+    kind = click.UNPROCESSED if isinstance(kind := _type(option, row), CommaList) else kind
+    return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=kind, metavar=metavar)
 
 
 class _Option(click.Option):
@@ -198,26 +234,32 @@ class _Option(click.Option):
         self.heading, self.first = heading, first
 
 
-def _option(option: Option, row: Row) -> _Option | None:
+def _spelled(name: str) -> str:
+    return f"--{SPELLINGS.get(name, name)}".replace("_", "-")
+
+
+def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None:
     """Return the option of the command line; None for what only programs can say."""
-    spelled = SPELLINGS.get(option.name, option.name).replace("_", "-")
-    names = [*([SHORT[option.name]] if option.name in SHORT else []), f"--{spelled}", option.name]
+    spelled = _spelled(option.name)
+    names = [*([SHORT[option.name]] if option.name in SHORT else []), spelled, option.name]
     own = option.owner is None
-    heading = HEADINGS.get(option.name, "Options") if option.owner is None else option.owner.heading
+    heading = HEADINGS.get(option.name, "Options" if option.owner is None else option.owner.heading)
     shown: dict[str, Any] = {
         "heading": heading,
         "first": option.name not in row.hide if own else option.name in row.show,
-        "help": _help(option),
+        "help": _help(option, others),
         "required": option.default is REQUIRED or option.name in row.required,
     }
     if bool in option.kinds:
-        off = OFF.get(option.name, f"--no-{spelled}")
-        names[-2] = f"--{spelled}/{off}" if option.default is not False else f"--{spelled}"
+        off = OFF.get(option.name, f"--no{spelled[1:]}")
+        names[-2] = spelled if option.default is False and not _varies(option) else f"{spelled}/{off}"
         return _Option(names, is_flag=True, default=None, **shown)
-    kind = _type(option)
+    kind = _type(option, row)
     if kind is None:
         return None
-    several = option.element is not None and not isinstance(kind, CommaList | Parsed)
+    if isinstance(kind, CommaList):
+        shown["callback"] = lambda context, parameter, lists: tuple(one for part in lists for one in part)
+    several = option.element is not None and not isinstance(kind, NamedNumbers | Parsed)
     metavar = row.metavars.get(option.name) or METAVARS.get(option.name) or _metavar(kind)
     return _Option(names, type=kind, multiple=several, metavar=metavar, **shown)
 
@@ -228,16 +270,19 @@ def _metavar(kind: click.ParamType[Any]) -> str | None:
     return kinds.get(type(kind))
 
 
-def _type(option: Option) -> click.ParamType[Any] | None:
+def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     """Return the type of the values that a user writes."""
     if option.name in PARSERS:
         return PARSERS[option.name]
     if option.choices and str not in option.kinds:
-        return click.Choice(option.choices)
+        return click.Choice(tuple(row.choices.get(option.name, option.choices)))
+    if Mapping[str, float] in option.kinds:
+        return NamedNumbers()
     if option.element is not None and not option.is_path:
-        kind = option.element
-        words = getattr(kind, "__args__", ())
-        return click.Choice(words) if words else CommaList(kind)
+        kind, *others = get_args(option.element) or (option.element,)
+        if get_origin(option.element) is Literal:
+            return click.Choice((kind, *others))
+        return Parsed("TEXT", str) if others and str in option.kinds else CommaList(kind)
     if option.is_path:
         return click.Path(allow_dash=True)
     if int in option.kinds and str not in option.kinds:
@@ -248,15 +293,21 @@ def _type(option: Option) -> click.ParamType[Any] | None:
             else click.IntRange(int(bounds.least), None if bounds.most == float("inf") else int(bounds.most))
         )
     if float in option.kinds:
-        return Number()
+        return click.STRING if str in option.kinds else Number()
     return click.STRING if str in option.kinds else None
 
 
-def _help(option: Option) -> str:
-    words = _plain(option.words)
+def _varies(option: Option) -> bool:
+    """Return True if what holds without the option depends on others: there is a preset."""
+    return hasattr(option.owner, "of_preset")
+
+
+def _help(option: Option, others: Collection[str]) -> str:
+    """Return what is said of an option; the names of others are spelled as the command line has them."""
+    words = _plain(re.sub(r"`(\w+)`", lambda name: _spelled(name[1]) if name[1] in others else name[1], option.words))
     words = f"{words[:1].upper()}{words[1:]}".rstrip(".") + "."
     plain = isinstance(option.default, str | int | float) and not isinstance(option.default, bool)
-    return f"{words}  [default: {option.default}]" if plain and option.default != "" else words
+    return f"{words}  [default: {option.default}]" if plain and option.default != "" and not _varies(option) else words
 
 
 def _plain(words: str) -> str:
@@ -273,18 +324,9 @@ class Command(click.Command):
         self.about = about
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
         more = f"{hidden} more options, and " if hidden else ""
-        self.params.append(
-            _Option(
-                ["--help-all"],
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_show_all,
-                help=f"Show {more}all that is to say of each.",
-                heading="Options",
-                first=True,
-            )
-        )
+        shown: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
+        words = f"Show {more}all that is to say of each."
+        self.params.append(_Option(["--help-all"], help=words, heading="Options", first=True, **shown))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does: in a line with examples, or in full."""
@@ -310,7 +352,7 @@ class Command(click.Command):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None and (whole or getattr(parameter, "first", True)):
                 sections.setdefault(getattr(parameter, "heading", "Options"), []).append(record)
-        names = min(max(len(name) for records in sections.values() for name, _ in records), _NAMES)
+        names = max(len(name) for records in sections.values() for name, _ in records if len(name) <= _NAMES)
         for heading, records in sections.items():
             with formatter.section(heading):
                 if whole:
@@ -325,8 +367,9 @@ def _line(name: str, words: str, names: int, width: int) -> str:
     >>> _line("--output PATH", "A folder for the run, as of eval; what diagnose reads.  [default: none]", 14, 50)
     '  --output PATH   A folder for the run.\\n'
     """
-    column = f"  {name:<{names}}  "
-    room = width - len(column) - 1
+    name = name if len(name) + 2 <= width else re.sub(r"\[.*", "NAME", name)  # without all that may be chosen
+    column = f"  {name:<{names}}  " if len(name) <= names else f"  {name}\n{'':{names + 4}}"
+    room = width - names - 5
     sentence = re.split(r"\.(?:\s|$)|;|  \[", words, maxsplit=1)[0]
     while len(sentence) > room and re.search(r"[,:(]", sentence):
         sentence = re.split(r"[,:(](?!.*[,:(])", sentence)[0].rstrip()
@@ -355,7 +398,9 @@ def _check_page(call: Call) -> None:
 
     if call.html == "-":
         raise click.UsageError("--html needs a file: standard output is for what is printed")
-    values = [one for value in call.values.values() for one in (value if isinstance(value, tuple) else (value,))]
+    outputs = {f"--{name.replace('_', '-')}": call.values[name] for name in _WRITTEN if name in call.values}
+    read = [value for name, value in call.values.items() if name not in _WRITTEN]
+    values = [one for value in read for one in (value if isinstance(value, tuple) else (value,))]
     paths = [path for one in values if isinstance(one, str) for path in (one, *glob(one), *one.partition("=")[2].split(","))]
-    refuse_replacing({"--html": call.html}, paths)
+    refuse_replacing(outputs | {"--html": call.html}, paths)
     check_installed()

@@ -8,22 +8,17 @@ from collections.abc import Sequence
 import click
 
 from lmgauge.cli.derive import Call
-from lmgauge.cli.say import Page, say, write_page
+from lmgauge.cli.say import Page, say
 
 
 def filter_documents(call: Call) -> None:
-    """Filter or score, and say what became of the documents: on standard error where they are on standard output."""
-    from lmgauge.json_text import to_json
+    """Filter or score, and say what became of the documents."""
     from lmgauge.report.documents import document_of
 
     result = call(model=named_models(call["model"], call["by"]))
-    page = None if call.html is None else Page("What became of the documents", document_of(result))
-    if call["output"] != "-":
-        call.answer(result, page=page)
-        return
-    click.echo(to_json(result.to_dict()) if call.as_json else str(result), err=True)
-    if call.html is not None and page is not None:
-        write_page(call.html, page)
+    if call["output"] == "-" and not call.as_json:
+        click.echo(str(result), err=True)
+    call.answer(result, page=Page("What became of the documents", document_of(result)))
 
 
 def percentiles(call: Call) -> None:
@@ -55,20 +50,3 @@ def named_models(models: Sequence[str], by: str | None) -> dict[str, str] | str:
 def _named(model: str) -> tuple[str, str]:
     name, equals, path = model.partition("=")
     return ("", model) if not equals or os.path.exists(model) else (name, path)
-
-
-def read_sample(word: str) -> int | None:
-    """Return a number of documents; None for all.
-
-    Raises:
-        ValueError: it is neither.
-
-    >>> read_sample("20_000"), read_sample("all")
-    (20000, None)
-    """
-    digits = word.replace(",", "").replace("_", "")
-    if word == "all":
-        return None
-    if not (digits.isascii() and digits.isdigit() and int(digits[:19]) > 0 and len(digits) < 19):
-        raise ValueError(f"{word!r} is not a number of documents such as 20000, or 'all'")
-    return int(digits)

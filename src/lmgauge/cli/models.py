@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from lmgauge.cli.derive import Call
+from lmgauge.cli.say import say
+
+if TYPE_CHECKING:
+    from lmgauge.api.mix import StaticMixture
+    from lmgauge.models.mixture.together import Mixture
 
 
 def convert(call: Call) -> None:
     """Convert, and print nothing."""
     call()
+
+
+def prune(call: Call) -> None:
+    """Say where the smaller model is, and what is lost."""
+    from lmgauge.report.pruning import blocks
+
+    pruned, path = call(), call["output"]
+    call.answer({"path": path, **pruned.to_dict()}, lambda: blocks(pruned, name=path))
+
+
+def mix(call: Call) -> None:
+    """Mix, with held-out text from standard input where it is needed and not named."""
+    needs_text = call["weights"] is None and len(call["models"]) > 1
+    call.values.setdefault("held_out", ("-",) if needs_text else None)
+    result = call()
+    _show_mixture(call, result.mixture if call["static"] else result, call["models"], result if call["static"] else None)
+
+
+def cache(call: Call) -> None:
+    """Show the weight of the cache, and what it is worth."""
+    from lmgauge.models.spelling.model import SpelledModel
+
+    adapting = call()
+    mixture: Any = adapting.inner if isinstance(adapting, SpelledModel) else adapting
+    _show_mixture(call, mixture, (call["model"], mixture.components[1].label))
+
+
+def _show_mixture(call: Call, mixture: Mixture, names: Sequence[str], static: StaticMixture | None = None) -> None:
+    """Show the weights of components by their names, or of a mixture made into one model, and what it is worth."""
+    from lmgauge.report.mixture import blocks, static_blocks
+
+    path = call["output"]
+    names = names if len(names) == len(mixture.components) else ()
+    content = {**mixture.to_dict(), "label": mixture.label, "fingerprint": mixture.fingerprint} | {"path": path}
+    if static is not None:
+        content = {**static.to_dict(), "path": path}
+    for component, name in zip(content["components"], names, strict=False):
+        component["path"] = name
+    if static is None:
+        call.answer(content, lambda: blocks(mixture, name=path, paths=names))
+    else:
+        call.answer(content, lambda: static_blocks(static, name=path, paths=names))
+
+
+def spell(call: Call) -> None:
+    """Put the speller into the model's own folder where no other is named, and say what was learned."""
+    from lmgauge.report.spelling import learned
+
+    written = call["output"] or call["model"]
+    spelled = call(output=written)
+    if call.as_json:
+        call.answer(spelled.to_dict() | {"path": written})
+        return
+    say(f"{written}: {spelled.label}: every text has a probability", err=True)
+    for line in learned(spelled.learned()):
+        say(line, err=True)
 
 
 def sample(call: Call) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from lmgauge.cli.commands import imported
+from lmgauge.choices import SMOOTHING_KINDS, SMOOTHINGS
+from lmgauge.models.training.settings import NEURAL_KINDS
+
+_FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
 def number(word: str) -> float:
@@ -59,6 +63,29 @@ class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
             self.fail(f"{value!r} is not a list of {self._numbers} like {self._example}", param, ctx)
 
 
+class NamedNumbers(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
+    """Numbers with names, and commas between them; the command gets a dictionary."""
+
+    name = "NAME=X[,...]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the numbers by their names.
+
+        >>> NamedNumbers()("score=1,kn5=1/2")
+        {'score': 1.0, 'kn5': 0.5}
+        """
+        named: dict[str, float] = {}
+        for part in value.split(",") if isinstance(value, str) else ():
+            name, _, written = part.rpartition("=")
+            try:
+                named[name.strip()] = number(written)
+            except ValueError:
+                name = ""
+            if not name.strip():
+                self.fail(f"{part!r} is not NAME=NUMBER, as in score=1,kn5=0.5,words=-0.2", param, ctx)
+        return named or value
+
+
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
     """What a function of the house reads."""
 
@@ -73,12 +100,50 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer ver
             self.fail(str(error), param, ctx)
 
 
-def _lazily(path: str) -> Callable[[str], Any]:
-    return lambda word: imported(path)(word)
+def read_count(word: str) -> int:
+    """Return a number of things.
+
+    >>> read_count("1.5M"), read_count("20_000")
+    (1500000, 20000)
+    """
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([kMG]?)", word.replace(",", "").replace("_", ""))
+    if match is None or not (count := int(float(match[1]) * _FACTORS[match[2]] + 0.5)):
+        raise ValueError(f"{word!r} is not a whole number such as 250000, 500k or 1M")
+    return count
 
 
+def read_sample(word: str) -> int | None:
+    """Return a number of documents; None for all."""
+    try:
+        return None if word == "all" else read_count(word)
+    except ValueError as error:
+        raise ValueError(f"{word!r} is not a number of documents such as 20000, or 'all'") from error
+
+
+class _Kind(click.Choice[str]):
+    """A kind of model; an unknown word is answered with the kinds spelled like it."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return what is wrong with `value`, and which kind may be meant."""
+        from difflib import get_close_matches
+
+        word = str(value).lower()
+        short = [kind for kind, (name, _) in SMOOTHINGS.items() if len(word) > 1 and name.endswith(word)]
+        meant = " or ".join(short or get_close_matches(word, self.choices, 2))
+        hint = f"; did you mean {meant}?" if meant else ""
+        return super().get_invalid_choice_message(value, ctx).rstrip(".") + hint
+
+
+_LIST = Parsed("LIST", lambda word: word.split(","))
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
-    "sample": Parsed("N|all", _lazily("lmgauge.cli.filter:read_sample")),
+    "tokens": Parsed("TEXT", str),
+    "p": _LIST,
+    "q": _LIST,
+    "recipes": click.STRING,
+    "sample": Parsed("N|all", read_sample),
+    "to_size": Parsed("N", read_count),
+    "kind": _Kind([*SMOOTHING_KINDS, *NEURAL_KINDS]),
+    "words": Parsed("FILE", str),
 }
 """Keyword -> what reads its value."""

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.choices import (
-    ALL_PROTOCOLS,
     ARPA_ENDINGS,
-    BOUNDARIES,
     DEFAULT_SEED,
     ERROR_POLICIES,
     FIRST_TOKENS,
@@ -27,7 +25,6 @@ from lmgauge.choices import (
     KENLM_ENDINGS,
     NORMALIZERS,
     PRECISIONS,
-    PROTOCOL_NAMES,
     RESERVED_POLICIES,
     SEGMENT_ENDS,
     UNITS,
@@ -79,29 +76,6 @@ id_option = click.option(
     "--id",
     metavar="NAME",
     help="Field or column with the id of a record, for files of rows; its file and line, if not given.",
-)
-
-
-keep_option = click.option(
-    "--keep",
-    metavar="NAMES",
-    default="",
-    show_default=False,
-    type=CommaList(str, "condition,list"),
-    help="Fields or columns to carry along into --per-segment, --per-token, --per-word and what reads the run.",
-)
-given_options = (
-    click.option(
-        "--given",
-        metavar="NAME",
-        help="Field or column with text that stands before each record: a model sees it, and it is not scored.",
-    ),
-    click.option(
-        "--boundary",
-        type=click.Choice(BOUNDARIES),
-        default="joint",
-        help="Cut given text and what follows it into tokens as one text (a token across is scored whole), or apart.",
-    ),
 )
 
 
@@ -231,27 +205,6 @@ _SCORING = (
 )
 
 
-def _protocol(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    ctx.params["every_protocol"] = value == ALL_PROTOCOLS
-    return None if value == ALL_PROTOCOLS else value
-
-
-protocol_option = click.option(
-    "--protocol",
-    callback=_protocol,
-    type=click.Choice((*PROTOCOL_NAMES, ALL_PROTOCOLS)),
-    help="Follow another program's rules, so that its figures come out: how lines are joined, what windows show, what is "
-    "left out; all: a table of all of them.",
-)
-processes_options = (
-    click.option(
-        "--devices",
-        metavar="NAME,NAME...",
-        type=CommaList(str, "cuda:0,cuda:1"),
-        help="Networks: several devices of one kind, each with a process and a share of the text; same numbers.",
-    ),
-    whole_number("--processes", help="Networks: how many share the text; each has its share of --threads."),
-)
 reserved_option = click.option(
     "--reserved",
     type=click.Choice(RESERVED_POLICIES),
@@ -372,25 +325,6 @@ def run_shard(job: Job, shard: Shard, output: str | os.PathLike[str] | None, *, 
 
 
 seed_option = whole_number("--seed", least=0, default=DEFAULT_SEED, help="Same seed, same output.")
-
-
-def training_text(use: str) -> Callable[[Any], Any]:
-    """Return the decorator of --train, the option that names training text.
-
-    Args:
-        use: what the command does with it.
-    """
-    words = f"Training text, {use}; may be given several times."
-    return click.option("--train", multiple=True, type=click.Path(), help=words)
-
-
-scored_text_option = click.option(
-    "--text",
-    "texts",
-    multiple=True,
-    type=click.Path(),
-    help="The text that was scored, if it is not where the run remembers it; may be given several times.",
-)
 
 
 KENLM = (

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from lmgauge.cli.command import Command
-from lmgauge.cli.options import json_option, threads_option
-from lmgauge.cli.say import answer, say, say_where, showing_progress
+from lmgauge.api.types import PathLike
+from lmgauge.cli.derive import Call
+from lmgauge.cli.say import say, say_where
 from lmgauge.errors import MissingExtraError
 from lmgauge.files import OutputError, making_parents
-from lmgauge.temporaries import scratch_folder
+from lmgauge.option_numbers import Count
 
 if TYPE_CHECKING:
     from lmgauge.models.spelling.model import SpelledModel
@@ -24,32 +22,32 @@ _ORDERS = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
 _TRAINING = "--order 5 --vocabulary spelled --min-count 2"
 
 
-@click.command(cls=Command)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    help=f"Keep models and page in this folder; only the page, in {_FOLDER}/, if not given.",
-)
-@threads_option
-@json_option
-def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
+def quickstart(*, output: PathLike | None = None, threads: Count | None = None) -> tuple[Any, str, Any]:
     """Train and evaluate four models on bundled text.
 
     Unigram, bigram, trigram and 5-gram models, modified Kneser-Ney, trained on whole novels in the public domain and
     evaluated on others: the textbook's table, where perplexity falls as the context grows. Words that occur once, or never,
     are spelled, so that bits per byte are exact. A page shows what is behind it.
+
+    Args:
+        output: keep models and page in this folder; only the page, in lmgauge-quickstart/, if not given.
+        threads: how many; all cores if not given.
+
+    Returns:
+        The evaluations, their title, and where the page lies or why there is none.
+
+    Shell:
+        lmgauge quickstart
+        lmgauge quickstart -o quickstart/
     """
     from importlib.resources import as_file, files
 
     from lmgauge.api.evaluate import evaluate
-    from lmgauge.report import evaluations
-    from lmgauge.report.blocks import Document, Heading, Text
+    from lmgauge.temporaries import scratch_folder
 
     home = files("lmgauge") / "data"
     with (
         ExitStack() as stack,
-        showing_progress(),
         as_file(home / "quickstart-train.txt.xz") as train_text,
         as_file(home / "quickstart-test.txt.xz") as test_text,
     ):
@@ -60,19 +58,28 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
         runs = stack.enter_context(scratch_folder())
         results = evaluate(models, test_text, threads=threads, output=runs)
         page = _page([Path(runs, name) for name in reversed(_ORDERS)], Path(output or _FOLDER, "report.html"), threads)
-    training = models["unigram"].record.training
-    title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
-    model = f"{output}/trigram" if output else "kn5/"
+    events = models["unigram"].record.training["events"]
+    title = f"Novels in the public domain: trained on {events:,} events, tested on {results[0].events:,}"
+    return results, title, page
+
+
+def show(call: Call) -> None:
+    """Print the table, what to do next, and where the page lies."""
+    from lmgauge.report import evaluations
+    from lmgauge.report.blocks import Document, Heading, Text
+
+    results, title, page = call()
+    trigram = f"{call['output']}/trigram" if call["output"] else "kn5/"
     commands = (
         f"lmgauge train modified-kneser-ney {_TRAINING} train.txt -o kn5/",
-        f"lmgauge eval -m {model} test.txt",
+        f"lmgauge eval -m {trigram} test.txt",
     )
     yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
-    answer(results, lambda: (*evaluations.blocks(results, title), *yours), as_json=as_json)
+    call.answer(results, lambda: (*evaluations.blocks(results, title), *yours))
     if isinstance(page, Path):
-        say_where(page, err=as_json)
+        say_where(page, err=call.as_json)
     else:
-        say(f"no page was written: {page}", err=as_json)
+        say(f"no page was written: {page}", err=call.as_json)
 
 
 def _trained(text: Path, threads: int | None) -> dict[str, SpelledModel]:

@@ -50,6 +50,7 @@ def answer(
     as_json: bool,
     html: str | None = None,
     page: Page | None = None,
+    aside: bool = False,
 ) -> None:
     """Print a result on standard output; with --html, also write its page, and say on standard error where it lies.
 
@@ -59,13 +60,14 @@ def answer(
         as_json: print JSON in full precision instead.
         html: the page to write.
         page: what is on it, if more than what is printed.
+        aside: standard output takes something else: JSON goes to standard error, and what people read is left out.
     """
     if as_json:
         from lmgauge.json_text import to_json
 
         plain = getattr(result, "to_dict", lambda: result)
-        click.echo(to_json(plain()))
-    else:
+        click.echo(to_json(plain()), err=aside)
+    elif not aside:
         from lmgauge.report.terminal import show
 
         show(document())

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
-from lmgauge.api.inputs import PATHS, PathLike, Text, corpus_of
-from lmgauge.cluster.record import find_records
+from lmgauge.api.types import PATHS, PathLike, Text
+from lmgauge.declaration import verb
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.results import Evaluation, Evaluations
-from lmgauge.files import refuse_replacing
-from lmgauge.filtering.folder import is_output_folder, read_folder
-from lmgauge.filtering.results import FilteredDocuments
-from lmgauge.tasks.comparison import Systems
-from lmgauge.text.overlap.results import Overlap
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.results import Evaluation, Evaluations
+    from lmgauge.filtering.results import FilteredDocuments
+    from lmgauge.tasks.comparison import Systems
+    from lmgauge.text.overlap.results import Overlap
 
 _KINDS = ("evaluation", "task", "overlap")
 """Kinds of jobs, called as the modules here whose `merge` puts their shards together."""
 
-Merged = Evaluation | Evaluations | Overlap | Systems | FilteredDocuments
+Merged = Union["Evaluation", "Evaluations", "Overlap", "Systems", "FilteredDocuments"]
 
 
+@verb
 def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None, *, text: Text | None = None) -> Merged:
-    """Put all shards of a job together: `lmgauge merge`. The result is that of the job without shards, to the bit.
+    """Put all shards of a job together: `lmgauge merge`.
 
-    The documents that `filter` and `score` wrote are in one folder already: of that, what became of all of them is returned.
+    The result is that of the same job without shards, to the bit. The documents that `filter` and `score` wrote are in one
+    folder already: of that, what became of all of them is returned.
 
     Args:
-        shards: the folder of all shards, or their folders, in any order.
+        shards: the folder that `--shard` wrote to, or the folders of all shards, in any order.
         output: of an evaluation, the run folder to write.
-        text: what the shards scored (of an overlap: the test), if it is not where they remember it.
+        text: the text that was scored (of an overlap, the test), if it is not where the shards remember it; may be given
+            several times.
 
     Returns:
         What the job gives without shards.
@@ -38,6 +40,10 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     Raises:
         InputError: a shard is damaged, or the text is not what the shards read.
         UsageError: a shard is missing or there twice, or they are of different jobs.
+
+    Shell:
+        lmgauge merge shards/ -o run/
+        lmgauge merge shard-1/ shard-2/ -o run/
 
     Example:
         >>> import lmgauge, tempfile
@@ -49,6 +55,14 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
         >>> done, round(merged.perplexity, 4)
         ([1, 0], 4.1369)
     """
+    from importlib import import_module
+    from pathlib import Path
+
+    from lmgauge.api.inputs import corpus_of
+    from lmgauge.cluster.record import find_records
+    from lmgauge.files import refuse_replacing
+    from lmgauge.filtering.folder import is_output_folder, read_folder
+
     paths = [Path(path) for path in ([shards] if isinstance(shards, PATHS) else shards)]
     if len(paths) == 1 and is_output_folder(str(paths[0])) and output is None:
         return read_folder(str(paths[0]))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmgauge.api.inputs import PathLike
 from lmgauge.cluster.job import Job
-from lmgauge.cluster.merging import Merged, merge
+from lmgauge.cluster.merging import merge
 from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE, is_shard_folder
 from lmgauge.cluster.running import run_shard
 from lmgauge.cluster.shard import Shard
@@ -17,6 +18,9 @@ from lmgauge.files import writing_directory
 from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Array, Engine, Read, Stage
 from lmgauge.temporaries import scratch_folder
+
+if TYPE_CHECKING:
+    from lmgauge.cluster.merging import Merged
 
 _FILES = (RECORD_FILE, PARTS_FILE)
 

@@ -6,8 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,6 +79,31 @@ class Shard:
         """Return True if a unit of the work belongs to this shard."""
         # [unit for unit in range(8) if Shard(2, 3).has(unit)] -> [1, 4, 7]
         return unit % self.of == self.number - 1
+
+
+@settings
+class Sharing:
+    """Which share of the work is done, or by which cluster.
+
+    Attributes:
+        shard: compute only share I of N, as 2/8; slurm: by SLURM's variables. All shares write into one folder, and
+            `lmgauge merge` puts them together.
+        ray: address of a cluster of Ray that does the work; local: one started on this machine.
+
+    Example:
+        >>> Sharing("2/8").ray is None
+        True
+    """
+
+    heading: ClassVar[str] = "Resources"
+    shard: str | Shard | tuple[int, int] | None = None
+    ray: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shard, str):
+            object.__setattr__(self, "shard", Shard.parse(self.shard))
+        elif isinstance(self.shard, tuple):  # number from 0, and how many
+            object.__setattr__(self, "shard", Shard(self.shard[0] + 1, self.shard[1]))
 
 
 def numbered_pieces(blocks: Iterable[Segments]) -> Iterator[tuple[int, int, Segments]]:

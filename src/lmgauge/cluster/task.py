@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from glob import glob
 from pathlib import Path
@@ -131,7 +131,7 @@ class TaskWork:
         return {"references": self.references, "hypotheses": self.hypotheses}
 
 
-def known_metrics() -> dict[str, Callable[..., TaskMetric]]:
+def known_metrics() -> dict[str, type[TaskMetric]]:
     """Return the metrics that `lmgauge.tasks` exports, by their names in lower case."""
     exported = [getattr(tasks, name) for name in tasks.__all__]
     return {kind.__name__.lower(): kind for kind in exported if isinstance(kind, type) and TaskMetric in kind.__mro__[1:]}

@@ -16,7 +16,7 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, BaseType
+from lmgauge.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP
 from lmgauge.distributions.reductions import largest
 from lmgauge.distributions.tile import Tile, as_numpy, dot, possible
 from lmgauge.scores.table import TOKEN
@@ -65,38 +65,23 @@ class StoredRows:
         })  # fmt: skip
 
 
-@dataclass(frozen=True)
-class StoringSettings:
-    """How much is stored of each distribution.
-
-    Attributes:
-        top: how many of the most probable tokens.
-        samples: how many tokens are drawn from the rest for each unit of its probability.
-        seed: of the draws.
-        exact: the type in which to store whole distributions in place of that; None: not whole.
-    """
-
-    top: int = DEFAULT_BASE_TOP
-    samples: int = DEFAULT_BASE_SAMPLES
-    seed: int = 0
-    exact: BaseType | None = None
-
-
-def stored_rows(tile: Tile, first: int, settings: StoringSettings) -> StoredRows:
-    """Return what is stored of a tile, all events as ordinary tokens."""
+def stored_rows(
+    tile: Tile, first: int, top: int = DEFAULT_BASE_TOP, samples: int = DEFAULT_BASE_SAMPLES, seed: int = 0
+) -> StoredRows:
+    """Return what is stored of a tile, all events as ordinary tokens: the top ones, and draws for a probability of 1."""
     xp: Any = tile.xp
     mass = as_numpy(xp.sum(tile.p, axis=1, dtype=xp.float64))
     log_mass = np.log(np.where(mass > 0, mass, 1.0))
-    top_ids, top = largest(tile.logprob, settings.top)
+    top_ids, of_top = largest(tile.logprob, top)
     tail = _tail(tile, top_ids, log_mass)
     # tail [0, 0.1, 0, 0.2] -> cumulative [0, 0.1, 0.1, 0.3]; tokens of the top take no room in it, so that no draw is one
     # of them.
     cumulative = array_api_compat.array_namespace(tail).cumulative_sum(tail, axis=1)
     tail_mass = np.minimum(as_numpy(cumulative[:, -1]), 1.0)
     # 50 draws for the whole probability: a tail of 0.3 has 15, each for a mass of 0.02; one of 0.01 has 1.
-    draws = np.ceil(settings.samples * tail_mass).astype(np.int64)
+    draws = np.ceil(samples * tail_mass).astype(np.int64)
     owner = np.repeat(np.arange(len(tile)), draws)
-    drawn = _drawn(cumulative, draws, first, settings.seed)
+    drawn = _drawn(cumulative, draws, first, seed)
     rows = xp.asarray(owner, device=array_api_compat.device(tile.logprob))
     columns = xp.asarray(drawn, device=array_api_compat.device(tile.logprob))
     of_drawn = as_numpy(tile.logprob[rows, columns])
@@ -108,7 +93,7 @@ def stored_rows(tile: Tile, first: int, settings: StoringSettings) -> StoredRows
         mass=mass,
         entropy=np.where(mass > 0, np.maximum(log_mass - as_numpy(weighted) / np.where(mass > 0, mass, 1.0), 0.0), 0.0),
         top_ids=top_ids.astype(np.uint32),
-        top_logprobs=_rounded(possible(top) - log_mass[:, None]),
+        top_logprobs=_rounded(possible(of_top) - log_mass[:, None]),
         tail_mass=tail_mass,
         tail_tokens=as_numpy(xp.count_nonzero(tail > 0, axis=1)).astype(np.int64),
         draws=draws,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
 from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons
 from lmgauge.evaluation.diagnosis.baselines import Baseline
-from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
-from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, Sampler, diagnose
+from lmgauge.evaluation.diagnosis.diagnose import Sampler, diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
-from lmgauge.evaluation.passages import IMPROVED, LOST, WORST, ChosenPassages, PassageSettings, choose_passages
+from lmgauge.evaluation.options import DiagnosisSettings
+from lmgauge.evaluation.passages import IMPROVED, LOST, WORST, ChosenPassages, choose_passages
 from lmgauge.evaluation.runs import Run, about, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts, TrainingWords, WordCounts
 from lmgauge.evaluation.slicing.examples import Example
@@ -30,29 +30,6 @@ if TYPE_CHECKING:
 
 Training = Callable[[Corpus], TrainingWords]
 _OF_PASSAGES = ("segment", "where", "group", "why", "bits", "events", "size", "text")
-
-
-@dataclass(frozen=True, kw_only=True)
-class OverviewSettings:
-    """How much a report says.
-
-    Attributes:
-        passages: segments to show, and the seed of their sample.
-        contexts: for one run and its model: how many contexts to look at for calibration; all if None.
-        sample_tokens: for one run and its model: how many tokens to sample; what takes seconds if None.
-        sections: of one run: which parts of its diagnosis to work out.
-        examples: how many tokens and words of each kind to keep.
-        seed: of whatever else is drawn.
-        threads: how many; no number depends on it.
-    """
-
-    passages: PassageSettings
-    contexts: int | None = DEFAULT_CONTEXTS
-    sample_tokens: int | None = None
-    sections: Collection[str] = SECTIONS
-    examples: int = 10
-    seed: int = PassageSettings.seed
-    threads: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +59,9 @@ class Overview:
 
 def overview(
     runs: Sequence[Run],
-    settings: OverviewSettings,
+    settings: DiagnosisSettings,
     *,
+    segments: int,
     corpus: Corpus | None = None,
     documents_of_text: bool = False,
     training: Training | None = None,
@@ -102,30 +80,23 @@ def overview(
     training = training and _once(training)
     if training is not None and text is None:
         raise UsageError("occurrences in training need the text that was scored: name it (--text)")
-    examples = max(settings.examples, settings.passages.segments)
+    alone, examples = len(runs) == 1, max(settings.examples, segments)
+    chosen = replace(settings, examples=examples) if alone else replace(settings, only=("slices",), examples=0)
     examine, diagnoses = partial(diagnose, rungs=rungs, model=model, sample=sample, progress=progress), []
     for run in runs:
         own = text if text is not None and run.text_sha256 == text.report.sha256 else None
-        alone = len(runs) == 1
-        chosen = DiagnosisSettings(
-            only=settings.sections if alone else ("slices",),
-            contexts=settings.contexts,
-            sample_tokens=settings.sample_tokens,
-            examples=examples if alone else 0,
-            seed=settings.seed,
-            threads=settings.threads,
-        )
         diagnoses.append(examine(run, chosen, corpus=own, training=training if own is not None else None))
     if audit is not None:
         _check_audit(audit, runs, diagnoses)
     comparisons = None
-    if len(runs) > 1:
+    if not alone:
         progress("comparing")
         shared = text if text is not None and all(run.text_sha256 in ("", text.report.sha256) for run in runs) else None
         counts = None if training is None or shared is None else lambda scored: _counts_of(training(scored))
         comparisons = compare(runs, examples=examples, corpus=shared, documents_of_text=documents_of_text, training=counts)
     progress("reading passages")
-    passages, shown = _passages(runs, text, settings.passages, diagnoses, comparisons, training)
+    choose = partial(choose_passages, segments=segments, seed=settings.seed)
+    passages, shown = _passages(runs, text, choose, diagnoses, comparisons, training)
     return Overview(
         runs=tuple(run.name for run in runs),
         diagnoses=tuple(_few_examples(diagnosis, settings.examples) for diagnosis in diagnoses),
@@ -164,7 +135,7 @@ def _counts_of(words: TrainingWords) -> WordCounts:
 def _passages(
     runs: Sequence[Run],
     text: Corpus | None,
-    settings: PassageSettings,
+    choose: Callable[..., ChosenPassages],
     diagnoses: Sequence[Diagnosis],
     comparisons: Comparisons | None,
     training: Training | None,
@@ -183,8 +154,7 @@ def _passages(
         text = own
         named = {WORST: _indices(diagnoses[0].worst_segments)} if comparisons is None else {}
         cuts = EventCuts(text, words, len(diagnoses[0].evaluation.events_by_matched_order))
-    passages = choose_passages(shown, text, settings, cuts=cuts, averages=averages, named=named)
-    return passages, tuple(run.name for run in shown)
+    return choose(shown, text, cuts=cuts, averages=averages, named=named), tuple(run.name for run in shown)
 
 
 def _side_by_side(comparison: Comparison, runs: Sequence[Run], text: Corpus | None) -> bool:

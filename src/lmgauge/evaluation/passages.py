@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED, MOST_PASSAGES
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.segment_scores import ScoreHistogram, SegmentScores
@@ -20,7 +20,6 @@ from lmgauge.evaluation.slicing.slices import range_words
 from lmgauge.evaluation.slicing.sums import Cut
 from lmgauge.evaluation.spelled_parts import spelled_parts
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.option_numbers import check_whole
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -90,26 +89,6 @@ class Passage:
     lead: str = ""  # the text that is given before it, or its end where it is long; no run scores it
 
 
-@dataclass(frozen=True, kw_only=True)
-class PassageSettings:
-    """Which segments to take.
-
-    Attributes:
-        segments: how many of each kind: the worst, a sample, and of two runs those that changed most, either way.
-        seed: of the sample.
-
-    Raises:
-        UsageError: a number is out of range.
-    """
-
-    segments: int = 20
-    seed: int = DEFAULT_SEED
-
-    def __post_init__(self) -> None:
-        check_whole("segments", self.segments, 0, MOST_PASSAGES)
-        check_whole("seed", self.seed, 0)
-
-
 @dataclass(frozen=True)
 class ChosenPassages:
     """Passages of a text, and how the scores of all its segments are distributed."""
@@ -124,16 +103,18 @@ class ChosenPassages:
 def choose_passages(
     runs: Sequence[Run],
     corpus: Corpus | None,
-    settings: PassageSettings | None = None,
     *,
+    segments: int = 20,
+    seed: int = DEFAULT_SEED,
     cuts: EventCuts | SpanCuts,
     averages: Sequence[float],
     named: Mapping[str, Sequence[int]] | None = None,
 ) -> ChosenPassages:
     """Read the segments that tell most of one run, or of two side by side, in one pass over tables and text."""
+    # segments: of each kind: the worst, a sample, and of two runs those that changed most, either way.
     # corpus: the text they scored, read in the same way; without it there are only the scores of segments; averages: of
     # each run, bits per byte: segments are the worse, the more bits they cost beyond that.
-    reading = _Reading(runs, corpus, settings or PassageSettings(), cuts, averages, named or {})
+    reading = _Reading(runs, corpus, segments, seed, cuts, averages, named or {})
     for block, tables in lockstep([run.batches() for run in runs], corpus, [run.name for run in runs]):
         reading.add(scored_text(block, [run.origin.policy for run in runs]), tables)
     return reading.finish()
@@ -146,17 +127,18 @@ class _Reading:
         self,
         runs: Sequence[Run],
         corpus: Corpus | None,
-        settings: PassageSettings,
+        segments: int,
+        seed: int,
         cuts: EventCuts | SpanCuts,
         averages: Sequence[float],
         named: Mapping[str, Sequence[int]],
     ) -> None:
         self.runs, self.corpus, self.cuts, self.averages = runs, corpus, cuts, averages
-        self.named = {why: list(indices)[: settings.segments] for why, indices in named.items()}
-        self.leaders = {SAMPLE: _Leaders(settings.segments)}
+        self.named = {why: list(indices)[:segments] for why, indices in named.items()}
+        self.leaders = {SAMPLE: _Leaders(segments)}
         if WORST not in named:
-            self.leaders = {WORST: _Leaders(settings.segments)} | self.leaders
-        self.random = np.random.default_rng(settings.seed)
+            self.leaders = {WORST: _Leaders(segments)} | self.leaders
+        self.random = np.random.default_rng(seed)
         self.scores = SegmentScores(len(runs))
         self.spans = True
         self.passages: dict[int, Passage] = {}

@@ -3,85 +3,105 @@
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, loaded, text_of
-from lmgauge.api.report import report
-from lmgauge.evaluation.runs import Run
-from lmgauge.explore.explorer import Explorer
-from lmgauge.explore.page import page
-from lmgauge.explore.server import application, bound_socket, run
-from lmgauge.explore.typed import Typed
+from lmgauge.api.run_text import RunText
+from lmgauge.api.types import PATHS, Model, PathLike
+from lmgauge.declaration import chosen, verb
+from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.registry import model_names
-from lmgauge.text.documents import Corpus
+from lmgauge.option_numbers import Bounds
+
+if TYPE_CHECKING:
+    import socket
+
+    from lmgauge.evaluation.runs import Run
+    from lmgauge.explore.explorer import Explorer
+    from lmgauge.text.documents import Corpus
 
 _FIRST_WAIT = 2.0  # seconds, for the first segments before the address is printed
 
 
+@verb
 def open_explorer(
     runs: PathLike | Sequence[PathLike] = (),
     *,
-    text: Text | None = None,
-    train: Text | None = None,
     model: Model | None = None,
-    scoring: ScoringOptions | None = None,
+    about: RunText = RunText(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> Explorer:
     """Return what the server shows."""
+    from lmgauge.api.inputs import loaded
+    from lmgauge.api.report import report
+    from lmgauge.explore.explorer import Explorer
+    from lmgauge.explore.typed import Typed
+    from lmgauge.models.registry import model_names
+
     paths = [Path(path) for path in ([runs] if isinstance(runs, PATHS) else runs)]
     typed = None
     if model is not None:
         scores = loaded(model, scoring)
         typed = Typed(scores, model_names([model], [scores])[0])
+    elif chosen(scoring):
+        raise UsageError(f"{chosen(scoring)[0].replace('_', '-')} needs the model: name it (-m)")
     return Explorer(
         paths,
-        lambda opened: _corpus(opened, text),
+        lambda opened: _corpus(opened, about),
         typed,
-        lambda opened: report([run.path for run in opened], text=text, train=train).html(),
+        lambda opened: report([run.path for run in opened], about=about).html(),
     )
 
 
-def _corpus(runs: Sequence[Run], text: Text | None) -> Corpus | None:
-    if text is not None:
-        return text_of(runs, text)
-    return next((corpus for run in runs if (corpus := run.corpus()) is not None and corpus.rereadable), None)
+def _corpus(runs: Sequence[Run], about: RunText) -> Corpus | None:
+    said: Corpus | None = about.of(runs)["corpus"]
+    remembered = (run.corpus() for run in runs if said is None)
+    return said or next((corpus for corpus in remembered if corpus is not None and corpus.rereadable), None)
 
 
+@verb
 def explore(
     runs: PathLike | Sequence[PathLike] = (),
     *,
-    text: Text | None = None,
-    train: Text | None = None,
     model: Model | None = None,
-    scoring: ScoringOptions | None = None,
     host: str = "127.0.0.1",
-    port: int = 0,
+    port: Annotated[int, Bounds(0, 65535)] = 0,
     browser: bool | None = None,
     say: Callable[[str], None] = print,
+    about: RunText = RunText(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
 ) -> None:
-    """Show runs in the browser until interrupted: `lmgauge explore`.
+    """Look at all of a run, or two of one text, in the browser, until interrupted: `lmgauge explore`.
+
+    Search, sort, filter, compare, score what is typed. The server answers only this machine, and only to who has the address
+    with its token; it ends with Ctrl-C.
 
     Args:
-        runs: one or two run folders or score tables, or the folder of a training that is under way.
-        text: what the runs scored; if None, where they remember it.
-        train: training text, for the report's slices by what was seen in it.
-        model: scores what is typed.
-        scoring: how a model named by its path scores.
-        host: a name of this machine.
-        port: 0 for a free one.
-        browser: open the page; if None, where there is a terminal and a screen.
+        runs: one or two folders that `lmgauge eval -o` wrote or score tables (Parquet, JSONL); or the folder of a training
+            that is under way, which is followed.
+        model: a model that scores what is typed.
+        host: a name of this machine; no other is served.
+        port: where the server listens; 0 for a free one.
+        browser: open the page in a browser; if not said, where there is a terminal and a screen.
         say: prints a line.
+        about: the text that was scored, and the training text, for the report's slices by what was seen in it.
+        scoring: how a model named by its path scores.
+        fields: those of `about` and `scoring`, by name.
 
     Raises:
         InputError: a run cannot be read, or two are of different texts.
         MissingExtraError: starlette, uvicorn or Jinja2 is not installed.
         ModelFileError: the model cannot be loaded.
         UsageError: there is nothing to look at, or too much; the port is taken; the host is not this machine.
+
+    Shell:
+        lmgauge explore run-kn5/
+        lmgauge explore run-kn5/ run-lstm/ -m kn5/
 
     Example:
         >>> import tempfile
@@ -95,19 +115,32 @@ def explore(
         ...     explore(f"{folder}/run", text=text, say=show)
         http://127.0.0.1:
     """
+    from lmgauge.explore.server import bound_socket
+
     own = bound_socket(host, port)
     try:
-        explorer = open_explorer(runs, text=text, train=train, model=model, scoring=scoring)
-    except BaseException:
+        explorer = open_explorer(runs, about=about, model=model, scoring=scoring)
+        try:
+            _serve(explorer, own, browser, say)
+        finally:
+            explorer.close()
+    finally:
         own.close()
-        raise
+
+
+def _serve(explorer: Explorer, own: socket.socket, browser: bool | None, say: Callable[[str], None]) -> None:
+    import secrets
+
+    from lmgauge.explore.page import page
+    from lmgauge.explore.server import application, run
+
     token = secrets.token_urlsafe(24)
     address = address_of(own, token)
     app = application(explorer, token)
     page(explorer)  # what the first answers need is there when somebody asks
     if explorer.index is not None:
         explorer.index.wait(1, _FIRST_WAIT)
-    try:
+    with suppress(KeyboardInterrupt):
         say(address)
         say("Only this machine is answered, and only with the token in this address. Ctrl-C ends it.")
         if browser or (browser is None and _has_screen()):
@@ -115,15 +148,12 @@ def explore(
 
             webbrowser.open(address)
         run(app, own)
-    except KeyboardInterrupt:
-        return
-    finally:
-        explorer.close()
-        own.close()
 
 
 def address_of(own: socket.socket, token: str) -> str:
     """Return the address of the page, with its token."""
+    from urllib.parse import quote
+
     name, port = own.getsockname()[:2]
     host = f"[{name}]" if ":" in name else name
     return f"http://{host}:{port}/?token={quote(token)}"

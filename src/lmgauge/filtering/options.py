@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from lmgauge.choices import BadRecordPolicy, Format
-from lmgauge.cluster.shard import Shard
+from lmgauge.cluster.shard import Shard, Sharing
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
 from lmgauge.option_numbers import AtLeastOne, Count, Natural, Share
@@ -222,14 +222,12 @@ class FilterRules:
 
 
 @settings
-class FilterWork:
+class FilterWork(Sharing):
     """How files are processed.
 
     Attributes:
         threads: blocks of a file parsed and scored at a time, in each process; all cores if not given.
         workers: processes, each with a file at a time and a share of the memory map of the models.
-        ray: address of a cluster of Ray whose tasks take a file each; local: one started on this machine.
-        shard: process only share I of N of the files, as 2/8; slurm: by SLURM's variables. All shares write into one folder.
 
     Example:
         >>> import tempfile, lmgauge
@@ -246,14 +244,6 @@ class FilterWork:
     heading: ClassVar[str] = "Resources"
     threads: Count | None = None
     workers: Count | None = None
-    ray: str | None = None
-    shard: str | Shard | tuple[int, int] | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.shard, str):
-            object.__setattr__(self, "shard", Shard.parse(self.shard))
-        elif isinstance(self.shard, tuple):  # number from 0, and how many
-            object.__setattr__(self, "shard", Shard(self.shard[0] + 1, self.shard[1]))
 
     def share(self, jobs: list[_T]) -> list[_T]:
         """Return those jobs that the shard has; all of them without one."""

@@ -134,7 +134,7 @@ def train_models(
     """Return the models that score documents."""
     # sizes: uint32 [documents], bytes of each.
     say_progress("training on the in-domain text")
-    inside = train_ngram(settings.in_domain_training(), in_domain, threads=threads)
+    inside = train_ngram(settings.training(), in_domain, threads=threads)
     words = vocabulary_words(inside)
     if not words:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Which libraries the package asks for, read from the metadata of what is installed, and which of them are there."""
+"""What each extra is for, which libraries the package asks for by its metadata, and which of them are there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,41 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from lmgauge.errors import install_command
-from lmgauge.installation.extras import EVERYTHING, PURPOSES
+
+PURPOSES: Mapping[str, str] = {
+    "report": "pages and charts",
+    "explore": "the explorer in the browser",
+    "pandas": "to_pandas() of results",
+    "neural": "networks of torch and transformers",
+    "gguf": "GGUF files, with llama-cpp-python",
+    "lightning": "numbers during a training with Lightning",
+    "torchmetrics": "numbers during a training, as a metric",
+    "tensorboard": "numbers during a training, in TensorBoard",
+    "audit": "the compression check of an audit (level 5)",
+    "overlap": "near duplicates",
+    "icu": "words of languages without spaces",
+    "tokenizers": "a tokenizer.json for n-gram models",
+    "sentencepiece": "a SentencePiece .model for n-gram models, CCNet's among them",
+    "zstd": "files ending in .zst",
+    "remote": "texts at s3:// addresses",
+    "translation": "sacreBLEU's tokenizers and test sets",
+    "ja": "BLEU's tokenizer for Japanese",
+    "ko": "BLEU's tokenizer for Korean",
+    "spm": "BLEU's tokenizers of SentencePiece (FLORES)",
+    "labels": "F1, with scikit-learn",
+    "ray": "training and evaluation on the machines of a Ray cluster",
+    "datatrove": "steps for datatrove's pipelines",
+    "whisper": "Whisper's normalizer of transcripts",
+    "docs": "building the book",
+    "test": "running the tests",
+}
+"""Extra -> what it is for, as `lmgauge doctor` and the page on installing say it."""
+
+FOR_CONTRIBUTORS = frozenset({"docs", "test"})
+"""Extras that nobody needs who uses lmgauge: libraries of theirs that are too old are not a problem of the install."""
+
+EVERYTHING = "all"
+"""The extra that only names others."""
 
 PACKAGE = "lmgauge"
 State = Literal["ok", "missing", "too old", "too new", "broken"]

@@ -20,4 +20,4 @@ def blocks(split: SplitText) -> doc.Document:
         doc.numbers("bytes", [part.bytes for part in parts], form="count"),
         doc.labels("file", [str(part.path) for part in parts], wraps=True),
     )
-    return (doc.Table(columns), *doc.notes([f"seed {split.seed}, text {split.text_sha256[:6]}"]))
+    return (doc.Table(columns), *doc.notes([*split.notes, f"seed {split.seed}, text {split.text_sha256[:6]}"]))

@@ -32,17 +32,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lmgauge.api.task_correlation import correlate_tables
     from lmgauge.api.task_labels import score_label_files, score_labels
-    from lmgauge.api.task_scores import (
-        align_files,
-        bleu,
-        cer,
-        chrf,
-        score_files,
-        score_segments,
-        score_systems,
-        ter,
-        wer,
-    )
+    from lmgauge.api.task_metrics import bleu, cer, chrf, ter, wer
+    from lmgauge.api.task_scores import align_files, score_files, score_segments, score_systems
     from lmgauge.tasks.accumulator import Accumulator
     from lmgauge.tasks.alignment import align
     from lmgauge.tasks.comparison import Systems
@@ -59,9 +50,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "lmgauge.api.task_correlation": ("correlate_tables",),
     "lmgauge.api.task_labels": ("score_label_files", "score_labels"),
-    "lmgauge.api.task_scores": (
-        *("align_files", "bleu", "cer", "chrf", "score_files", "score_segments", "score_systems", "ter", "wer"),
-    ),
+    "lmgauge.api.task_metrics": ("bleu", "cer", "chrf", "ter", "wer"),
+    "lmgauge.api.task_scores": ("align_files", "score_files", "score_segments", "score_systems"),
     "lmgauge.tasks.accumulator": ("Accumulator",),
     "lmgauge.tasks.alignment": ("align",),
     "lmgauge.tasks.comparison": ("Systems",),

@@ -28,7 +28,7 @@ from lmgauge.numerics.significance import bootstrap_p_value, randomization_p_val
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.tasks.settings import ComparisonSettings
 
-STUDENT, SACREBLEU, SACREBLEU_BOOTSTRAP = SIGNIFICANCE_TESTS
+STUDENT, SACREBLEU, SACREBLEU_BOOTSTRAP, _ = SIGNIFICANCE_TESTS
 SIGNIFICANT = 0.05
 
 # With fewer segments sacreBLEU's intervals are too narrow, and its bootstrap's rule, made for test sets, gives too small

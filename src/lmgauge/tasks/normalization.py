@@ -7,10 +7,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from lmgauge.choices import UNICODE_FORMS, WHISPER_NORMALIZERS, UnicodeForm, WhisperNormalizer
 from lmgauge.errors import UsageError
+from lmgauge.tasks.settings import NormalizationOptions
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.tasks.texts import Texts
 from lmgauge.tasks.whisper import whisper_normalizer
@@ -46,33 +45,8 @@ _BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f", " "))
 _NO_SPACES = {space: chr(0xFDD0 + k) for k, space in enumerate(_OTHER_SPACES)}
 
 
-@dataclass(frozen=True)
-class Normalization:
-    """Steps, in the order in which they are done."""
-
-    transform: Callable[[str], str] | None = None  # a function of one's own, of one text, before all other steps
-    whisper: WhisperNormalizer | None = None  # "english" or "basic": Whisper's normalizer, likewise
-    unicode_form: UnicodeForm | None = None  # "NFC" or "NFKC": one spelling for what Unicode can spell in several ways
-    lowercase: bool = False
-    # words and phrases that others take the place of; in lower case if the texts are
-    substitutions: Substitutions | None = None
-    expand_contractions: bool = False  # "won't" becomes "will not" and so on, see `CONTRACTIONS`
-    remove_nonwords: bool = False  # what stands in [] or <> is taken out, as speech recognizers write [laugh] and <unk>
-    remove_punctuation: bool = False  # characters of the Unicode categories P are taken out (nothing takes their place)
-    collapse_spaces: bool = False
-    # a single tab, no-break space or the like does not part words: only blanks, and two or more white-space characters in a
-    # row, do so in jiwer. With `collapse_spaces` tabs and the like become blanks before, no others.
-    jiwer_words: bool = False
-
-    def __post_init__(self) -> None:
-        if self.transform is not None and not callable(self.transform):
-            raise UsageError(f"transform is {type(self.transform).__name__}, not a function of one string that returns one")
-        if self.whisper is not None and self.whisper not in WHISPER_NORMALIZERS:
-            raise UsageError(f"Whisper's normalizer {self.whisper!r}: give {' or '.join(WHISPER_NORMALIZERS)}")
-        if self.transform is not None and self.whisper is not None:
-            raise UsageError("give one of transform and whisper: both are the first step")
-        if self.unicode_form is not None and self.unicode_form not in UNICODE_FORMS:
-            raise UsageError(f"Unicode form {self.unicode_form!r}: give NFC, NFKC or none")
+class Normalization(NormalizationOptions):
+    """Steps: `transform` or `whisper` first, then those of `_applied` in their order, whatever `standardize` says."""
 
     def applied(self, texts: Texts) -> Texts:
         """Return the texts after all steps; the same object without any."""
@@ -88,7 +62,7 @@ class Normalization:
             whole = unicodedata.normalize(self.unicode_form, whole)
         if self.lowercase:
             whole = whole.lower()
-        if self.substitutions is not None:
+        if isinstance(self.substitutions, Substitutions):
             whole = (self.substitutions.lowered() if self.lowercase else self.substitutions).applied(whole)
         if self.expand_contractions:
             whole = _expanded(whole)
@@ -118,7 +92,7 @@ class Normalization:
         keys = {"case": "lc" if self.lowercase else "mixed", "norm": "+".join(filter(None, steps)) or "none"}
         if self.unicode_form is not None or self.remove_punctuation:
             keys["unicode"] = unicodedata.unidata_version
-        if self.substitutions is not None:
+        if isinstance(self.substitutions, Substitutions):
             keys["substitutions"] = self.substitutions.digest
         if self.whisper is not None:
             keys["whisper"] = whisper_normalizer(self.whisper)[1]

@@ -92,17 +92,17 @@ class ParallelFiles:
         self.documents_by = documents.by
         corpora: list[Corpus] = []
         for path in references:
-            for name in reading.reference_fields or (reading.field,):
+            for name in reading.ref_field or (reading.field,):
                 group = reading.group if by_field and not corpora else None
                 rule = documents.in_references if not corpora else None
                 corpora.append(_corpus(reading, path, field=name, group=reading.id or group, document=rule, lists=True))
-        if any(not corpus.rereadable for corpus in corpora) and len(reading.reference_fields) > 1:
+        if any(not corpus.rereadable for corpus in corpora) and len(reading.ref_field) > 1:
             raise UsageError("several fields of one file are read one after the other, which a pipe cannot: save it first")
         labels = None
         if reading.group is not None and not by_field:
             labels = Corpus.from_files(reading.group, group=None, format="text", errors=reading.errors)
         elif reading.group is not None and reading.id is not None:
-            name = (reading.reference_fields or (reading.field,))[0]
+            name = (reading.ref_field or (reading.field,))[0]
             labels = _corpus(reading, references[0], field=name, group=reading.group, lists=True)
             if not labels.rereadable:
                 raise UsageError(f"{references[0]}: ids and groups are read in two passes, and a pipe gives one: save it")

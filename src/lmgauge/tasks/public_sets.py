@@ -12,10 +12,11 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
+from lmgauge.choices import BleuTokenizer
 from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.shown import Shown
 
-TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+TOKENIZERS: dict[str, BleuTokenizer] = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 """Of BLEU, where the language translated into is one of these and no tokenizer is named: as sacreBLEU chooses."""
 
 
@@ -32,9 +33,14 @@ class PublicSet(Shown):
         return f"{self.name} {self.language_pair}: {len(self.references)} reference{'s' * (len(self.references) != 1)}"
 
     @property
-    def tokenizer(self) -> str:
+    def tokenizer(self) -> BleuTokenizer:
         """Return the tokenizer of BLEU for the language translated into, as sacreBLEU chooses it."""
-        return TOKENIZERS.get(self.language_pair.rpartition("-")[2], "13a")
+        return tokenizer_for(self.language_pair)
+
+
+def tokenizer_for(language_pair: str | None) -> BleuTokenizer:
+    """Return the tokenizer of BLEU for the language translated into; 13a without one."""
+    return TOKENIZERS.get((language_pair or "").rpartition("-")[2], "13a")
 
 
 def find_public_set(name: str | None, language_pair: str | None) -> PublicSet:

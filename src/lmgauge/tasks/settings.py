@@ -1,104 +1,223 @@
-"""What may be chosen when tasks are scored, as objects that are made once, where a user chooses, and handed on whole."""
+"""What may be chosen when tasks are scored: the options of metrics, how files are read, how systems are compared."""
 
-# The keywords of a metric are fields of its class as well, where they are explained: `lmgauge.tasks.BLEU` and its like.
-# Nothing heavy is imported, so that the help page of a command needs no more than this.
+# Nothing heavy is imported, so that the help page of a command needs no more than this. A metric of `lmgauge.tasks.metrics`
+# inherits from its options.
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, ClassVar, Union
 
 from lmgauge.choices import (
+    BLEU_SMOOTHING_VALUES,
     DEFAULT_SEED,
-    SIGNIFICANCE_TESTS,
-    TASK_ERROR_POLICIES,
+    WHISPER_NORMALIZERS,
+    BleuSmoothing,
+    BleuTokenizer,
+    ErrorRateName,
     Format,
     NbestFormat,
+    ReferenceLength,
     SignificanceTest,
+    TaskErrorPolicy,
     TranscriptFormat,
     UnicodeForm,
     WhisperNormalizer,
 )
+from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.option_numbers import check_whole
+from lmgauge.option_numbers import Bounds, Count, Natural
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.text.reading_options import ReadingOptions
 
-if TYPE_CHECKING:
-    from lmgauge.tasks.metrics.error_rates import EditRate
-
-MOST_STARTS = 10_000
-
-
-class BleuOptions(TypedDict, total=False):
-    """The options of `BLEU` as keywords."""
-
-    order: int
-    weights: tuple[float, ...] | None
-    smoothing: str
-    smoothing_value: float | None
-    effective_order: bool
-    lowercase: bool
-    tokenizer: str
-    reference_length: str
+# One value: a mapping that is not quoted stands for several, and its option would be one that is repeated.
+PairsFile = Union[str, os.PathLike[str], "Mapping[str, str]"]
+Order = Annotated[int, Bounds(0, 64)]
 
 
-class ChrfOptions(TypedDict, total=False):
-    """The options of `ChrF` as keywords."""
+@settings
+class BleuOptions:
+    """The options of BLEU (Papineni et al. 2002); the defaults are sacreBLEU's (Post 2018).
 
-    char_order: int
-    word_order: int
-    beta: float
-    lowercase: bool
-    whitespace: bool
-    eps_smoothing: bool
+    Attributes:
+        order: longest n-grams that count.
+        weights: of the orders from 1, not negative, their sum is 1; all the same if not given. With `effective_order` those
+            of the orders that count are divided by their sum.
+        smoothing: what an order without a match counts as: exp: 1/2, 1/4, ... of a match, for the first, second, ... such
+            order; floor: `smoothing_value` of a match; add-k: as many matches and n-grams more, for all orders from 2; none:
+            it stays zero, and so does the score.
+        smoothing_value: of floor (0.1 if not given) and add-k (1 if not given).
+        effective_order: leave out orders a text is too short for; for single sentences.
+        lowercase: ignore case.
+        tokenizer: how texts are cut into words; 13a if not given, or what a test set into Chinese, Japanese or Korean needs.
+        reference_length: which of several references' lengths the brevity penalty takes; of two equally close the shorter.
+
+    Example:
+        >>> BleuOptions(order=3).smoothing
+        'exp'
+    """
+
+    heading: ClassVar[str] = "Options"
+    order: Annotated[int, Bounds(1, 64)] = 4
+    weights: Sequence[float] | None = None
+    smoothing: BleuSmoothing = "exp"
+    smoothing_value: Annotated[float, Bounds(0, 1e6)] | None = None
+    effective_order: bool = False
+    lowercase: bool = False
+    tokenizer: BleuTokenizer | None = None
+    reference_length: ReferenceLength = "closest"
+
+    def __post_init__(self) -> None:
+        if self.smoothing_value is not None and BLEU_SMOOTHING_VALUES.get(self.smoothing) is None:
+            raise UsageError(f"smoothing-value: {self.smoothing} takes no value; leave it out, or choose floor or add-k")
 
 
-class TerOptions(TypedDict, total=False):
-    """The options of `TER` as keywords."""
+@settings
+class ChrfOptions:
+    """The options of chrF (Popović 2015) and, with word n-grams, chrF+ and chrF++ (Popović 2017).
 
-    normalized: bool
-    no_punct: bool
-    asian_support: bool
-    case_sensitive: bool
+    Attributes:
+        char_order: longest n-grams of characters.
+        word_order: longest n-grams of words; 2 makes it chrF++. The last character of a word, or else the first, is a word
+            of its own if it is ASCII punctuation.
+        beta: how many times recall weighs as much as precision.
+        lowercase: ignore case.
+        whitespace: white space is part of n-grams of characters.
+        eps_smoothing: smooth as chrF++.py, NLTK and Moses do: the mean of the orders' F scores, with 1e-16 for what does not
+            exist, instead of the F score of their averages.
+        plus_plus: chrF++; the same as a word order of 2.
+
+    Example:
+        >>> ChrfOptions(plus_plus=True).word_order
+        2
+    """
+
+    heading: ClassVar[str] = "Options"
+    char_order: Order = 6
+    word_order: Order = 0
+    beta: Annotated[float, Bounds(0, 1e6, open_least=True)] = 2  # its square has to be a float with something beside 1
+    lowercase: bool = False
+    whitespace: bool = False
+    eps_smoothing: bool = False
+    plus_plus: bool = False
+
+    def __post_init__(self) -> None:
+        if self.plus_plus:
+            if self.word_order not in (0, 2):
+                raise UsageError(f"plus-plus means word-order 2, not {self.word_order}: give one of the two")
+            object.__setattr__(self, "word_order", 2)
+            object.__setattr__(self, "plus_plus", False)
+        if self.char_order == 0 == self.word_order:
+            raise UsageError("char-order and word-order are both 0: there are no n-grams to compare; the usual is 6 and 0")
 
 
-class NormalizationOptions(TypedDict, total=False):
-    """The options of `WER` and `CER` as keywords."""
+@settings
+class TerOptions:
+    """The options of translation edit rate (Snover et al. 2006), as Tercom and sacreBLEU compute it.
 
-    lowercase: bool
-    remove_punctuation: bool
-    expand_contractions: bool
-    remove_nonwords: bool
-    collapse_spaces: bool
-    unicode_form: UnicodeForm | None
-    standardize: bool
-    jiwer_words: bool
-    whisper: WhisperNormalizer | None
-    substitutions: Substitutions | Mapping[str, str] | str | os.PathLike[str] | None
-    transform: Callable[[str], str] | None
+    Attributes:
+        normalized: normalize and tokenize as Tercom does: undo XML entities, separate punctuation.
+        no_punct: remove punctuation.
+        asian_support: with one of these, treat Chinese and Japanese too.
+        case_sensitive: tell upper from lower case.
+
+    Example:
+        >>> TerOptions(normalized=True).no_punct
+        False
+    """
+
+    heading: ClassVar[str] = "Options"
+    normalized: bool = False
+    no_punct: bool = False
+    asian_support: bool = False
+    case_sensitive: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
+class NormalizationOptions:
+    """What is done to references and hypotheses alike before error rates are counted; each step is named in the signature.
+
+    Attributes:
+        lowercase: ignore case.
+        remove_punctuation: leave out punctuation (Unicode categories P).
+        expand_contractions: spell out common English contractions, such as won't and they're.
+        remove_nonwords: leave out what stands in [] or <>, such as [laugh] and <unk>.
+        collapse_spaces: runs of white space count as one blank; changes no word.
+        unicode_form: one spelling for what Unicode spells in two ways.
+        standardize: lower case, contractions, no non-words, white space: jiwer's wer_standardize.
+        jiwer_words: words are parted as in jiwer: by blanks, and by two or more white-space characters in a row, not by a
+            single TAB or no-break space. Changes no character.
+        whisper: Whisper's text normalizer, before other steps; needs the package whisper-normalizer.
+        substitutions: file of words and phrases that others take the place of; pairs with a TAB between.
+        transform: a function of one's own, of one text, before other steps.
+
+    Example:
+        >>> NormalizationOptions(substitutions={"gonna": "going to"}).lowercase
+        False
+    """
+
+    heading: ClassVar[str] = "Normalization"
+    lowercase: bool = False
+    remove_punctuation: bool = False
+    expand_contractions: bool = False
+    remove_nonwords: bool = False
+    collapse_spaces: bool = False
+    unicode_form: UnicodeForm | None = None
+    standardize: bool = False
+    jiwer_words: bool = False
+    whisper: WhisperNormalizer | None = None
+    substitutions: PairsFile | Substitutions | None = None
+    transform: Callable[[str], str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.transform is not None and not callable(self.transform):
+            raise UsageError(f"transform is {type(self.transform).__name__}, not a function of one string that returns one")
+        if self.transform is not None and self.whisper is not None:
+            raise UsageError("give one of transform and whisper: both are the first step")
+        if self.whisper in WHISPER_NORMALIZERS:
+            from lmgauge.tasks.whisper import whisper_normalizer
+
+            whisper_normalizer(self.whisper)  # whether it is installed
+        if self.substitutions is not None:
+            object.__setattr__(self, "substitutions", Substitutions.of(self.substitutions))
+
+
+@settings
+class PublicTest:
+    """A public test set of translation, through sacreBLEU, in place of references.
+
+    Attributes:
+        test_set: a test set of sacreBLEU, such as wmt22; has the references.
+        language_pair: of the test set, such as en-de.
+
+    Example:
+        >>> PublicTest("wmt22", "en-de").test_set
+        'wmt22'
+    """
+
+    heading: ClassVar[str] = "Text"
+    test_set: str | None = None
+    language_pair: str | None = None
+
+
+@settings
 class Reading(ReadingOptions):
     """How the files of references and outputs are read.
 
     Attributes:
-        field: field or column that holds the text of a record (a TSV column without name by its number).
-        reference_fields: those of the references; several give several references. Empty: `field`.
-        id: field that says which segment a record is, where files are not in one order; None: they are.
-        group: what names a segment's group: "file" (with folders), a field of the references, or a file with the name of a
-            group on each line; None: there are no groups.
-        document: what is independent: "file" (with folders), "segment", "unknown", "blank-line" or "heading" (lines of the
-            references), a field of the references or, if these are plain text, of the first system's outputs, or a file with
-            the name of a document on each line; None: each of several text files in folders, otherwise unknown.
-        unit: "line", or "document": a whole file is one segment.
-        format: one of `lmgauge.choices.FORMATS` for all files; None: by their names. For error rates also "kaldi", "trn" and
-            "stm" (outputs are ctm then): utterances are matched by ids or by time, and have "speaker" to group by; None
-            also recognizes the first two by ids that are the same in all files.
-        errors: "fail" or "replace" what is not valid text.
+        field: field or column with the text of a record; a TSV column without name by its number.
+        ref_field: field of the references, if another; several give several references. A JSONL field may hold a list.
+        id: field that says which segment a record is, where orders differ.
+        group: also a row for each group: a field of the references, a file with a name on each line, or file (folders).
+        document: what is independent: a field of the references or, if these are plain text, of the first system's
+            outputs; a file with a document's name on each line; file (folders), segment, unknown, blank-line or heading.
+            Each of several text files of folders, if not given.
+        unit: a segment is a line, or a whole file (document).
+        format: of all files; by their names if not given. For error rates also those of speech tools, which are matched by
+            ids or by time and have a speaker to group by (to stm go outputs as ctm); kaldi and trn are known by ids, too.
+        errors: where bytes are not valid UTF-8, or NUL: stop (fail), or replace them by U+FFFD; a line left out would shift
+            all that follow.
         block_bytes, lists: as `lmgauge.ReadingOptions` has them.
         keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
 
@@ -109,128 +228,126 @@ class Reading(ReadingOptions):
         ...     for name, words in (("ref", "the dog"), ("a", "a dog")):
         ...         _ = Path(folder, f"{name}.jsonl").write_text('{"said": "' + words + '"}')
         ...     files = {"references": f"{folder}/ref.jsonl", "hypotheses": [f"{folder}/a.jsonl"]}
-        ...     lmgauge.tasks.score_files(lmgauge.tasks.WER(), **files, reading=Reading(field="said"))[0].score.score
+        ...     lmgauge.tasks.score_files(lmgauge.tasks.WER(), **files, field="said")[0].score.score
         0.5
     """
 
-    reference_fields: tuple[str, ...] = ()
+    ref_field: Sequence[str] = ()
     format: Format | TranscriptFormat | None = None  # type: ignore[assignment]  # more than other texts may have
     group: str | None = None
+    errors: TaskErrorPolicy = "fail"
     keep_bom: bool = True
 
-    def __post_init__(self) -> None:
-        if self.errors not in TASK_ERROR_POLICIES:
-            raise UsageError(f"errors {self.errors!r}: give fail or replace, as a line left out would shift all that follow")
 
-
-@dataclass(frozen=True)
+@settings
 class ComparisonSettings:
     """How systems are compared with the first one.
 
     Attributes:
-        test: "student" (Student's t over what is independent, as for perplexity), "sacrebleu" (its paired approximate
-            randomization and the bootstrap's intervals, to its digits, over segments), "sacrebleu-bootstrap" (its paired
-            bootstrap, which is lenient), or None: no intervals, no p-values.
-        resamples: of sacreBLEU's tests; None: 10,000 trials of the randomization, whose intervals are of 1,000 resamples, or
-            1,000 resamples of the bootstrap (40 at least).
+        significance: the test against the first system, and the intervals: student (Student's t over documents or, if these
+            are not known, wide enough for neighboring segments that are alike), sacrebleu (its paired approximate
+            randomization and the bootstrap's intervals, to its digits, as if segments were independent), sacrebleu-bootstrap
+            (its paired bootstrap, which is lenient), or none.
+        resamples: of sacreBLEU's tests; if not given 10,000 trials of the randomization, whose intervals are of 1,000
+            resamples, or 1,000 resamples of the bootstrap (40 at least).
         seed: of sacreBLEU's tests; same seed, same draws, which are sacreBLEU's.
-        threads: how many to use, all cores if None; no number depends on it.
+        threads: how many; all cores if not given. Changes no number.
 
     Example:
         >>> from lmgauge.tasks import WER, score_systems
         >>> outputs = {"a": ["a dog barks", "it rains"], "b": ["the dog barks", "it rains"]}
-        >>> settings = ComparisonSettings(test="sacrebleu-bootstrap", resamples=500, seed=1)
+        >>> settings = ComparisonSettings(significance="sacrebleu-bootstrap", resamples=500, seed=1)
         >>> systems = score_systems(WER(), hypotheses=outputs, references=["the dog barks", "it rains"], settings=settings)
         >>> systems.test, systems.resamples, systems.seed
         ('sacrebleu-bootstrap', 500, 1)
     """
 
-    test: SignificanceTest | None = "student"
-    resamples: int | None = None
-    seed: int = DEFAULT_SEED
-    threads: int | None = None
+    heading: ClassVar[str] = "Statistics"
+    significance: SignificanceTest = "student"
+    resamples: Annotated[int, Bounds(1, 1_000_000)] | None = None
+    seed: Natural = DEFAULT_SEED
+    threads: Count | None = None
 
     def __post_init__(self) -> None:
-        if self.test is not None and self.test not in SIGNIFICANCE_TESTS:
-            known = ", ".join(SIGNIFICANCE_TESTS)
-            raise UsageError(f"test {self.test!r} is not known; choose from {known}, or None for no test")
-        if self.resamples is not None and self.test in (None, "student"):
-            raise UsageError("only sacreBLEU's tests draw resamples: leave them out, or choose the test sacrebleu")
+        if self.resamples is not None and self.significance in ("student", "none"):
+            raise UsageError("only sacreBLEU's tests draw resamples: leave them out, or choose significance sacrebleu")
+
+    @property
+    def test(self) -> str | None:
+        """The test; None for none."""
+        return None if self.significance == "none" else self.significance
 
 
-@dataclass(frozen=True)
+@settings
 class CorrelationSettings:
     """Which columns of tables are correlated, and how.
 
     Attributes:
-        x: column with perplexities.
-        y: column with scores.
+        x: column of the perplexities.
+        y: column of the scores.
         system: column with the names of systems.
-        log_x: Pearson's r is against the logarithm of x; None: if x is a perplexity by its name.
-        seed: of the random permutations.
+        log_x: Pearson's r against the logarithm of x; if not given, where x is a perplexity by its name.
+        seed: same seed, same output.
 
     Example:
         >>> CorrelationSettings(x="bits_per_byte", y="bleu").system
         'system'
     """
 
+    heading: ClassVar[str] = "Statistics"
     x: str = "perplexity"
     y: str = "score"
     system: str = "system"
     log_x: bool | None = None
-    seed: int = DEFAULT_SEED
+    seed: Natural = DEFAULT_SEED
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class NbestReading:
     """How n-best lists are read; the fields are those of JSONL, of lists and of references alike.
 
     Attributes:
-        format: one of `lmgauge.choices.NBEST_FORMATS` for all of them; None: by what is in them.
-        id: field of the utterance's id.
-        field: field of the text.
-        hypotheses: field of the list of an utterance's hypotheses; None: `nbest`, `hypotheses` or `hyps` where a record has
-            it, else each record is a hypothesis.
-        scores: which of the recognizer's scores are used; empty: all there are (JSONL: `score` or `scores`).
+        format: of all lists; by what is in them if not given.
+        id: JSONL: field of the utterance's id.
+        field: JSONL: field of the text.
+        hypotheses: JSONL: field of the list of an utterance's hypotheses; if not given nbest, hypotheses or hyps where a
+            record has it, else each record is a hypothesis.
+        score: which of the recognizer's scores to use; all there are, if not given.
 
     Example:
-        >>> NbestReading(field="words", scores=("am", "lm")).id
+        >>> NbestReading(field="words", score=("am", "lm")).id
         'id'
     """
 
+    heading: ClassVar[str] = "Text"
     format: NbestFormat | None = None
     id: str = "id"
     field: str = "text"
     hypotheses: str | None = None
-    scores: tuple[str, ...] = ()
+    score: Sequence[str] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class RescoreSettings:
-    """How n-best lists are rescored, beside models and weights.
+    """How the best of n-best lists are chosen, and what errors are.
 
     Attributes:
-        reading: how lists and references are read.
-        metric: unit of errors and normalization of hypotheses and references before they are compared; None:
-            `lmgauge.tasks.WER()`. What models score is not normalized.
-        lowercase: models score the hypotheses in lower case.
-        document: what is independent in the test: a file with an utterance and its speaker (or call) on each line, as
-            Kaldi's utt2spk, or a mapping; None: each utterance.
-        comparison: how first and rescored hypotheses are compared, and threads; its seed is that of the tuning as well.
+        weights: of scores, models and words, in place of `tune`, such as score=1,kn5=0.5,words=-0.2; 0 for what is not
+            named.
+        metric: errors in words, or in characters, which are then the unit of length as well.
+        lower_for_models: models score the hypotheses in lower case.
         starts: random places at which tuning begins, besides two fixed ones.
+        document: what is independent in the test: a file with an utterance and its speaker or call on each line, as Kaldi's
+            utt2spk; each utterance if not given.
 
     Example:
-        >>> import lmgauge
-        >>> RescoreSettings(metric=lmgauge.tasks.WER(lowercase=True), lowercase=True).starts
+        >>> RescoreSettings(weights={"score": 1, "kn5": 0.5}).starts
         8
     """
 
-    reading: NbestReading = field(default_factory=NbestReading)
-    metric: EditRate | None = None
-    lowercase: bool = False
-    document: str | os.PathLike[str] | Mapping[str, str] | None = None
-    comparison: ComparisonSettings = field(default_factory=ComparisonSettings)
-    starts: int = 8
-
-    def __post_init__(self) -> None:
-        check_whole("starts", self.starts, 0, MOST_STARTS)
+    heading: ClassVar[str] = "Options"
+    weights: Mapping[str, float] | None = None
+    metric: ErrorRateName = "wer"
+    lower_for_models: bool = False
+    starts: Annotated[int, Bounds(0, 10_000)] = 8
+    document: PairsFile | None = None

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, MissingExtraError, UsageError, needing
+from lmgauge.errors import InputError, MissingExtraError, needing
 from lmgauge.tasks.texts import Texts
 from lmgauge.threads import run_ranges
 
@@ -77,8 +77,6 @@ TOKENIZERS = ("none", *OWN_KINDS, *_OUTSIDE)
 
 def check_tokenizer(name: str) -> None:
     """Check that a tokenizer can be used, before a text is read."""
-    if name not in TOKENIZERS:
-        raise UsageError(f"tokenizer: {name!r} is not known; give one of {', '.join(TOKENIZERS)}")
     if name == "intl" and find_spec("regex") is None:
         raise MissingExtraError("regex", extra="translation")
     if name in _OUTSIDE:

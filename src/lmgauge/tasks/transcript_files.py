@@ -65,7 +65,7 @@ class TranscriptFiles:
             raise UsageError(f"{folder} is a folder: name the file in it, such as {os.path.join(folder, 'text')}")
         if [*self._references, *listed, reading.group, reading.document].count("-") > 1:
             raise UsageError("standard input (-) is named twice, but can be read only once")
-        if reading.unit != "line" or reading.reference_fields:
+        if reading.unit != "line" or reading.ref_field:
             raise UsageError(
                 "transcripts with ids have utterances for segments, and no fields: leave out unit and ref-field"
             )

@@ -34,7 +34,7 @@ def formats_of(paths: Sequence[str], reading: Reading) -> dict[str, TranscriptFo
     sources = find_sources(paths, None if reading.format in TRANSCRIPT_FORMATS else reading.format)
     formats = {source.path: format_of(source.path, reading.format) for source in sources}
     unnamed = [source for source in sources if formats[source.path] is None]
-    is_told = reading.format or reading.id or reading.reference_fields or reading.unit != "line" or "stm" in formats.values()
+    is_told = reading.format or reading.id or reading.ref_field or reading.unit != "line" or "stm" in formats.values()
     readable = not any(source.one_shot for source in sources) and all(source.format == "text" for source in unnamed)
     if is_told or not unnamed or not readable:
         return formats

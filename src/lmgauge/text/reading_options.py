@@ -25,8 +25,8 @@ class ReadingOptions:
         unit: a segment is a line, or a whole file (document); a record always is one.
         field: field or column that holds the text of a record; a TSV column without a name by its number.
         group: the group of a segment: its file, or this field.
-        document: what is independent: file, segment, unknown, blank-line, heading, or this field; each of several text files
-            if not given.
+        document: what is independent, by a rule or a field: file, segment, unknown, blank-line, heading, or this field; each
+            of several text files if not given.
         id: field or column with the id of a record, for files of rows; its file and line if not given.
         format: format of all texts; by their names if not given.
         errors: invalid UTF-8 and NUL bytes: stop (fail), replace by U+FFFD, or leave out the segment (skip: also a record
@@ -35,7 +35,7 @@ class ReadingOptions:
         lists: a JSONL field may hold a list of strings.
         keep_bom: a byte order mark at the start of a text file is text.
         join: what all segments are joined by into one; they stay apart if not given.
-        given: field or column with text that stands before each record; a model sees it, and it is not scored.
+        given: field with text that stands before each record; a model sees it, and it is not scored.
         keep: fields or columns to carry along; into rows of segments, tokens and words, and what reads the run.
         boundary: cut given text and what follows it into tokens as one text (joint: a token across is scored whole), or
             apart.

@@ -14,14 +14,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED, SPLIT_BY, SplitBy
+from lmgauge.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SPLIT_BY, SplitBy
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing, writing
 from lmgauge.numerics.mixing import GOLDEN, mixed
 from lmgauge.text.documents import Corpus
 
 PARTS = ("train", "validation", "test")
-DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
 
 
 @dataclass(frozen=True, slots=True)

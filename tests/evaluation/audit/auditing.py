@@ -7,7 +7,8 @@ from typing import Any
 
 from lmgauge.evaluation.audit import levels, runs
 from lmgauge.evaluation.audit.contamination import OverlapSource
-from lmgauge.evaluation.audit.results import Audit, AuditSettings
+from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.runs import Run
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.text.documents import Corpus

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.cache.counts import CacheCounts, CacheSettings
+from lmgauge.models.cache.counts import CacheCounts
+from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.custom import CustomModel
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.segments import Segments
@@ -112,7 +113,7 @@ class SoundCache(SoundStream):
     counts_first = False
 
     def log_distribution(self, context_ids: Ids) -> Floats:
-        counts = CacheCounts(CacheSettings(), len(self.vocabulary))
+        counts = CacheCounts(CacheSettings(order=1, window=None), len(self.vocabulary))
         for token in context_ids[1:].tolist():
             counts.add(token)
         with np.errstate(divide="ignore"):
@@ -120,7 +121,7 @@ class SoundCache(SoundStream):
         return logprob
 
     def score(self, segments: Iterable[Segments], **options: Any) -> Iterator[ScoreBatch]:
-        counts = CacheCounts(CacheSettings(), len(self.vocabulary))
+        counts = CacheCounts(CacheSettings(order=1, window=None), len(self.vocabulary))
         for batch in super().score(segments, **options):
             cached = np.empty(len(batch))
             for row, token in enumerate(batch.token_ids.tolist()):

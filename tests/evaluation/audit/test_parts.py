@@ -219,9 +219,9 @@ def test_a_tolerance_has_its_limits() -> None:
         ({"contexts": 0}, "contexts must be a whole number, 1 or more; got 0"),
         ({"contexts": float("nan")}, "contexts must be a whole number, 1 or more; got nan"),
         ({"seed": -1}, "seed must be a whole number, 0 or more; got -1"),
-        ({"compression_bytes": 0}, "compression_bytes must be a whole number, 1 or more"),
-        ({"max_overlap": 2}, "between 0 and 1"),
-        ({"sum_tolerance": 0.5}, "not rounding"),
+        ({"compression_bytes": 0}, "compression-bytes must be a whole number, 1 or more"),
+        ({"max_overlap": 2}, "max-overlap must be a number from 0 to 1; got 2"),
+        ({"sum_tolerance": 0.5}, "sum-tolerance must be a number from 0 to 0.001; got 0.5"),
     ],
 )
 def test_arguments_out_of_range(options: dict[str, Any], message: str) -> None:

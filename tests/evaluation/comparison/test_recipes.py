@@ -122,7 +122,7 @@ def test_on_the_command_line(runs: Path) -> None:
     assert told["runs"] == [3, 2]
     assert "named twice" in refused("compare", "--recipe", one, "--recipe", one)
     assert "write a name" in refused("compare", "--recipe", "one", "--recipe", two)
-    assert "not both" in refused("compare", runs / "a0", "--recipe", one)
+    assert "does not go with --recipe" in refused("compare", runs / "a0", "--recipe", one)
     assert "--strict does not go with --recipe" in refused("compare", "--recipe", one, "--recipe", two, "--strict")
 
 

@@ -73,8 +73,9 @@ def test_figures_are_those_of_tokens_scored_alone(
     curve = lmgauge.context_curve(own, corpus(documents=[str(n) for n in range(10)]), lengths, stride=stride)
     step = curve.stride
     assert step == (lengths[0] // 4 if stride is None else stride)
-    table = np.array([[math.fsum(part) for part in expected(own, length, lengths[-1], step)] for length in lengths])
-    counts = np.array([len(part) for part in expected(own, lengths[0], lengths[-1], step)])
+    alone = [expected(own, length, lengths[-1], step) for length in lengths]
+    table = np.array([[math.fsum(part) for part in parts] for parts in alone])
+    counts = np.array([len(part) for part in alone[0]])
     assert curve.events == counts.sum()
     assert (curve.segments, curve.segments_in_all) == (np.count_nonzero(counts), 10)
     for point, length, nats in zip(curve.points, lengths, table, strict=True):

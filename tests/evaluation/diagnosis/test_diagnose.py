@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import lmgauge
+from lmgauge.choices import DIAGNOSIS_SECTIONS as SECTIONS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.diagnosis.costs import UnseenWords
-from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, _LongRuns, diagnose
+from lmgauge.evaluation.diagnosis.diagnose import _LongRuns, diagnose
 from lmgauge.evaluation.diagnosis.mutual_information import FEWEST_TOKENS, TokenParts, information_curve, parts_of
 from lmgauge.evaluation.diagnosis.results import Diagnosis
+from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.evaluation.slicing.ranges import ranges_by_event
 from lmgauge.evaluation.slicing.sums import Slices

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from tests.distributions.stored import random_logprob, tile
 
-from lmgauge.distributions.stored_rows import StoringSettings, possible_tokens, stored_rows
+from lmgauge.distributions.stored_rows import possible_tokens, stored_rows
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, whole_rows
 from lmgauge.evaluation.divergence.base_file import BaseFile, BaseHeader, writing_base
@@ -54,7 +54,7 @@ def rows_of(stored: str = "top") -> tuple[Kept, Rows]:
     if stored != "top":
         return Kept(stored, VOCABULARY, 0, 0), whole_rows(tile(logprobs()))
     assert not possible_tokens(tile(logprobs()))[39]
-    return Kept("top", VOCABULARY, 4, 16), stored_rows(tile(logprobs()), 0, StoringSettings(4, 16, 3))
+    return Kept("top", VOCABULARY, 4, 16), stored_rows(tile(logprobs()), 0, 4, 16, 3)
 
 
 def write(path: Path, kind: str = "top", rows: Rows | None = None, **changes: object) -> Path:

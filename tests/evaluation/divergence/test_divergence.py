@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 import lmgauge
 from lmgauge import Corpus, Divergence, InputError, NgramModel, UsageError
-from lmgauge.evaluation.divergence.divergence import DivergenceSettings, divergence
+from lmgauge.evaluation.divergence.divergence import divergence
+from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.json_text import to_json
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.progress import listening
 from lmgauge.text.vocabulary import BOS, EOS
 
 LINES = ["a b c", "b c a", "a b", "c c c c", "", "a a b d"]
@@ -299,10 +301,11 @@ def test_the_worst_context() -> None:
 
 def test_progress_and_numbers_out_of_range() -> None:
     a, b = train("witten-bell"), train("laplace")
-    told: list[tuple[int, int | None]] = []
-    compare(a, b, progress=lambda done, total: told.append((done, total)))
-    compare(a, b, events=6, progress=lambda done, total: told.append((done, total)))
-    assert told == [(54, None), (10, 10)]  # whole segments: 6 or more
+    told: list[str] = []
+    with listening(told.append):
+        compare(a, b)
+        compare(a, b, events=6)
+    assert told == ["compared 54 events", "compared 10 of 10 events"]  # whole segments: 6 or more
     for options, message in [
         ({"events": 0}, "events must be"),
         ({"top_k": ()}, "top-k must be .* got none"),

@@ -25,7 +25,7 @@ def text():
 
 
 def test_where_all_tokens_are_stored_all_figures_are_those_of_the_models(models, text, tmp_path):
-    saved = lmgauge.save_base(models[3], text, tmp_path / "a.base", top=20)
+    saved = lmgauge.save_base(models[3], text, tmp_path / "a.base", base_top=20)
     assert saved.top == len(models[3].vocabulary)
     stored = lmgauge.divergence(tmp_path / "a.base", {"one": models[1], "two": models[2]}, text)
     exact = lmgauge.divergence(models[3], {"one": models[1], "two": models[2]}, text)
@@ -41,7 +41,7 @@ def test_where_all_tokens_are_stored_all_figures_are_those_of_the_models(models,
 
 
 def test_figures_from_draws_lie_in_their_bounds(models, text, tmp_path):
-    lmgauge.save_base(models[3], text, tmp_path / "a.base", top=2, samples=8)
+    lmgauge.save_base(models[3], text, tmp_path / "a.base", base_top=2, base_samples=8)
     stored = lmgauge.divergence(tmp_path / "a.base", models[1], text, top_k=2)
     exact = lmgauge.divergence(models[3], models[1], text, top_k=2)
     for name in EXACT:
@@ -69,7 +69,10 @@ def test_a_sample_is_the_same_on_both_sides(models, text, tmp_path, stored):
     saved = lmgauge.save_base(
         models[2], text, tmp_path / "a.base", events=20, seed=7, exact=None if stored == "top" else stored
     )
-    result = lmgauge.divergence(tmp_path / "a.base", models[1], text, events=10, seed=1)  # neither is of account
+    result = lmgauge.divergence(tmp_path / "a.base", models[1], text)
+    for other in ({"events": 10}, {"exhaustive": True}, {"seed": 1}):
+        with pytest.raises(UsageError, match="settled by the stored base"):
+            lmgauge.divergence(tmp_path / "a.base", models[1], text, **other)
     direct = lmgauge.divergence(models[2], models[1], text, events=20, seed=7)
     assert (result.events, result.total_events, result.seed) == (saved.events, saved.total_events, 7)
     assert 20 <= saved.events < saved.total_events
@@ -79,9 +82,9 @@ def test_a_sample_is_the_same_on_both_sides(models, text, tmp_path, stored):
 
 def test_the_file_is_the_same_to_the_byte_with_any_number_of_threads(models, text, tmp_path):
     for threads in (1, 2):
-        lmgauge.save_base(models[3], text, tmp_path / f"{threads}.base", top=2, threads=threads)
+        lmgauge.save_base(models[3], text, tmp_path / f"{threads}.base", base_top=2, threads=threads)
     assert (tmp_path / "1.base").read_bytes() == (tmp_path / "2.base").read_bytes()
-    lmgauge.save_base(models[3], text, tmp_path / "3.base", top=2, seed=1)
+    lmgauge.save_base(models[3], text, tmp_path / "3.base", base_top=2, seed=1)
     assert (tmp_path / "1.base").read_bytes() != (tmp_path / "3.base").read_bytes()
 
 
@@ -111,7 +114,7 @@ def test_another_model_or_text_is_refused_in_words(models, text, tmp_path):
         lmgauge.divergence(base, models[1], Corpus.from_strings(LINES[:5]))
     # All tokens are stored, so more than there are may be asked for.
     assert lmgauge.divergence(base, models[1], text, top_k=100).top_k_overlap[100].value == 1
-    lmgauge.save_base(models[2], text, base, top=2)
+    lmgauge.save_base(models[2], text, base, base_top=2)
     with pytest.raises(UsageError, match="lower --top-k"):
         lmgauge.divergence(base, models[1], text, top_k=3)
 
@@ -129,7 +132,7 @@ def test_another_text_is_refused_where_all_events_are_stored(models, text, tmp_p
 
 
 def test_nothing_is_written_without_events_or_with_wrong_numbers(models, text, tmp_path):
-    for wrong in ({"top": 0}, {"samples": 0}, {"events": 0}):
+    for wrong in ({"base_top": 0}, {"base_samples": 0}, {"events": 0}):
         with pytest.raises(UsageError, match="must be"):
             lmgauge.save_base(models[2], text, tmp_path / "a.base", **wrong)
     with pytest.raises(InputError, match="has no event"):
@@ -138,7 +141,7 @@ def test_nothing_is_written_without_events_or_with_wrong_numbers(models, text, t
 
 
 def test_rows_for_a_run_have_the_divergence(models, text, tmp_path):
-    lmgauge.save_base(models[2], text, tmp_path / "a.base", events=None, top=20)
+    lmgauge.save_base(models[2], text, tmp_path / "a.base", events=None, base_top=20)
     lmgauge.save_base(models[2], text, tmp_path / "b.base")
     with pytest.raises(UsageError, match="a run has all events of a text"):
         lmgauge.divergence(tmp_path / "b.base", models[1], text, output=tmp_path / "run")

@@ -7,7 +7,7 @@ import pytest
 from tests.distributions.stored import near_by, normalized, random_logprob, tile
 
 from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.stored_rows import StoringSettings, stored_rows
+from lmgauge.distributions.stored_rows import stored_rows
 from lmgauge.distributions.tail_estimates import FIGURES, StoredDivergences
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.divergence.storage_bounds import StorageError, storage_error
@@ -17,7 +17,7 @@ def errors(a, b, name, settings, confidence, seeds) -> list[tuple[float, Storage
     """Return estimate and error of each of many files of one base."""
     found = []
     for seed in range(seeds):
-        columns = StoredDivergences((1,))(stored_rows(tile(a), 0, StoringSettings(*settings, seed=seed)), tile(b))
+        columns = StoredDivergences((1,))(stored_rows(tile(a), 0, *settings, seed=seed), tile(b))
         error = storage_error(columns, name, confidence)
         assert error is not None
         found.append((float(columns[name].mean()), error))
@@ -65,7 +65,7 @@ def test_bounds_narrow_as_draws_and_events_grow():
     b = near_by(rng, a, 0.2)
 
     def width(events, samples):
-        rows = stored_rows(tile(a[:events]), 0, StoringSettings(10, samples))
+        rows = stored_rows(tile(a[:events]), 0, 10, samples)
         error = storage_error(StoredDivergences((1,))(rows, tile(b[:events])), "kl_ab")
         return error.high - error.low
 
@@ -77,7 +77,7 @@ def test_where_all_is_stored_nothing_is_left_open():
     rng = np.random.default_rng(9)
     a = random_logprob(rng, 3, 10)
     b = near_by(rng, a, 0.2)
-    columns = StoredDivergences((1,))(stored_rows(tile(a), 0, StoringSettings(top=10)), tile(b))
+    columns = StoredDivergences((1,))(stored_rows(tile(a), 0, top=10), tile(b))
     for name in FIGURES:
         error = storage_error(columns, name)
         assert error.standard_error == 0
@@ -87,24 +87,24 @@ def test_where_all_is_stored_nothing_is_left_open():
 def test_no_upper_bound_where_the_candidate_may_rule_out_what_the_base_holds_possible():
     with np.errstate(divide="ignore"):
         a, b = np.log([[0.5, 0.3, 0.2, 0.0]]), np.log([[0.5, 0.3, 0.0, 0.2]])
-    rows = stored_rows(tile(a), 0, StoringSettings(top=1, samples=1, seed=0))
+    rows = stored_rows(tile(a), 0, top=1, samples=1, seed=0)
     assert rows.drawn_ids.tolist() == [1]  # the token that B rules out was not drawn
     error = storage_error(StoredDivergences((1,))(rows, tile(b)), "kl_ab")
     assert error.high == math.inf
-    other = stored_rows(tile(a), 0, StoringSettings(top=1, samples=20))
+    other = stored_rows(tile(a), 0, top=1, samples=20)
     assert storage_error(StoredDivergences((1,))(other, tile(b)), "kl_ab") == StorageError(None, math.inf, math.inf)
 
 
 def test_nothing_is_proven_of_kl_the_other_way_from_above():
     rng = np.random.default_rng(10)
     a = random_logprob(rng, 3, 50)
-    rows = stored_rows(tile(a), 0, StoringSettings(top=5, samples=10))
+    rows = stored_rows(tile(a), 0, top=5, samples=10)
     assert storage_error(StoredDivergences((1,))(rows, tile(near_by(rng, a, 0.1))), "kl_ba").high is None
 
 
 def test_undefined_events_and_wrong_confidence():
     nothing = np.full((1, 4), -np.inf)
-    columns = StoredDivergences((1,))(stored_rows(tile(nothing), 0, StoringSettings(top=2)), tile(nothing))
+    columns = StoredDivergences((1,))(stored_rows(tile(nothing), 0, top=2), tile(nothing))
     assert storage_error(columns, "kl_ab") is None
     with pytest.raises(UsageError, match="confidence must be between 0 and 1"):
         storage_error(columns, "kl_ab", 1.0)

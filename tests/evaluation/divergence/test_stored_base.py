@@ -5,9 +5,9 @@ from tests.evaluation.divergence.bases import header_of
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.distributions.stored_rows import StoringSettings
 from lmgauge.evaluation.divergence.base_file import BaseFile, writing_base
 from lmgauge.evaluation.divergence.stored_base import kept_of, reduce_stored, write_base
+from lmgauge.evaluation.options import StoringSettings
 
 LINES = ["a b", "", "c a b", "b", "", "a a c b"]
 
@@ -15,7 +15,7 @@ LINES = ["a b", "", "c a b", "b", "", "a a c b"]
 def test_blocks_of_any_size_and_events_of_any_choice(tmp_path):
     model = lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=2)
     candidate = lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=1)
-    settings = StoringSettings(top=10)
+    settings = StoringSettings(base_top=10)
     kept = kept_of(model, settings)
     for events in (None, np.array([0, 3, 9, 14]), np.array([2]), np.zeros(0, np.int64)):
         with writing_base(tmp_path / "a.base", kept) as writer:

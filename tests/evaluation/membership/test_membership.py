@@ -10,7 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, CustomModel, InputError, Membership, UsageError
-from lmgauge.evaluation.membership.membership import MembershipSettings
+from lmgauge.evaluation.options import MembershipSettings
 
 DATA = Path(__file__).parents[2] / "data"
 LINES = [line for line in (DATA / "tinyshakespeare.txt").read_text(encoding="utf-8").splitlines() if len(line) > 20]
@@ -121,7 +121,7 @@ def test_refused() -> None:
         lmgauge.membership(model, text, text)
     with pytest.raises(InputError, match="nothing to ask about"):
         lmgauge.membership(model, Corpus.from_strings([""]))
-    for wrong in ({"k": 0.0}, {"k": 1.5}, {"false_alarms": 0.0}, {"false_alarms": 1.0}):
+    for wrong in ({"k": 0.0}, {"k": 1.5}, {"fpr": 0.0}, {"fpr": 1.0}):
         with pytest.raises(UsageError, match="above 0"):
             MembershipSettings(**wrong)
     with pytest.raises(UsageError, match="not known"):

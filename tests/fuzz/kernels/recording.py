@@ -208,7 +208,7 @@ def _translations(lines: list[str]) -> None:
     tasks.wer(hypotheses=outputs, references=lines)
     tasks.cer(hypotheses=outputs, references=lines)
     tasks.align(lines[0], outputs[0])
-    drawn = tasks.ComparisonSettings(test="sacrebleu")
+    drawn = tasks.ComparisonSettings(significance="sacrebleu")
     tasks.score_systems(tasks.BLEU(), hypotheses={"a": outputs, "b": lines}, references=lines, settings=drawn)
     tasks.score_systems(tasks.WER(), hypotheses={"a": outputs, "b": lines}, references=lines, settings=drawn)
 

@@ -112,7 +112,7 @@ COMMANDS: list[tuple[list[str], list[list[str]]]] = [
         ["multiple-choice", "-m", "model", "questions.jsonl"],
         [["--by", "g"], ["--boundary", "apart"], ["-o", "rows.csv"], ["--given", "none"]],
     ),
-    (["correlate", "systems.tsv", "-y", "score"], [["--rows", "rows.tsv"], ["--no-log"]]),
+    (["correlate", "systems.tsv", "-y", "score"], [["--rows", "rows.tsv"], ["--no-log-x"]]),
     (["correlate", "systems.csv"], [["--rows", "rows.jsonl"]]),
     (["correlate", "systems.jsonl", "systems.tsv"], [["-x", "score"]]),
     (["correlate", "bleu.json", "systems.tsv"], []),
@@ -149,7 +149,7 @@ COMMANDS: list[tuple[list[str], list[list[str]]]] = [
     (["score", "-m", "model", "documents.jsonl", "-o", "out.jsonl"], [["--lines"], ["--by", "lang"], ["--group", "lang"]]),
     (["report", "run", "--audit", "audit.json", "-o", "page.html"], []),
     (["eval", "-m", "model", "ref.txt", "--per-word", "words.tsv", "--regions", "regions.tsv"], []),
-    (["calc", "-"], [["--steps"], ["--bits"]]),
+    (["calc", "-"], [["--steps"], ["--log-unit", "bits"]]),
     (["merge", "shards", "-o", "merged"], [["--text", "ref.txt"]]),
 ]
 OUTPUTS = [

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from lmgauge.cli.main import main
-from lmgauge.explore import door
+from lmgauge.explore import server
 from tests.fuzz.parsers.reading import standard_input
 from tests.fuzz.parsers.score_table import refuse_nan
 
@@ -78,14 +78,14 @@ def _run(arguments: Sequence[str], stdin: bytes) -> tuple[object, str, str]:
     code: object = None
     with pytest.MonkeyPatch.context() as patch, standard_input(stdin), redirect_stdout(out), redirect_stderr(errors):
         patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setattr(door, "run", _interrupted)  # the explorer serves until then
+        patch.setattr(server, "run", _interrupted)  # the explorer serves until then
+        patch.setattr(gc, "freeze", lambda: None)  # what a command that ends does
         handlers = list(logging.getLogger("lmgauge").handlers)
         try:
             main(arguments)
         except SystemExit as error:
             code = error.code
         finally:
-            gc.unfreeze()  # a command that ends freezes what it has
             logging.getLogger("lmgauge").handlers[:] = handlers
     return code, out.text(), errors.text()
 

@@ -15,8 +15,8 @@ import numpy as np
 
 import lmgauge
 from lmgauge import ClassModel
-from lmgauge.models.cache.counts import CacheSettings
 from lmgauge.models.cache.model import CacheModel, _Language
+from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.classes.definitions import read_classes
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.ngram import model as ngram

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from lmgauge import UsageError
-from lmgauge.models.cache.counts import CacheCounts, CacheSettings
+from lmgauge.models.cache.counts import CacheCounts
+from lmgauge.models.cache.settings import CacheSettings
 
 A, B, C = 3, 4, 5
+UNIGRAMS = {"order": 1, "window": None}
 
 
 def after(tokens: list[int], **settings: float) -> CacheCounts:
-    counts = CacheCounts(CacheSettings(**settings), 6)  # type: ignore[arg-type]
+    counts = CacheCounts(CacheSettings(**UNIGRAMS | settings), 6)  # type: ignore[arg-type]
     for token in tokens:
         counts.add(token)
     return counts
@@ -103,7 +105,7 @@ def test_long_texts_do_not_overflow() -> None:
     [({}, "cache"), ({"window": 500}, "cache500"), ({"order": 2, "decay": 0.998}, "cache2-decay0.998")],
 )
 def test_labels(settings: dict[str, float], label: str) -> None:
-    assert CacheSettings(**settings).label == label  # type: ignore[arg-type]
+    assert CacheSettings(**UNIGRAMS | settings).label == label  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import lmgauge
 from lmgauge import Corpus, InputError, MixtureModel, ModelFileError, UsageError
 from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Mass
-from lmgauge.models.cache.counts import CacheSettings
 from lmgauge.models.cache.model import CacheModel, load_cache
+from lmgauge.models.cache.settings import CacheSettings
 
 DATA = Path(__file__).parents[2] / "data"
 LINES = [line for line in (DATA / "tinyshakespeare.txt").read_text(encoding="utf-8").splitlines() if line]
@@ -87,7 +87,12 @@ def test_each_text_begins_with_an_empty_cache(base: lmgauge.NgramModel) -> None:
 def test_settings_are_in_the_fingerprint(base: lmgauge.NgramModel) -> None:
     prints = {
         CacheModel.beside(base, settings).fingerprint
-        for settings in (CacheSettings(), CacheSettings(order=2), CacheSettings(window=9), CacheSettings(decay=0.9))
+        for settings in (
+            CacheSettings(order=1, window=None),
+            CacheSettings(window=None),
+            CacheSettings(order=1, window=9),
+            CacheSettings(order=1, decay=0.9),
+        )
     }
     assert len(prints) == 4
     assert lmgauge.cache(base, weight=0.1).fingerprint != lmgauge.cache(base, weight=0.2).fingerprint
@@ -123,7 +128,7 @@ def test_a_folder_gives_the_same_model(base: lmgauge.NgramModel, tmp_path: Path)
 )
 def test_a_damaged_folder_is_refused(base: lmgauge.NgramModel, tmp_path: Path, damage: dict[str, object]) -> None:
     folder = tmp_path / "cache"
-    CacheModel.beside(base, CacheSettings(order=2)).save(folder)
+    CacheModel.beside(base, CacheSettings(window=None)).save(folder)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps(config | damage), encoding="utf-8")
     with pytest.raises(ModelFileError):
@@ -133,14 +138,14 @@ def test_a_damaged_folder_is_refused(base: lmgauge.NgramModel, tmp_path: Path, d
 @pytest.mark.parametrize("tokens", ["[", "{}", '["a", "a"]', "[1]", '["\\ud800"]', None])
 def test_damaged_tokens_are_refused(base: lmgauge.NgramModel, tmp_path: Path, tokens: str | None) -> None:
     folder = tmp_path / "cache"
-    CacheModel.beside(base, CacheSettings()).save(folder)
+    CacheModel.beside(base, CacheSettings(order=1, window=None)).save(folder)
     (folder / "vocabulary.json").unlink() if tokens is None else (folder / "vocabulary.json").write_text(tokens, "utf-8")
     with pytest.raises(ModelFileError):
         load_cache(folder)
 
 
 def test_refused(base: lmgauge.NgramModel, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="weight must be a share"):
+    with pytest.raises(UsageError, match="weight must be a number from 0 to 1"):
         lmgauge.cache(base, weight=1.5)
     with pytest.raises(UsageError, match="not both"):
         lmgauge.cache(base, window=5, decay=0.5)

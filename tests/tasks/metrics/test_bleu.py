@@ -104,7 +104,7 @@ def test_the_grid_on_small_texts(smoothing: tuple[str, Any], effective: bool, lo
     lines = {
         code: (data / f"pud.{code}.txt").read_text(encoding="utf-8").split("\n") for code in ("en", "de", "zh-Hant", "ar")
     }
-    texts = [line for code in lines for line in lines[code][:15]] + ["", "a", "...", "“ 5.” "]
+    texts = [line for code in lines for line in lines[code][:6]] + ["", "a", "...", "“ 5.” "]
     other = [" ".join(text.split()[1:] + text.split()[:1]) for text in texts]
     more = [text.swapcase()[: len(text) // 2] for text in texts]
     for tokenizer, order in product(OWN, (1, 2, 4, 6)):
@@ -258,12 +258,12 @@ def test_only_empty_texts() -> None:
     ("options", "words"),
     [
         ({"order": 0}, "order must be .* got 0"),
-        ({"smoothing": "chencherry"}, "smoothing: 'chencherry'"),
+        ({"smoothing": "chencherry"}, "unknown smoothing 'chencherry'"),
         ({"smoothing_value": 0.5}, "exp takes no value"),
-        ({"tokenizer": "moses"}, "tokenizer: 'moses' is not known"),
+        ({"tokenizer": "moses"}, "unknown tokenizer 'moses': choose one of 13a, none"),
         (
             {"reference_length": "longest"},
-            "reference_length: 'longest' is not known; give one of closest, shortest, average",
+            "unknown reference-length 'longest': choose one of closest, shortest, average",
         ),
         ({"weights": [1, 0]}, "2 given for order 4"),
         ({"weights": ["a"]}, "are not numbers"),

@@ -180,14 +180,14 @@ def test_a_varying_number_of_references_is_said() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"char_order": -1}, "character order must be .* got -1"),
+        ({"char_order": -1}, "char-order must be .* got -1"),
         ({"char_order": 65}, "from 0 to 64"),
-        ({"word_order": 1.5}, "word order must be .* got 1.5"),
+        ({"word_order": 1.5}, "word-order must be .* got 1.5"),
         ({"char_order": 0}, "no n-grams"),
-        ({"beta": 0}, "beta 0"),
-        ({"beta": float("nan")}, "beta nan"),
-        ({"beta": "2"}, "beta '2'"),
-        ({"char_order": True}, "character order must be .* got True"),
+        ({"beta": 0}, "beta must be a number from above 0 .* got 0"),
+        ({"beta": float("nan")}, "beta must .* got nan"),
+        ({"beta": "2"}, "beta must .* got '2'"),
+        ({"char_order": True}, "char-order must be .* got True"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], words: str) -> None:

@@ -125,7 +125,7 @@ def test_what_is_printed() -> None:
 
 
 def test_bad_use_is_refused() -> None:
-    with pytest.raises(UsageError, match="Unicode form 'NFX'"):
+    with pytest.raises(UsageError, match="unknown unicode-form 'NFX'"):
         WER(unicode_form="NFX")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="1 hypotheses and references of 2 segments"):
         WER().statistics(Texts.of_strings(["a"]), References.single(Texts.of_strings(["a", "b"])))
@@ -150,7 +150,8 @@ def test_earnings_calls_have_jiwers_numbers(shared_file: Callable[..., Path], sy
     for row, reference, hypothesis in zip(found.tolist(), references, hypotheses, strict=True):
         theirs = jiwer.process_words(reference, hypothesis)
         assert row == [theirs.hits, theirs.substitutions, theirs.deletions, theirs.insertions]
-    assert_is_jiwers(measured(WER(), references, hypotheses), jiwer.process_words(references, hypotheses))
+    if system == SYSTEMS[0]:  # of the others the counts of each call are compared
+        assert_is_jiwers(measured(WER(), references, hypotheses), jiwer.process_words(references, hypotheses))
 
 
 def test_characters_of_earnings_calls(shared_file: Callable[..., Path]) -> None:

@@ -65,7 +65,7 @@ def test_the_readme_s_example() -> None:
 def test_every_option_on_parallel_sentences(options: dict[str, bool], data: Path) -> None:
     """Sentences of other languages, and their words in another order, stand for hypotheses."""
     pud = {
-        language: (data / f"pud.{language}.txt").read_text("utf-8").split("\n")[:25] for language in ("en", "de", "zh-Hant")
+        language: (data / f"pud.{language}.txt").read_text("utf-8").split("\n")[:12] for language in ("en", "de", "zh-Hant")
     }
     assert_agrees(options, pud["de"], [pud["en"]])
     turned = [" ".join(line.split()[5:] + line.split()[:5]) for line in pud["en"]]

@@ -38,7 +38,7 @@ def test_every_format_says_the_same(tmp_path: Path, write: object) -> None:
 def test_several_files_and_folders_and_globs(tmp_path: Path) -> None:
     share.write_srilm(tmp_path / "s")
     (tmp_path / "more.jsonl").write_text('{"id": 3, "text": "x", "acoustic": 1, "language": 2}\n')
-    reading = NbestReading(scores=("acoustic", "language"))
+    reading = NbestReading(score=("acoustic", "language"))
     assert read_nbest([tmp_path / "s", tmp_path / "more.jsonl"], reading).ids == ("u1", "u2", "3")
     assert read_nbest(str(tmp_path / "s*"), READING).ids == ("u1", "u2")
     assert read_nbest(str(tmp_path / "s" / "*.gz"), READING).ids == ("u1", "u2")
@@ -46,7 +46,7 @@ def test_several_files_and_folders_and_globs(tmp_path: Path) -> None:
 
 def test_lists_of_texts_with_lists_of_scores(tmp_path: Path) -> None:
     line = '{"id": "u", "hyps": ["a b", "a"], "am": [-1, -2], "lm": [-3, -4]}'
-    lists = one_file(tmp_path, line, scores=("am", "lm"))
+    lists = one_file(tmp_path, line, score=("am", "lm"))
     assert lists.texts == ("a b", "a")
     assert lists.scores.tolist() == [[-1, -2], [-3, -4]]
 
@@ -55,13 +55,13 @@ def test_objects_in_a_named_list_with_named_fields(tmp_path: Path) -> None:
     line = '{"key": 7, "n": [{"words": "a", "scores": {"am": 1, "lm": 2}}, {"words": "b", "scores": {"lm": 4, "am": 3}}]}'
     lists = one_file(tmp_path, line, id="key", field="words", hypotheses="n")
     assert (lists.ids, lists.score_names, lists.scores.tolist()) == (("7",), ("am", "lm"), [[1, 3], [2, 4]])
-    assert one_file(tmp_path, line, id="key", field="words", hypotheses="n", scores=("lm",)).scores.tolist() == [[2, 4]]
+    assert one_file(tmp_path, line, id="key", field="words", hypotheses="n", score=("lm",)).scores.tolist() == [[2, 4]]
 
 
 def test_hypotheses_of_an_utterance_may_stand_apart_and_costs_change_their_sign(tmp_path: Path) -> None:
     rows = [("a", "x", 1), ("b", "y", 2), ("a", "z", 3)]
     lists = one_file(
-        tmp_path, "\n".join(f'{{"id": "{u}", "text": "{t}", "ac_cost": {c}}}' for u, t, c in rows), scores=("ac_cost",)
+        tmp_path, "\n".join(f'{{"id": "{u}", "text": "{t}", "ac_cost": {c}}}' for u, t, c in rows), score=("ac_cost",)
     )
     assert as_dict(lists) == {"a": [("x", -1), ("z", -3)], "b": [("y", -2)]}
     assert [name for name in ("lm_cost", "acwt", "lmwt.rnn", "acoustic", "score") if is_cost(name)] == [
@@ -151,7 +151,7 @@ def test_folders_that_are_not_lists_are_refused(tmp_path: Path) -> None:
     refused(r"ac_cost: has no score of 'u1-1'")
     (tmp_path / "ac_cost").write_text("u1-1 x\n")
     refused(r"ac_cost:1: 'x' is not a number")
-    refused(r"lm_cost.*no such file", scores=("lm_cost",))
+    refused(r"lm_cost.*no such file", score=("lm_cost",))
 
 
 def test_the_rest_that_is_refused(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_rest_that_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="lists of kaldi are folders"):
         read_nbest(file, NbestReading(format="kaldi"))
     with pytest.raises(InputError, match="has no score 'am'"):
-        one_file(tmp_path, "-1 -2 3 a\n", scores=("am",))
+        one_file(tmp_path, "-1 -2 3 a\n", score=("am",))
     with pytest.raises(UsageError, match="unknown format 'htk'"):
         read_nbest(file, NbestReading(format="htk"))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no n-best list"):

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.audit.results import AuditSettings, Check, judge
+from lmgauge.evaluation.audit.results import Check, judge
+from lmgauge.evaluation.options import AuditSettings
 
 LEVEL, NAME = "contamination", "training text"
 

@@ -14,9 +14,10 @@ from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.memory import Memory, beginning, check_copy, untouched_copy
 from lmgauge.evaluation.audit.normalization import LEVEL as NORMALIZATION
 from lmgauge.evaluation.audit.normalization import SUMS, check_normalization
-from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, AuditSettings, Check, Headline, by_level, judge
+from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level, judge
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Sample
+from lmgauge.evaluation.options import AuditSettings
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import computes_many
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.audit.results import DEFAULT_SUM_TOLERANCE
 from lmgauge.evaluation.audit.writers import Writer
+from lmgauge.evaluation.options import AuditSettings
 from lmgauge.scores import ScoreBatch, SegmentRows, iter_segments
 from lmgauge.text.segments import Segments
 
@@ -56,7 +56,7 @@ class Subject:
     """A model as an audit sees it: the two methods it must have, and defaults for what it may leave out."""
 
     def __init__(
-        self, model: LanguageModel, threads: int | None = None, sum_tolerance: float = DEFAULT_SUM_TOLERANCE
+        self, model: LanguageModel, threads: int | None = None, sum_tolerance: float = AuditSettings.sum_tolerance
     ) -> None:
         missing = [name for name in _NEEDED if not hasattr(model, name)]
         if missing:

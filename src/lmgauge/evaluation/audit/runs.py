@@ -15,7 +15,6 @@ from lmgauge.evaluation.audit.results import (
     LEVELS,
     NOT_ASKED_FOR,
     Audit,
-    AuditSettings,
     Check,
     Headline,
     by_level,
@@ -24,6 +23,7 @@ from lmgauge.evaluation.audit.results import (
 )
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.first_tokens import FirstTokens
+from lmgauge.evaluation.options import AuditSettings
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats

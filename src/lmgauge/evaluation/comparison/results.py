@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import CheckFailedError, InputError, UsageError
 from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
@@ -178,6 +178,29 @@ class Comparisons(ResultList[Comparison]):
     def text_unknown(self) -> bool:
         """Whether a run does not tell which text it is about."""
         return any(agreement.what == "text" and "unknown" in agreement.values for agreement in self.agreements)
+
+    def require(self, metric: str | None = None) -> Comparisons:
+        """Return the comparisons themselves, if all of them may be made.
+
+        Args:
+            metric: the one that has to be comparable; None is satisfied by any figure of any part of the text.
+
+        Raises:
+            CheckFailedError: the metric of two runs may not be compared; the message has the first reason.
+            InputError: nothing of two runs can be compared; the message says what to do.
+            UsageError: the metric is not known.
+        """
+        for item in self.items:
+            if metric is not None and not item.verdict(metric).comparable:
+                reasons = "; ".join(item.verdict(metric).reasons)
+                raise CheckFailedError(f"{metric} of {item.second} and {item.first} may not be compared: {reasons}")
+            if metric is None and not item.differences:
+                reasons = "; ".join(item.verdict("bits_per_byte").reasons)  # what the least demanding figure needs
+                of_text = self.agreements[0].agrees
+                remedy = "no part of the text is exact in both" if of_text else "evaluate both on one text"
+                remedy = "name the text with --text" if self.text_unknown and not of_text else remedy
+                raise InputError(f"nothing of {item.second} and {item.first} can be compared ({reasons}); {remedy}")
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, full precision."""

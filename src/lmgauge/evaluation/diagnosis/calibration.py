@@ -26,6 +26,7 @@ from lmgauge.distributions.reduce import reduced
 from lmgauge.distributions.reductions import Columns
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError
+from lmgauge.evaluation.options import DEFAULT_CONTEXTS
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.numerics.intervals import spread, sums_by
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-DEFAULT_CONTEXTS = 2000
 CONFIDENCE_BINS = 15
 # Tables may hold float32; a probability that differs by more is another model's.
 _TOLERANCE = 1e-4

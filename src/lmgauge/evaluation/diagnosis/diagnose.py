@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED, DIAGNOSIS_SECTIONS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.denominators import scored_text, segment_bytes
 from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines, in_order
-from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS, Calibration, calibrate
+from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate
 from lmgauge.evaluation.diagnosis.costs import RankSums, TokenCosts, UnseenWords
 from lmgauge.evaluation.diagnosis.mutual_information import (
     FEWEST_TOKENS,
@@ -27,6 +26,7 @@ from lmgauge.evaluation.diagnosis.mutual_information import (
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.diagnosis.spelling_costs import SpellingSums
 from lmgauge.evaluation.evaluate import evaluate_scores
+from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
 from lmgauge.evaluation.slicing import slices as by
@@ -37,7 +37,6 @@ from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.figures import FIGURES
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.option_numbers import check_whole
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -48,39 +47,8 @@ if TYPE_CHECKING:
 Sampler = Callable[[Sequence[int]], list[NDArray[np.uint32]]]
 Progress = Callable[[str], None]
 
-SECTIONS = DIAGNOSIS_SECTIONS
 # Texts of one kind share fewer runs of this many words by chance.
 _LONG_RUN, _MUCH_SEEN = 5, 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiagnosisSettings:
-    """What a diagnosis works out, and how much of it.
-
-    Attributes:
-        only: the sections to work out, of `SECTIONS`.
-        contexts: how many contexts to look at for calibration; all if None.
-        sample_tokens: how many tokens to sample from the model; what takes seconds if None.
-        examples: how many tokens, segments and words to show of each kind.
-        seed: of whatever is drawn.
-        threads: how many; no number depends on it.
-
-    Raises:
-        UsageError: a section is not known, or a number is out of range.
-    """
-
-    only: Collection[str] = SECTIONS
-    contexts: int | None = DEFAULT_CONTEXTS
-    sample_tokens: int | None = None
-    examples: int = 10
-    seed: int = DEFAULT_SEED
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        unknown = [name for name in self.only if name not in SECTIONS]
-        if unknown:
-            raise UsageError(f"section {unknown[0]!r} is not known; choose from {', '.join(SECTIONS)}")
-        check_whole("examples", self.examples, 0)
 
 
 def diagnose(
@@ -115,14 +83,14 @@ def diagnose(
     tables = seen.read()
     calibration = None
     if model is not None and "calibration" in settings.only:
-        wanted = min(settings.contexts or evaluation.events, evaluation.events)
+        wanted = evaluation.events if settings.exhaustive else min(settings.contexts, evaluation.events)
         calibration = calibrate(
             run,
             model,
             evaluation.events,
             tables=tables,
             text=text,
-            contexts=settings.contexts,
+            contexts=None if settings.exhaustive else settings.contexts,
             seed=settings.seed,
             threads=settings.threads,
             progress=lambda done: progress(f"calibration: {done:,} of {wanted:,} contexts"),

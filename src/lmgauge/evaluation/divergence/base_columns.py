@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.stored_rows import StoredRows, StoringSettings, stored_rows
+from lmgauge.distributions.stored_rows import StoredRows, stored_rows
 from lmgauge.distributions.tile import LOWEST, Tile, as_numpy, ready
 from lmgauge.scores.table import EOS_KIND, TOKEN
 
@@ -77,8 +77,7 @@ def no_rows(kept: Kept) -> Rows:
     """Return no rows, of a kind."""
     if kept.stored != "top":
         return whole_rows(Tile(lambda: np.zeros((0, kept.vocabulary)), np.zeros(0, np.int64)))
-    settings = StoringSettings(kept.top, kept.samples)
-    return stored_rows(Tile(lambda: np.zeros((0, kept.vocabulary)), np.zeros(0, np.int64)), 0, settings)
+    return stored_rows(Tile(lambda: np.zeros((0, kept.vocabulary)), np.zeros(0, np.int64)), 0, kept.top, kept.samples)
 
 
 def whole_rows(tile: Tile) -> WholeRows:

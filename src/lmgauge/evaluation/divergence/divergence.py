@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmgauge.choices import DEFAULT_SEED
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import of_events
 from lmgauge.distributions.pairs import Divergences
 from lmgauge.distributions.reduce import reduce_pair
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.candidates import CandidateSums, candidate_tests
 from lmgauge.evaluation.divergence.events import PairEvents, PairRows, collect
 from lmgauge.evaluation.divergence.figures import figures_of, worst_tokens
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.divergence.slices import KlSlices
+from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.numerics.independence import caveats, in_signature, in_words
-from lmgauge.option_numbers import check_whole
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -36,49 +35,10 @@ from lmgauge.version import NUMBERS_VERSION
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
-Progress = Callable[[int, int | None], None]
 Watch = Callable[[int, PairRows], None]
 
-DEFAULT_TOP_K = (1, 5, 10)
-DEFAULT_EVENTS = 10_000
-DEFAULT_EXAMPLES = 5
 # Distributions that sum to one within it are taken as such; float32 models and ARPA files round.
 _MASS_TOLERANCE = 1e-5
-
-
-@dataclass(frozen=True, kw_only=True)
-class DivergenceSettings:
-    """At how many events two models are compared, and by what.
-
-    Attributes:
-        events: about how many events to look at: whole segments are drawn until there are as many; all if None.
-        top_k: for which k to compare the k most probable tokens.
-        examples: how many tokens to show of each kind.
-        seed: of the sample; the same seed draws the same segments.
-        threads: how many; no figure depends on it.
-
-    Raises:
-        UsageError: a number is out of range.
-    """
-
-    events: int | None = DEFAULT_EVENTS
-    top_k: Sequence[int] = DEFAULT_TOP_K
-    examples: int = DEFAULT_EXAMPLES
-    seed: int = DEFAULT_SEED
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.events is not None:
-            check_whole("events", self.events, 1)
-        check_whole("examples", self.examples, 0)
-        check_whole("seed", self.seed, 0)
-        if not self.top_k or min(self.top_k) < 1:
-            raise UsageError(f"top-k must be whole numbers from 1; got {', '.join(map(str, self.top_k)) or 'none'}")
-
-    @property
-    def reduction(self) -> Divergences:
-        """Return what is kept of two distributions."""
-        return Divergences(tuple(sorted({1, *self.top_k})))
 
 
 @dataclass(frozen=True)
@@ -107,7 +67,6 @@ def divergence(
     names: Sequence[str] | None = None,
     training: Callable[[Iterable[Segments]], TrainingWords] | None = None,
     watch: Watch = lambda candidate, rows: None,
-    progress: Progress = lambda done, total: None,
 ) -> CandidateDivergences:
     """Compare the predictive distributions of models with those of a base, over the contexts of a text."""
     settings = settings or DivergenceSettings()
@@ -125,10 +84,15 @@ def divergence(
 
         rows = pair_rows(base, candidate, sample, settings)
         measured = Measured(facts, candidate, name, sample, corpus)
-        item, events = measured.summarize(counted(rows, sample, progress), settings, training=words, watch=seen)
+        item, events = measured.summarize(counted(rows, sample), settings, training=words, watch=seen)
         items.append(item)
         sums.append(CandidateSums.of(name, events))
     return with_tests(items, sums, settings)
+
+
+def ranks_of(settings: DivergenceSettings) -> tuple[int, ...]:
+    """Return for which k the k most probable tokens are compared: 1, and those that were chosen."""
+    return tuple(sorted({1, *settings.ranks}))
 
 
 def spelled_notes(models: Sequence[LanguageModel], names: Sequence[str]) -> tuple[str, ...]:
@@ -164,19 +128,19 @@ def pair_rows(
     # settings: what to keep, and threads.
     text, own = itertools.tee(sample)
     compared = reduce_pair(
-        base, candidate, text, settings.reduction, events=sample.events, spans=True, threads=settings.threads
+        base, candidate, text, Divergences(ranks_of(settings)), events=sample.events, spans=True, threads=settings.threads
     )
     for block, (a, b, columns) in zip(own, compared, strict=True):
         yield PairRows(block, a, b, columns)
 
 
-def counted(rows: Iterable[PairRows], sample: Sample, progress: Progress) -> Iterator[PairRows]:
+def counted(rows: Iterable[PairRows], sample: Sample) -> Iterator[PairRows]:
     """Yield rows, and say how many events they are."""
     done = 0
     for part in rows:
         yield part
         done += len(part.b)
-        progress(done, sample.size)
+        sample.say("compared", done)
 
 
 def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
@@ -226,7 +190,7 @@ class Measured:
         segments = len(events.sizes) if sample.segments is None else sample.segments
         total_events = sample.total_events or len(events)
         total_segments = sample.total_segments or segments
-        figures = figures_of(events, settings.top_k)
+        figures = figures_of(events, settings.ranks)
         interval = figures["kl_ab_nats"].interval or figures["perplexity_a"].interval
         fallen = events.p[0] - events.p[1]
         worst, lost = (worst_tokens(events, values, settings.examples, b) for values in (events.kl, fallen))

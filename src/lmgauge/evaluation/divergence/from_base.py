@@ -6,27 +6,27 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmgauge.context_policy import policy_of
-from lmgauge.distributions.stored_rows import StoringSettings
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.base_file import BaseFile, BaseHeader, writing_base
 from lmgauge.evaluation.divergence.base_results import SavedBase, storage_of, whole_bytes
 from lmgauge.evaluation.divergence.candidates import CandidateSums
 from lmgauge.evaluation.divergence.divergence import (
-    DivergenceSettings,
     Measured,
     ModelFacts,
-    Progress,
     counted,
+    ranks_of,
     with_tests,
 )
 from lmgauge.evaluation.divergence.events import PairRows
 from lmgauge.evaluation.divergence.results import CandidateDivergences
 from lmgauge.evaluation.divergence.sample import Sample, draw
 from lmgauge.evaluation.divergence.stored_base import check_candidate, check_text, kept_of, reduce_stored, write_base
+from lmgauge.evaluation.options import DivergenceSettings, StoringSettings
 from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -45,7 +45,6 @@ def save_base(
     events: int | None,
     name: str | None = None,
     threads: int | None = None,
-    progress: Progress = lambda done, total: None,
 ) -> SavedBase:
     """Store what a model predicts at the events of a text."""
     contents = kept_of(base, settings)
@@ -59,7 +58,7 @@ def save_base(
             settings,
             events=sample.events,
             threads=threads,
-            progress=lambda done: progress(done, sample.size),
+            said=partial(sample.say, "stored"),
         )
         if not stored:
             raise InputError("there is nothing to store: the text has no event; name a text that is not empty")
@@ -129,11 +128,9 @@ def divergence_from(
     names: Sequence[str],
     training: Callable[[Iterable[Segments]], TrainingWords] | None = None,
     watch: Callable[[int, PairRows], None] = lambda candidate, rows: None,
-    progress: Progress = lambda done, total: None,
 ) -> CandidateDivergences:
     """Compare the predictive distributions of models with those of a stored base; arguments as of `divergence`."""
     header = base.header
-    settings = replace(settings, events=header.asked_events, seed=header.seed)
     for candidate, name in zip(candidates, names, strict=True):
         check_candidate(header, candidate, name)
     sample = draw(candidates, corpus, settings.events, settings.seed)
@@ -148,7 +145,7 @@ def divergence_from(
         def seen(rows: PairRows, i: int = i) -> None:
             watch(i, rows)
 
-        rows = counted(_rows(base, candidate, sample, settings), sample, progress)
+        rows = counted(_rows(base, candidate, sample, settings), sample)
         measured = Measured(facts, candidate, name, sample, corpus)
         item, events = measured.summarize(rows, settings, training=words, watch=seen)
         check_text(header, corpus.report.sha256)
@@ -159,6 +156,6 @@ def divergence_from(
 
 def _rows(base: BaseFile, candidate: LanguageModel, sample: Sample, settings: DivergenceSettings) -> Iterator[PairRows]:
     text, own = itertools.tee(sample)
-    compared = reduce_stored(base, candidate, text, settings.reduction.top_k, events=sample.events, threads=settings.threads)
+    compared = reduce_stored(base, candidate, text, ranks_of(settings), events=sample.events, threads=settings.threads)
     for block, (a, b, columns) in zip(own, compared, strict=True):
         yield PairRows(block, a, b, columns)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.event_counts import event_counts
 from lmgauge.errors import InputError
+from lmgauge.progress import say_progress
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class Sample:
 
     def __iter__(self) -> Iterator[Segments]:
         return iter(self.blocks)
+
+    def say(self, what: str, done: int) -> None:
+        """Say to who listens how many events are done."""
+        say_progress(f"{what} {done:,}{'' if self.size is None else f' of {self.size:,}'} events")
 
 
 @dataclass(frozen=True, slots=True)

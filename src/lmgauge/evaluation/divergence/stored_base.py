@@ -13,13 +13,13 @@ from lmgauge.distributions.blocks import Events, distributions_of
 from lmgauge.distributions.pairs import Divergences
 from lmgauge.distributions.reduce import joined, no_events
 from lmgauge.distributions.reductions import Columns
-from lmgauge.distributions.stored_rows import StoringSettings, possible_tokens, stored_rows
+from lmgauge.distributions.stored_rows import possible_tokens, stored_rows
 from lmgauge.distributions.tail_estimates import StoredDivergences
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, WholeRows, no_rows, whole_rows
 from lmgauge.evaluation.divergence.base_file import MOST_RULED_OUT, BaseFile, BaseHeader, BaseWriter
-from lmgauge.option_numbers import check_whole
+from lmgauge.evaluation.options import StoringSettings
 from lmgauge.scores import ScoreBatch
 from lmgauge.threads import map_in_order, thread_count
 
@@ -33,9 +33,7 @@ def kept_of(model: LanguageModel, settings: StoringSettings) -> Kept:
     size = len(model.vocabulary)
     if settings.exact is not None:
         return Kept(settings.exact, size, 0, 0)
-    for name, value in (("top", settings.top), ("samples", settings.samples)):
-        check_whole(f"{name} of a stored base", value, 1, 1 << 20)
-    return Kept("top", size, min(settings.top, size), settings.samples)
+    return Kept("top", size, min(settings.base_top, size), settings.base_samples)
 
 
 def write_base(
@@ -46,7 +44,7 @@ def write_base(
     *,
     events: Events | None = None,
     threads: int | None = None,
-    progress: Callable[[int], None] = lambda events: None,
+    said: Callable[[int], None] = lambda done: None,
 ) -> tuple[int, tuple[int, ...]]:
     """Write the rows of a model; return how many, and the tokens that no event can have, as `BaseHeader.ruled_out`."""
     done, ruled_out = 0, np.ones(len(model.vocabulary), bool)
@@ -54,7 +52,9 @@ def write_base(
     def store(numbered: tuple[int, Tile]) -> Rows:
         first, tile = numbered
         ruled_out[possible_tokens(tile)] = False
-        return stored_rows(tile, first, settings) if settings.exact is None else whole_rows(tile)
+        if settings.exact is not None:
+            return whole_rows(tile)
+        return stored_rows(tile, first, settings.base_top, settings.base_samples, settings.seed)
 
     for block in distributions_of(model, segments, events=events, spans=False, threads=threads):
         parallel = thread_count(threads) if block.parallel else 1
@@ -67,7 +67,7 @@ def write_base(
             raise InputError(f"{model.label}: returned a value that is not a log-probability; see lmgauge audit")
         writer.write(replace(rows, kind=batch.kind, logprob=batch.logprob))
         done += len(rows)
-        progress(done)
+        said(done)
     few = np.count_nonzero(ruled_out) <= MOST_RULED_OUT
     return done, tuple(np.flatnonzero(ruled_out).tolist()) if few else ()
 

@@ -8,15 +8,14 @@ et al. (2024), "Detecting pretraining data from large language models"; Zhang et
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import why_not_whole
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.evaluation.membership.results import Membership, ScoreOfSets
 from lmgauge.evaluation.membership.text_scores import (
     BLIND_SCORES,
@@ -27,6 +26,7 @@ from lmgauge.evaluation.membership.text_scores import (
     reference_nats,
     score_texts,
 )
+from lmgauge.evaluation.options import MembershipSettings
 from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.numerics.detection import Group, Separation, fewest_for_threshold
 from lmgauge.numerics.independence import caveats, in_signature, in_words
@@ -43,59 +43,22 @@ UNSEEN_LABELS = ("0", "false", "no", "nonmember", "non-member", "unseen")
 """What a field of labels may hold, in any case."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MembershipSettings:
-    """How texts are scored and sets compared.
-
-    Attributes:
-        k: the share of the least probable events that Min-K% and Min-K%++ look at.
-        false_alarms: the share of the control texts that may pass the threshold: 0.01 for TPR at 1 % FPR.
-        threads: how many; no score depends on it but for rounding.
-
-    Raises:
-        UsageError: a number is out of range.
-    """
-
-    k: float = 0.2
-    false_alarms: float = 0.01
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.k <= 1:
-            raise UsageError(f"k must be a share of the events, above 0 and at most 1 (0.2 is 20 %); got {self.k:g}")
-        if not 0 < self.false_alarms < 1:
-            raise UsageError(f"false alarms must be a rate above 0 and below 1 (0.01 is 1 %); got {self.false_alarms:g}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class MembershipTexts:
-    """The texts in question, and those that the model cannot have seen.
-
-    Attributes:
-        texts: a segment each.
-        control: the others; None where there are none, or where labels tell them apart.
-        labeled: the groups of `texts` are labels: 1 for texts in question, 0 for control texts.
-    """
-
-    texts: Corpus
-    control: Corpus | None = None
-    labeled: bool = False
-
-
 def membership(
     model: LanguageModel,
-    inputs: MembershipTexts,
-    settings: MembershipSettings | None = None,
+    corpora: Sequence[Corpus],
+    settings: MembershipSettings,
     *,
+    labeled: bool = False,
     reference: LanguageModel | None = None,
-    names: tuple[str, str | None] | None = None,
+    names: Sequence[str],
 ) -> Membership:
-    """Score texts by how much they look like seen ones, and compare them with control texts, if there are any."""
-    settings = settings or MembershipSettings()
-    corpora = [inputs.texts, *([] if inputs.control is None else [inputs.control])]
-    scored = [_scores(model, corpus, settings, inputs.labeled, reference) for corpus in corpora]
+    """Score texts by how much they look like seen ones, and compare them with control texts, if there are any.
+
+    Control texts are the second of the corpora, or those that a label says, the group of a text: 1 in question, 0 control.
+    """
+    scored = [_scores(model, corpus, settings, labeled, reference) for corpus in corpora]
     left_out = sum(scores.left_out for scores in scored)
-    asked, control = _by_label(scored[0]) if inputs.labeled else (scored[0], scored[1] if len(scored) > 1 else None)
+    asked, control = _by_label(scored[0]) if labeled else (scored[0], scored[1] if len(scored) > 1 else None)
     hashes = [corpus.report.sha256 for corpus in corpora]
     if len(set(hashes)) < len(hashes):
         raise InputError("the control texts are the texts themselves; name texts that the model cannot have seen")
@@ -103,12 +66,11 @@ def membership(
     first = compared.separations["loss"] if control is not None else None
     parts = (None, None) if first is None else first.independent()
     interval = None if first is None else first.auroc_interval()
-    shown = names or (model.label, None if reference is None else reference.label)
     return Membership(
-        model=shown[0],
-        reference=shown[1],
+        model=names[0],
+        reference=None if reference is None else names[1],
         k=settings.k,
-        false_alarms=settings.false_alarms,
+        false_alarms=settings.fpr,
         texts=len(asked),
         control_texts=None if control is None else len(control),
         scores=tuple(compared.of(MODEL_SCORES, simultaneous=True)),
@@ -191,8 +153,8 @@ class _Compared:
                 auroc=None if both is None else both.auroc,
                 auroc_interval=None if both is None else both.auroc_interval(),
                 tells_apart=None if sure is None else not sure.low <= 0.5 <= sure.high,
-                tpr=None if both is None else both.hits(self._settings.false_alarms),
-                tpr_interval=None if both is None else both.hits_interval(self._settings.false_alarms),
+                tpr=None if both is None else both.hits(self._settings.fpr),
+                tpr_interval=None if both is None else both.hits_interval(self._settings.fpr),
                 missing=int(np.isnan(values).sum())
                 + (0 if self.control is None else int(np.isnan(_values(self.control, name)).sum())),
             )
@@ -239,9 +201,9 @@ def _notes(settings: MembershipSettings, compared: _Compared, left_out: int, why
         yield f"Min-K%++ is left out: {why}"
     if compared.control is None:
         return
-    needed, (fewest, most) = fewest_for_threshold(settings.false_alarms), compared.effective_control()
+    needed, (fewest, most) = fewest_for_threshold(settings.fpr), compared.effective_control()
     if fewest < needed:
-        rate = f"{100 * settings.false_alarms:g} %"
+        rate = f"{100 * settings.fpr:g} %"
         count = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
         yield (
             f"the control texts count as {count} independent ones; about {needed:,} are needed to say which score {rate} of "
@@ -270,7 +232,7 @@ def _signature(
         "n": str(len(compared.asked)),
         "control": "none" if control is None else str(len(control)),
         "k": f"{settings.k:g}",
-        "fpr": f"{settings.false_alarms:g}",
+        "fpr": f"{settings.fpr:g}",
         **text_parts(model.tokenizer.unit, normalizer_of(model)),
         "context": str(policy_of(model)),
         "independent": independent,

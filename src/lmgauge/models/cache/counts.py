@@ -18,47 +18,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import check_whole
+from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.text.vocabulary import BOS
 
-MOST_ORDERS = 8
 _RESCALE_FROM = 1e150
 
 Context = tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CacheSettings:
-    """What a cache remembers.
-
-    Attributes:
-        order: 1: which events; 2: also which event came after which; up to 8.
-        window: how many of the last events count; all if None.
-        decay: how much less an event counts with each event after it, above 0 and below 1; all count alike if None.
-
-    Raises:
-        UsageError: a number is out of range, or both a window and a decay are given.
-    """
-
-    order: int = 1
-    window: int | None = None
-    decay: float | None = None
-
-    def __post_init__(self) -> None:
-        check_whole("the order of a cache", self.order, 1, MOST_ORDERS)
-        if self.window is not None:
-            check_whole("window", self.window, 1)
-        if self.decay is not None and not 0 < self.decay < 1:
-            raise UsageError(f"decay must be above 0 and below 1, such as 0.998; got {self.decay:g}")
-        if self.window is not None and self.decay is not None:
-            raise UsageError("a cache has a window or a decay, not both")
-
-    @property
-    def label(self) -> str:
-        """In a word, for signatures: `cache500`, `cache2-decay0.998`."""
-        memory = f"decay{self.decay:g}" if self.decay is not None else "" if self.window is None else str(self.window)
-        return "cache" + (f"{self.order}-" if self.order > 1 else "") + memory
 
 
 @dataclass

@@ -19,7 +19,8 @@ from lmgauge.distributions.tile import Tile
 from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.json_text import from_json
-from lmgauge.models.cache.counts import CacheCounts, CacheSettings
+from lmgauge.models.cache.counts import CacheCounts
+from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.custom import score_segments
 from lmgauge.models.given import alone
 from lmgauge.models.mixture.agreement import reserved_policy

@@ -120,6 +120,15 @@ def estimate_weights(
     return replace(_where_known(fit, logprob, partly), held_out_sha256=held_out.report.sha256)
 
 
+def find_weights(
+    models: Sequence[LanguageModel], weights: Sequence[float] | None, held_out: Corpus, **how: Any
+) -> MixtureFit:
+    """Return what given weights are worth on a held-out text, or the best ones for it."""
+    if weights is None:
+        return estimate_weights(models, held_out, **how)
+    return measure_weights(models, weights, held_out, **how)
+
+
 def measure_weights(
     models: Sequence[LanguageModel],
     weights: Sequence[float],

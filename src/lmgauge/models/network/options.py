@@ -57,9 +57,10 @@ class ScoringOptions:
         bos: servers: text set before each segment, so that its first token has a score, such as '<s>'.
         reserved: a <unk>, <s> or </s> in the text: stop (refuse), read it as an ordinary word (escape), or read <unk> as the
             unknown word (unk); if not given, as in training.
-        protocol: follow another program's rules, so that its figures come out: how lines are joined, what windows show, what
-            is left out; see `lmgauge.protocols`. It decides the above but `context`, the length of its windows, and for
-            hf-guide `stride`: 512 or, where windows are no longer than that, half a window.
+        protocol: follow another program's rules (hf-guide, harness, llama.cpp, gptq), so that its figures come out: how
+            lines are joined, what windows show, what is left out; see `lmgauge.protocols`. It decides the above but
+            `context`, the length of its windows, and for hf-guide `stride`: 512 or, where windows are no longer than that,
+            half a window.
         bos_each_window: begin every window with the BOS token, in the place of its first token.
         tokenizer: how text was cut into the words of an ARPA file or a KenLM binary: whitespace, treebank, character, byte,
             icu, a tokenizer.json or a SentencePiece .model; whitespace if not given.

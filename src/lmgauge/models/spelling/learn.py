@@ -10,7 +10,6 @@ Chinese and Japanese and 0.3 bits worse in Korean. `benchmarks/speller_choice.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from lmgauge.models.ngram.training import train_ngram
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.spelling.model import SpelledModel, refuse_unspellable
 from lmgauge.models.spelling.separators import SeparatorCounts, SeparatorModel, divided_by_white_space
+from lmgauge.models.spelling.settings import SpellerSettings
 from lmgauge.models.spelling.speller import Speller, Spelling, words_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
@@ -32,32 +32,8 @@ from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
 
 _WORDS_AT_A_TIME = 1 << 16
-ORDER = 8
-"""Characters of the longest n-grams of a speller, its default."""
-MAX_COUNT: int | None = None
-"""Words that occur at most this often in the training text are what a speller learns from; None, the default: all words."""
 _SMOOTHING: SmoothingKind = "modified-kneser-ney"
 _NO_WORDS = Vocabulary.from_tokens(())
-
-
-@dataclass(frozen=True)
-class SpellerSettings:
-    """How a speller is learned.
-
-    Attributes:
-        order: characters of its longest n-grams, 1 or more.
-        max_count: it learns from the words that occur at most this often, each once; 1 or more; None: from all words.
-
-    Raises:
-        UsageError: a number is below 1.
-    """
-
-    order: int = ORDER
-    max_count: int | None = MAX_COUNT
-
-    def __post_init__(self) -> None:
-        if self.order < 1 or (self.max_count is not None and self.max_count < 1):
-            raise UsageError("a speller needs an order of 1 or more, and words that occur once or more (max count)")
 
 
 def learn_spelling(

@@ -14,24 +14,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import BLEU_SMOOTHING_VALUES, REFERENCE_LENGTHS
+from lmgauge.choices import BLEU_SMOOTHING_VALUES, REFERENCE_LENGTHS, BleuTokenizer
+from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.option_numbers import check_whole
 from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
+from lmgauge.tasks.settings import BleuOptions
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.tokenizers import check_tokenizer, regex_unicode_version, tokenized, tokenizer_signature
 
-LARGEST_VALUE = 1e6
-LARGEST_ORDER = 64
 # Weights written with as many digits as people write.
 WEIGHT_TOLERANCE = 1e-6
 
@@ -182,23 +180,9 @@ class BleuScore(Shown):
         return parts | {"signature": self.signature}
 
 
-@dataclass(frozen=True)
-class BLEU(CompiledMetric):
-    """BLEU and its options; the defaults are sacreBLEU's (Papineni et al. 2002; Post 2018).
-
-    Attributes:
-        order: N, the longest n-grams, 1 to 64.
-        weights: of orders 1 to N, not negative, their sum is 1; None: 1/N each. With `effective_order` those of the orders
-            that count are divided by their sum.
-        smoothing: what a precision of zero is replaced by. "exp": 1/2, 1/4, ... of a match for the first, second, ... order
-            without one; "floor": `smoothing_value` of a match; "add-k": `smoothing_value` more matches and n-grams for
-            all orders from 2; "none": it stays zero, and so does the score.
-        smoothing_value: for "floor" (default 0.1) and "add-k" (default 1), at least 0.
-        effective_order: only orders of which a hypothesis has n-grams count: for single sentences.
-        lowercase: compare in lower case.
-        tokenizer: "13a", "intl", "zh", "char", "none", or one of those with models: see `tasks.tokenizers`.
-        reference_length: which of several references the length is compared with: the "closest" (of two equally close the
-            shorter), the "shortest", or their "average".
+@settings
+class BLEU(BleuOptions, CompiledMetric):
+    """BLEU, with `lmgauge.tasks.settings.BleuOptions`; the defaults are sacreBLEU's (Papineni et al. 2002; Post 2018).
 
     Example:
         >>> import lmgauge
@@ -208,34 +192,17 @@ class BLEU(CompiledMetric):
         (100.0, 'BLEU')
     """
 
-    order: int = 4
-    weights: tuple[float, ...] | None = None
-    smoothing: str = "exp"
-    smoothing_value: float | None = None
-    effective_order: bool = False
-    lowercase: bool = False
-    tokenizer: str = "13a"
-    reference_length: str = "closest"
+    tokenizer: BleuTokenizer = "13a"
 
     reference_columns: ClassVar[slice] = slice(1, 2)
     zero_means: ClassVar[str] = NO_MATCH
 
     def __post_init__(self) -> None:
-        check_whole("order", self.order, 1, LARGEST_ORDER)
-        if self.smoothing not in BLEU_SMOOTHING_VALUES:
-            raise UsageError(f"smoothing: {self.smoothing!r} is not known; give one of {', '.join(BLEU_SMOOTHING_VALUES)}")
-        if self.smoothing_value is not None:
-            if BLEU_SMOOTHING_VALUES[self.smoothing] is None:
-                raise UsageError(f"smoothing_value: {self.smoothing} takes no value; leave it out, or choose floor or add-k")
-            number = isinstance(self.smoothing_value, Real) and math.isfinite(self.smoothing_value)
-            if not number or not 0 <= self.smoothing_value <= LARGEST_VALUE:
-                raise UsageError(f"smoothing_value: {self.smoothing_value!r} is not a number from 0 to {LARGEST_VALUE:,.0f}")
+        object.__setattr__(self, "tokenizer", self.tokenizer or "13a")
+        BleuOptions.__post_init__(self)
+        check_tokenizer(self.tokenizer)
         if self.weights is not None:
             object.__setattr__(self, "weights", _checked_weights(self.weights, self.order))
-        if self.reference_length not in REFERENCE_LENGTHS:
-            known = ", ".join(REFERENCE_LENGTHS)
-            raise UsageError(f"reference_length: {self.reference_length!r} is not known; give one of {known}")
-        check_tokenizer(self.tokenizer)
 
     @property
     def value(self) -> float:

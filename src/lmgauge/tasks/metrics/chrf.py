@@ -15,14 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import check_whole
 from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import NO_MATCH, CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
+from lmgauge.tasks.settings import ChrfOptions
 from lmgauge.tasks.texts import References, Texts
-
-LARGEST_ORDER = 64
 
 EPSILON = 1e-16
 """What stands for a precision, a recall or an F score that does not exist, with `eps_smoothing`."""
@@ -106,19 +103,8 @@ class ChrfScore(Shown):
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
-@dataclass(frozen=True)
-class ChrF(CompiledMetric):
-    """The options of chrF (Popović 2015) and, with word n-grams, chrF+ and chrF++ (Popović 2017).
-
-    Attributes:
-        char_order: the longest n-grams of characters, 0 to 64.
-        word_order: the longest n-grams of words, 0 to 64; 2 makes it chrF++. The last character of a word, or else the
-            first, is a word of its own if it is ASCII punctuation.
-        beta: how many times recall weighs as much as precision.
-        lowercase: compare lower-case texts.
-        whitespace: white space counts as characters.
-        eps_smoothing: the mean of the orders' F scores, with 1e-16 for what does not exist, instead of the F score of
-            their averages.
+class ChrF(ChrfOptions, CompiledMetric):
+    """chrF (Popović 2015), with `lmgauge.tasks.settings.ChrfOptions`, and chrF+ and chrF++ (Popović 2017).
 
     Example:
         >>> import lmgauge
@@ -128,27 +114,8 @@ class ChrF(CompiledMetric):
         ('chrF2++', 60.39)
     """
 
-    char_order: int = 6
-    word_order: int = 0
-    beta: float = 2
-    lowercase: bool = False
-    whitespace: bool = False
-    eps_smoothing: bool = False
-
     reference_columns: ClassVar[slice] = slice(1, 2)
     zero_means: ClassVar[str] = NO_MATCH
-
-    def __post_init__(self) -> None:
-        for name, order in (("character", self.char_order), ("word", self.word_order)):
-            check_whole(f"{name} order", order, 0, LARGEST_ORDER)
-        if not self.char_order + self.word_order:
-            raise UsageError(
-                "character order and word order are both 0: there are no n-grams to compare; the usual is 6 and 0"
-            )
-        number = isinstance(self.beta, (int, float)) and not isinstance(self.beta, bool)
-        # Its square has to be a float with something left beside 1.
-        if not number or not 0 < self.beta <= 1e6:
-            raise UsageError(f"beta {self.beta!r}: give a positive number up to a million; the usual is 2")
 
     @property
     def name(self) -> str:

@@ -14,22 +14,18 @@ recognition", Interspeech.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.choices import UnicodeForm, WhisperNormalizer
 from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import Floats, Statistics
 from lmgauge.tasks.normalization import STANDARD, Normalization
-from lmgauge.tasks.substitutions import Substitutions
+from lmgauge.tasks.settings import NormalizationOptions
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.tasks.whisper import whisper_normalizer
 
 UNITS = {"word": 0, "character": 1}
 
@@ -121,23 +117,8 @@ class ErrorRates(Shown):
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"errors": self.errors}
 
 
-@dataclass(frozen=True)
-class EditRate(CompiledMetric):
-    """What `WER` and `CER` share: the options, which say what is done to references and hypotheses alike."""
-
-    lowercase: bool = False
-    remove_punctuation: bool = False  # leave out characters of the Unicode categories P
-    expand_contractions: bool = False  # spell out common English contractions, see `normalization.CONTRACTIONS`
-    remove_nonwords: bool = False  # leave out what stands in [] or <>: [laugh], <unk>
-    collapse_spaces: bool = False  # white space becomes one blank; moves the character error rate only
-    unicode_form: UnicodeForm | None = None  # "NFC" or "NFKC", or None: as it is
-    standardize: bool = False  # what jiwer calls `wer_standardize`: lower case, contractions, non-words, white space
-    # words are parted by blanks, and by two or more white-space characters, as in jiwer; for words only
-    jiwer_words: bool = False
-    whisper: WhisperNormalizer | None = None  # "english" or "basic", Whisper's normalizer, before all other steps
-    # words and phrases that others take the place of: a file of pairs, or a dict
-    substitutions: Substitutions | Mapping[str, str] | str | os.PathLike[str] | None = None
-    transform: Callable[[str], str] | None = None  # a function of one's own, of one text, before all other steps
+class EditRate(NormalizationOptions, CompiledMetric):
+    """What `WER` and `CER` share."""
 
     unit: ClassVar[Literal["word", "character"]]
     percent: ClassVar[bool] = True
@@ -147,13 +128,6 @@ class EditRate(CompiledMetric):
     reference_columns: ClassVar[slice] = slice(0, 3)
     columns: ClassVar[tuple[str, ...]] = ("hits", "substitutions", "deletions", "insertions")
 
-    def __post_init__(self) -> None:
-        if self.substitutions is not None:
-            object.__setattr__(self, "substitutions", Substitutions.of(self.substitutions))
-        _ = self.normalization
-        if self.whisper is not None:
-            whisper_normalizer(self.whisper)
-
     @property
     def name(self) -> str:
         """ "WER" or "CER"."""
@@ -162,13 +136,13 @@ class EditRate(CompiledMetric):
     @property
     def normalization(self) -> Normalization:
         """The steps that the options stand for."""
-        standard = STANDARD if self.standardize else Normalization()
-        steps = {step.name: getattr(self, step.name) or getattr(standard, step.name) for step in fields(Normalization)}
+        standard = vars(STANDARD) if self.standardize else {}
         # Words are the same without, so that signatures need not tell them apart.
         jiwer_words = self.jiwer_words and self.unit == "word"
-        collapse = steps["collapse_spaces"] and (self.unit == "character" or jiwer_words)
-        own = {"collapse_spaces": collapse, "jiwer_words": jiwer_words}
-        return Normalization(**steps | own)
+        steps = {name: value or standard.get(name, value) for name, value in vars(self).items()}
+        steps |= {"standardize": False, "jiwer_words": jiwer_words}
+        steps["collapse_spaces"] = steps["collapse_spaces"] and (self.unit == "character" or jiwer_words)
+        return Normalization(**steps)
 
     def prepared(self, texts: Texts) -> Texts:
         """Return the texts after normalization; the same object if nothing is asked for.
@@ -214,25 +188,11 @@ class EditRate(CompiledMetric):
         )
 
 
-@dataclass(frozen=True)
 class WER(EditRate):
-    """Word error rate: edits of words by words of the reference.
+    """Word error rate: edits of words by words of the reference; its options: `lmgauge.tasks.settings.NormalizationOptions`.
 
     Words are what `str.split()` makes of a text: white space of any kind splits them. (In jiwer a single tab or no-break
     space does not: "a<TAB>b" is one word there, and with `jiwer_words=True` here.) Source: Morris, Maier & Green (2004).
-
-    Attributes:
-        lowercase: compare lower-case texts.
-        remove_punctuation: leave out characters of the Unicode categories P.
-        expand_contractions: spell out common English contractions, such as "don't".
-        remove_nonwords: leave out what stands in [] or <>: [laugh], <unk>.
-        collapse_spaces: white space becomes one blank, which changes no word.
-        unicode_form: "NFC" or "NFKC", or None: as it is.
-        standardize: what jiwer calls `wer_standardize`: lower case, contractions, non-words, white space.
-        jiwer_words: words are parted as in jiwer: by blanks, and by two or more white-space characters in a row.
-        whisper: "english" or "basic": Whisper's normalizer, before all other steps; needs the package whisper-normalizer.
-        substitutions: words and phrases that others take the place of: a file of pairs (TAB between), or a dict.
-        transform: a function of one's own, of one text, before all other steps; it gets references and hypotheses alike.
 
     Example:
         >>> import lmgauge
@@ -244,17 +204,11 @@ class WER(EditRate):
     unit: ClassVar[Literal["word", "character"]] = "word"
 
 
-@dataclass(frozen=True)
 class CER(EditRate):
-    """Character error rate: edits of code points by code points of the reference.
+    """Character error rate: edits of code points by code points of the reference; with the options of `WER`.
 
     White space at both ends is left out; between words it counts, each character of it. Source: Morris, Maier & Green
     (2004).
-
-    Attributes:
-        lowercase, remove_punctuation, expand_contractions, remove_nonwords, unicode_form, standardize, whisper,
-            substitutions, transform: as `WER` has them; `jiwer_words` changes no character.
-        collapse_spaces: white space becomes one blank.
 
     Example:
         >>> import lmgauge

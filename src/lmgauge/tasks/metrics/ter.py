@@ -17,6 +17,7 @@ from lmgauge._kernels import _native
 from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
+from lmgauge.tasks.settings import TerOptions
 from lmgauge.tasks.tercom import Tercom
 from lmgauge.tasks.texts import References, Texts
 
@@ -52,18 +53,11 @@ class TerScore(Shown):
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class TER(CompiledMetric):
-    """The options of translation edit rate (Snover et al. 2006), as Tercom and sacreBLEU compute it.
+class TER(TerOptions, CompiledMetric):
+    """Translation edit rate (Snover et al. 2006), with `lmgauge.tasks.settings.TerOptions`, as Tercom and sacreBLEU have it.
 
     The edits are those of a greedy search for shifts of up to 10 words over up to 50, with an edit distance that leaves the
     diagonal by at most 25 words; a segment gets no further shift after 1,000 were tried.
-
-    Attributes:
-        normalized: undo XML entities and separate punctuation, as Tercom's normalizer does.
-        no_punct: remove punctuation.
-        asian_support: with one of these, treat Chinese and Japanese too.
-        case_sensitive: tell upper from lower case.
 
     Example:
         >>> import lmgauge
@@ -71,11 +65,6 @@ class TER(CompiledMetric):
         >>> round(systems[0].score.score, 2)  # one shift, three words
         33.33
     """
-
-    normalized: bool = False
-    no_punct: bool = False
-    asian_support: bool = False
-    case_sensitive: bool = False
 
     averages_lengths: ClassVar[bool] = True
     higher_is_better: ClassVar[bool] = False

@@ -49,7 +49,7 @@ def _with_scores(several: Sequence[Any], record: dict[str, Any], reading: NbestR
     # Hypotheses as records: texts get their scores from the lists beside them.
     if not all(isinstance(one, str) for one in several):
         return list(several)
-    names = [name for name in reading.scores or SCORES if isinstance(record.get(name), list)]
+    names = [name for name in reading.score or SCORES if isinstance(record.get(name), list)]
     columns = {name: record[name] for name in names if len(record[name]) == len(several)}
     return [{reading.field: text} | {name: own[i] for name, own in columns.items()} for i, text in enumerate(several)]
 
@@ -60,15 +60,15 @@ def _hypothesis(record: Any, reading: NbestReading, where: str) -> tuple[str, di
     text = record.get(reading.field)
     if not isinstance(text, str):
         raise InputError(f"{where}: {_missing(record, reading.field, 'the text', '--field')}")
-    if not reading.scores:
+    if not reading.score:
         named = next((record[name] for name in SCORES if name in record), None)
         return text, {} if named is None else dict(named) if isinstance(named, dict) else {"score": named}
     inside = record.get("scores")
     beside = inside if isinstance(inside, dict) else {}
-    absent = [name for name in reading.scores if name not in record and name not in beside]
+    absent = [name for name in reading.score if name not in record and name not in beside]
     if absent:
         raise InputError(f"{where}: {_missing(record, absent[0], 'a score', '--score')}")
-    return text, {name: record[name] if name in record else beside[name] for name in reading.scores}
+    return text, {name: record[name] if name in record else beside[name] for name in reading.score}
 
 
 def _missing(record: dict[str, Any], field: str, what: str, option: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from lmgauge.choices import NBEST_FORMATS, NbestFormat
+from lmgauge.choices import NbestFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few
 from lmgauge.tasks.nbest.jsonl import read_jsonl
@@ -25,8 +25,6 @@ _NBEST_FOLDER = re.compile(r"[1-9][0-9]*best_recog")
 
 def read_nbest(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], reading: NbestReading) -> NbestLists:
     """Read n-best lists; each path is a file or a folder of a format of its own."""
-    if reading.format is not None and reading.format not in NBEST_FORMATS:
-        raise UsageError(f"unknown format {reading.format!r} of n-best lists: choose one of {', '.join(NBEST_FORMATS)}")
     builder = ListBuilder()
     named = paths_of(paths)
     if not named:

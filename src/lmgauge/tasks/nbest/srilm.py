@@ -52,10 +52,10 @@ def read_srilm(lines: Iterable[tuple[int, str]], source: Source, reading: NbestR
 
 def chosen_scores(scores: dict[str, float], reading: NbestReading, where: str) -> dict[str, float]:
     """Return the scores that are asked for; all, if none is named."""
-    absent = [name for name in reading.scores if name not in scores]
+    absent = [name for name in reading.score if name not in scores]
     if absent:
         raise InputError(f"{where}: has no score {absent[0]!r}; its scores are {first_few(list(scores))} (--score)")
-    return {name: scores[name] for name in reading.scores or scores}
+    return {name: scores[name] for name in reading.score or scores}
 
 
 def _version(line: str, where: str) -> int:

@@ -35,7 +35,7 @@ def read_kaldi(folder: Path, names: Sequence[str], reading: NbestReading, builde
     if words is None:
         raise InputError(f"{folder}: has no file `text` or `words_text` with the hypotheses of Kaldi's lists")
     texts = read_table(folder / words)
-    titles = reading.scores or [name for name in names if _holds_scores(name) and (folder / name).is_file()]
+    titles = reading.score or [name for name in names if _holds_scores(name) and (folder / name).is_file()]
     columns = {_bare(title): _scores(folder / title, texts, folder / words) for title in titles}
     ranked: dict[str, list[tuple[int, str]]] = {}
     for key, (line, _) in texts.items():
@@ -59,7 +59,7 @@ def read_espnet(folder: Path, ranks: Sequence[str], reading: NbestReading, build
     for rank in sorted(ranks, key=lambda name: (len(name), name)):
         path = folder / rank / "text"
         texts = read_table(path)
-        titles = reading.scores or (("score",) if (folder / rank / "score").is_file() else ())
+        titles = reading.score or (("score",) if (folder / rank / "score").is_file() else ())
         columns = {title: _scores(folder / rank / title, texts, path) for title in titles}
         for utterance, (line, text) in texts.items():
             scores = {title: column[utterance] for title, column in columns.items()}

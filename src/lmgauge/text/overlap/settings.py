@@ -1,30 +1,30 @@
-"""How a test text is compared with a training text: one object, made at the door."""
+"""How a test text is compared with a training text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-from lmgauge.choices import OVERLAP_UNITS, OverlapUnit
-from lmgauge.errors import UsageError
-from lmgauge.option_numbers import check_whole
+from lmgauge.choices import OverlapUnit
+from lmgauge.declaration import settings
+from lmgauge.option_numbers import Bounds, Natural, Share
 
 DEFAULT_N = {"word": 13, "character": 25}
 """Shortest runs that count: 13 words are what Brown et al. (2020), appendix C, take; 25 characters are about as much text
 where words are not spaced."""
-_MAX_N = 10_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class OverlapSettings:
     """How a test text is compared with a training text.
 
     Attributes:
-        overlap_unit: n-grams consist of "word"s, runs of bytes that are not ASCII white space, or "character"s, code points
-            that are not white space, for scripts that do not space words.
-        n: the shortest run that counts, in words or characters; None for 13 words or 25 characters.
-        near: Jaccard index (0 to 1) from which on two segments are near duplicates; 0 skips the search.
+        overlap_unit: what n-grams are made of; words (runs of bytes that are not ASCII white space), or characters (code
+            points that are not white space), for scripts that do not space words.
+        n: shortest run that counts, in words or characters; 13 words, 25 characters if not given.
+        near: segments this alike are near duplicates, 0 to 1; the Jaccard index of word 5-grams or character 10-grams; 0
+            skips the search.
         fold: ignore case, punctuation and symbols.
-        passages: how many of the longest passages, and of the most alike near duplicates, to keep.
+        passages: longest passages, and most alike near duplicates, to show and to keep.
 
     Raises:
         UsageError: an option is out of range.
@@ -34,19 +34,12 @@ class OverlapSettings:
         (13, 25, 8)
     """
 
+    heading: ClassVar[str] = "Search"
     overlap_unit: OverlapUnit = "word"
-    n: int | None = None
-    near: float = 0.8
+    n: Annotated[int, Bounds(1, 10_000)] | None = None
+    near: Share = 0.8
     fold: bool = False
-    passages: int = 100
-
-    def __post_init__(self) -> None:
-        if self.overlap_unit not in OVERLAP_UNITS:
-            raise UsageError(f"overlap_unit must be one of {', '.join(OVERLAP_UNITS)}; got {self.overlap_unit!r}")
-        check_whole("n", self.shortest, 1, _MAX_N)
-        if not 0 <= self.near <= 1:
-            raise UsageError(f"near must be a Jaccard index above 0 and at most 1, or 0 for none; got {self.near}")
-        check_whole("passages", self.passages, 0)
+    passages: Natural = 10
 
     @property
     def shortest(self) -> int:

@@ -18,7 +18,7 @@ from tests.models.network.conftest import TEXT  # noqa: E402
 from lmgauge import evaluate  # noqa: E402
 from lmgauge.errors import InputError, ModelFileError, UsageError  # noqa: E402
 from lmgauge.evaluation.audit.levels import audit  # noqa: E402
-from lmgauge.evaluation.audit.results import AuditSettings  # noqa: E402
+from lmgauge.evaluation.options import AuditSettings  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel, load_neural  # noqa: E402
 from lmgauge.scores import ScoreBatch  # noqa: E402

@@ -1,0 +1,211 @@
+"""What `lmgauge bleu`, `chrf`, `ter`, `wer`, `cer` and `f1` do besides calling their verbs: what else is printed, shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import click
+
+from lmgauge.api.types import PathLike
+from lmgauge.choices import MOST_PASSAGES
+from lmgauge.cli.derive import Call, fields_of
+from lmgauge.cli.say import Page, say, write_page
+from lmgauge.declaration import settings
+from lmgauge.option_numbers import Bounds, Natural
+
+if TYPE_CHECKING:
+    from lmgauge.tasks.comparison import Systems
+    from lmgauge.tasks.metrics.protocol import TaskMetric
+    from lmgauge.tasks.scoring import SegmentScores
+
+
+@settings
+class Printing:
+    """What is scored, and what is printed of it.
+
+    Attributes:
+        files: the references, then a file for each system, which are compared with the first: plain or packed text with a
+            segment on each line, records, or folders of these; - is standard input. A test set has the references.
+        reference: a further reference for every segment; may be given several times.
+        sentence: print a row for each segment instead; TSV, or JSON lines with --json.
+        align: print alignments of segments with an error instead; with --json of all.
+        top: most frequent errors to show as well.
+        width: decimals to print.
+        score_only: print the numbers alone, a line for each system.
+        segments: of each kind on the page of --html: the worst, where systems differ most, and a sample.
+        shard: count share I of N only, as 2/8, into a folder of its own in -o DIR, unless it is complete there; slurm: by
+            SLURM's variables. lmgauge merge DIR puts all shares together.
+        output: folder of all shards.
+    """
+
+    heading: ClassVar[str] = "Output"
+    files: Sequence[PathLike]
+    reference: Sequence[PathLike] = ()
+    sentence: bool = False
+    align: bool = False
+    top: Natural = 0
+    width: Annotated[int, Bounds(0, 12)] = 2
+    score_only: bool = False
+    segments: Annotated[int, Bounds(0, MOST_PASSAGES)] = 20
+    shard: str | None = None
+    output: PathLike | None = None
+
+
+_ALONE = {
+    "shard": ({"sentence", "score_only", "width", "html", "align", "top"}, "does not go with --shard: merge prints scores"),
+    "align": ({"sentence", "score_only", "html", "top"}, "does not go with --align, which prints alignments alone"),
+    "sentence": ({"score_only", "html", "top"}, "does not go with --sentence, which prints rows alone"),
+    "score_only": ({"as_json", "top"}, "does not go with --score-only, which prints numbers alone"),
+    "top": ({"as_json"}, "does not go with --top, which is for people: take --align"),
+}
+"""What is printed -> options that do not go with it, and why."""
+
+
+def score(call: Call) -> None:
+    """Score systems, or print each segment, or alignments; or count a shard."""
+    from lmgauge.api.task_scores import align_files, score_files, score_segments
+    from lmgauge.cluster.task import known_metrics
+    from lmgauge.report import alignments, task_pages
+    from lmgauge.report.terminal import show
+    from lmgauge.tasks.alignment import errors_by_system
+    from lmgauge.tasks.segment_examples import SegmentChooser
+
+    _check(call)
+    name = str(call.context.command.name)
+    kind, files = known_metrics()[name], _files(call)
+    options = {field: call.values[field] for field in fields_of(kind) if field in call.values}
+    if name == "bleu":
+        from lmgauge.tasks.public_sets import tokenizer_for
+
+        options = {"tokenizer": tokenizer_for(call["language_pair"])} | options
+        options |= {"effective_order": True} if call["sentence"] else {}
+    metric = kind(**options)
+    aligned = partial(call, align_files, metric=metric, **files)
+    if call["shard"]:
+        _count_shard(call, name, files, options)
+    elif call["sentence"]:
+        for block in call(score_segments, metric=metric, **files, notes=_note):
+            _print_segments(call, metric, block)
+    elif call["align"] and call.as_json:
+        _print_json(segment.to_dict() for segment in aligned(notes=_note))
+    elif call["align"]:
+        show(alignments.blocks(aligned(notes=_note)))
+    else:
+        if call["top"] and "-" in (*call["files"], call["group"], call["document"]):
+            raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
+        errors = errors_by_system(aligned()) if call["top"] else None  # first, for what it refuses
+        chooser = SegmentChooser(metric, call["segments"], call["seed"]) if call.html else None
+        systems = call(score_files, metric=metric, **files, chooser=chooser, **_drawn(call))
+        examples = chooser and chooser.examples(systems.best.system)
+        _print(call, systems, examples and task_pages.page(systems, examples, width=call["width"]))
+        if errors is not None:
+            click.echo()
+            show(alignments.error_blocks(errors, call["top"]))
+
+
+def score_labels(call: Call) -> None:
+    """Score labels."""
+    from lmgauge.api.task_labels import score_label_files
+
+    _check(call)
+    files = _files(call)
+    gold = files["references"][0]
+    _print(call, call(score_label_files, gold=gold, predicted=files["hypotheses"], **_drawn(call)))
+
+
+def _check(call: Call) -> None:
+    """Refuse what does not go together."""
+    for name, (others, reason) in _ALONE.items():
+        if call[name]:
+            call.refuse(others, reason)
+    if not call["shard"]:
+        call.refuse(["output"], "is for shards: name one with --shard")
+    if call.html is None:
+        call.refuse(["segments"], "is for the page: name it with --html")
+
+
+def _files(call: Call) -> dict[str, list[str]]:
+    """Return the files of references and hypotheses."""
+    files, more = list(call["files"]), list(call["reference"])
+    test_set, pair = call.values.get("test_set"), call.values.get("language_pair")
+    if test_set or pair:
+        from lmgauge.tasks.public_sets import find_public_set
+
+        call.refuse(["reference"], "does not go with --test-set, which has its references")
+        return {"references": [*find_public_set(test_set, pair).references], "hypotheses": files}
+    if len(files) < 2:
+        raise click.UsageError("Missing argument 'HYPOTHESES...'.")
+    return {"references": [files[0], *more], "hypotheses": files[1:]}
+
+
+def _drawn(call: Call) -> dict[str, Any]:
+    """Return what is drawn otherwise: beside the numbers alone neither p-values nor intervals are shown."""
+    return {"significance": "none", "resamples": None} if call["score_only"] and call.html is None else {}
+
+
+def _count_shard(call: Call, metric: str, files: dict[str, list[str]], options: dict[str, Any]) -> None:
+    from lmgauge.cli.options import run_shard
+    from lmgauge.cluster.shard import Shard
+    from lmgauge.cluster.task import TaskJob
+    from lmgauge.tasks.settings import ComparisonSettings, Reading
+
+    job = TaskJob(metric, **files, options=options, reading=call(Reading), settings=call(ComparisonSettings))
+    run_shard(job, Shard.parse(call["shard"]), call["output"], as_json=call.as_json)
+
+
+def _print(call: Call, systems: Systems, document: Any = None) -> None:
+    """Print the scores of systems for people, as numbers alone or as JSON, and write their page."""
+    from lmgauge.report import tasks
+    from lmgauge.report.formats import names_in_brief
+
+    title = f"{systems.metric} of {names_in_brief([item.system for item in systems])}"
+    page = Page(title, document or tasks.blocks(systems))
+    if not call["score_only"]:
+        call.answer(systems, partial(tasks.blocks, systems, width=call["width"]), page)
+        return
+    for system in systems:
+        click.echo(f"{(100.0 if systems.percent else 1.0) * system.score.score:.{call['width']}f}")
+    for line in systems.notes:
+        _note(line)
+    if call.html is not None:
+        write_page(call.html, page)
+
+
+def _print_segments(call: Call, metric: TaskMetric, block: SegmentScores) -> None:
+    """Print an object for each segment and system, or a line for each segment and before the first the names of columns."""
+    from lmgauge.readable import for_output
+
+    if call.as_json:
+        _print_json(_of_segments(metric, block))
+        return
+    groups = [] if block.groups is None else [("group", *(name.replace("\t", " ") for name in block.groups))]
+    scale = 100.0 if metric.percent else 1.0
+    columns = [
+        (name, *(f"{scale * value:.{call['width']}f}" for value in scores.tolist()))
+        for name, scores in zip(block.names, block.scores, strict=True)
+    ]
+    lines = ["\t".join(cells) for cells in zip(*groups, *columns, strict=True)]
+    numbered = [f"{block.first + i if i else 'segment'}\t{line}\n" for i, line in enumerate(lines) if i or not block.first]
+    click.echo(for_output("".join(numbered)), nl=False)
+
+
+def _of_segments(metric: TaskMetric, block: SegmentScores) -> Iterator[dict[str, Any]]:
+    for i, references in enumerate(block.references.tolist()):
+        group = {} if block.groups is None else {"group": block.groups[i]}
+        for name, rows in zip(block.names, block.statistics, strict=True):
+            score = metric.score(rows[i], references).to_dict()
+            yield {"segment": block.first + i + 1, **group, "system": name, **score}
+
+
+def _print_json(objects: Iterator[dict[str, Any]]) -> None:
+    from lmgauge.json_text import to_json
+
+    for one in objects:
+        click.echo(to_json(one, indent=None))
+
+
+def _note(text: str) -> None:
+    """Say what a reader must know where standard output is for rows or numbers alone."""
+    say(f"lmgauge: {text}", err=True)

@@ -1,0 +1,194 @@
+"""The settings of what measures models and looks into runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, ClassVar
+
+from lmgauge.choices import (
+    AUDIT_LEVELS,
+    DEFAULT_BASE_SAMPLES,
+    DEFAULT_BASE_TOP,
+    DEFAULT_SEED,
+    DIAGNOSIS_SECTIONS,
+    BaseType,
+    DiagnosisSection,
+)
+from lmgauge.declaration import settings
+from lmgauge.errors import UsageError
+from lmgauge.option_numbers import Bounds, Count, Natural, Share
+
+DEFAULT_CONTEXTS = 2000
+"""Of a calibration."""
+DEFAULT_EVENTS = 10_000
+"""Of a divergence."""
+
+
+@settings
+class DiagnosisSettings:
+    """What a diagnosis works out, and how much of it.
+
+    Attributes:
+        only: work out only this; may be given several times.
+        examples: how many tokens, segments and words to show of each kind.
+        contexts: how many contexts to draw for calibration; with a model.
+        exhaustive: calibration over all contexts; with a model, slow.
+        sample_tokens: tokens to sample for the mutual-information curve; with a model, what takes seconds if not given.
+        seed: same seed, same output.
+        threads: threads to use; all cores if not given. No number depends on it.
+
+    Raises:
+        UsageError: a section is not known, or a number is out of range.
+
+    Example:
+        >>> DiagnosisSettings(only="slices").only
+        ('slices',)
+    """
+
+    heading: ClassVar[str] = "Statistics"
+    only: Sequence[DiagnosisSection] = DIAGNOSIS_SECTIONS
+    examples: Natural = 10
+    contexts: Count = DEFAULT_CONTEXTS
+    exhaustive: bool = False
+    sample_tokens: Count | None = None
+    seed: Natural = DEFAULT_SEED
+    threads: Count | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "only", (self.only,) if isinstance(self.only, str) else tuple(self.only))
+        unknown = [name for name in self.only if name not in DIAGNOSIS_SECTIONS]
+        if unknown:
+            raise UsageError(f"section {unknown[0]!r} is not known; choose from {', '.join(DIAGNOSIS_SECTIONS)}")
+
+
+@settings
+class AuditSettings:
+    """What an audit checks and how closely.
+
+    Attributes:
+        levels: which levels to check, with commas between; of coverage, normalization, causality, contamination and
+            compression. All if not given.
+        contexts: how many distributions to sum, at contexts drawn from the text; level 2.
+        sum_tolerance: how far probabilities may sum from 1; level 2. Rounded ones, as in some ARPA files, need 1e-5.
+        max_overlap: share of the text's bytes that may be in the training text; level 4, in long runs or whole lines.
+        compression_bytes: bytes of the text to compress and decode; level 5.
+        exhaustive: all contexts, segments and bytes instead of samples; slow.
+        seed: same seed, same samples.
+
+    Raises:
+        UsageError: an unknown level, or a number out of range.
+
+    Example:
+        >>> AuditSettings(levels=["coverage"], contexts=10).to_dict()["contexts"]
+        10
+    """
+
+    heading: ClassVar[str] = "Checks"
+    levels: Sequence[str] = AUDIT_LEVELS
+    contexts: Count = 1000
+    sum_tolerance: Annotated[float, Bounds(0, 1e-3)] = 1e-6  # sums that are farther off are not rounding
+    max_overlap: Share = 0.01
+    compression_bytes: Count = 100_000
+    exhaustive: bool = False
+    seed: Natural = DEFAULT_SEED
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", (self.levels,) if isinstance(self.levels, str) else tuple(self.levels))
+        unknown = [level for level in self.levels if level not in AUDIT_LEVELS]
+        if unknown or not self.levels:
+            level = repr(unknown[0]) if unknown else "nothing"
+            raise UsageError(f"levels: {level} is not a level of the audit; choose from {', '.join(AUDIT_LEVELS)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings by name, without the levels: results list those themselves."""
+        return {name: value for name, value in asdict(self).items() if name != "levels"}
+
+
+@settings
+class DivergenceSettings:
+    """At how many events models are compared with a base, and by what.
+
+    Attributes:
+        events: about how many events to look at, in whole segments drawn at random; of a stored base those it holds.
+        exhaustive: look at every event of the text.
+        top_k: for which K to compare the most probable tokens; which share of the base's K is among the candidate's.
+        examples: tokens to show of each kind; those that suffer most.
+        seed: same seed, same segments, and same tests of several candidates; of a stored base its own.
+        threads: how many to use; no figure depends on it; all cores if not given.
+
+    Raises:
+        UsageError: a number is out of range.
+
+    Example:
+        >>> DivergenceSettings(events=2_000).top_k
+        (1, 5, 10)
+    """
+
+    heading: ClassVar[str] = "Statistics"
+    events: Count | None = DEFAULT_EVENTS
+    exhaustive: bool = False
+    top_k: int | Sequence[int] = (1, 5, 10)
+    examples: Natural = 5
+    seed: Natural = DEFAULT_SEED
+    threads: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.exhaustive:
+            object.__setattr__(self, "events", None)
+        if not self.ranks or min(self.ranks) < 1:
+            raise UsageError(f"top-k must be whole numbers from 1; got {', '.join(map(str, self.ranks)) or 'none'}")
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Each K of `top_k`."""
+        return (self.top_k,) if isinstance(self.top_k, int) else tuple(self.top_k)
+
+
+@settings
+class StoringSettings:
+    """How much is stored of each distribution of a base.
+
+    Attributes:
+        base_top: with --save-base: most probable tokens of each event to store.
+        base_samples: with --save-base: tokens to draw from the rest, for each unit of its probability; more narrow the
+            bounds.
+        exact: with --save-base: store whole distributions, in this type.
+        seed: same seed, same draws.
+
+    Raises:
+        UsageError: a number is out of range.
+
+    Example:
+        >>> StoringSettings(base_top=20).base_samples
+        256
+    """
+
+    heading: ClassVar[str] = "Stored bases"
+    base_top: Annotated[int, Bounds(1, 1 << 20)] = DEFAULT_BASE_TOP
+    base_samples: Annotated[int, Bounds(1, 1 << 20)] = DEFAULT_BASE_SAMPLES
+    exact: BaseType | None = None
+    seed: Natural = DEFAULT_SEED
+
+
+@settings
+class MembershipSettings:
+    """How texts are scored and sets compared.
+
+    Attributes:
+        k: share of the least probable tokens for Min-K%; above 0.
+        fpr: rate of false alarms at which hits are counted; between 0 and 1.
+        threads: how many to use; no score depends on it but for rounding; all cores if not given.
+
+    Raises:
+        UsageError: a number is out of range.
+
+    Example:
+        >>> MembershipSettings(k=0.1).fpr
+        0.01
+    """
+
+    heading: ClassVar[str] = "Statistics"
+    k: Annotated[float, Bounds(0, 1, open_least=True)] = 0.2
+    fpr: Annotated[float, Bounds(0, 1, open_least=True, open_most=True)] = 0.01
+    threads: Count | None = None
