@@ -49,7 +49,7 @@ def test_examples(name: str) -> None:
 
 WITHOUT_ARGS = {
     *(f"lmgauge.tasks.{name}" for name in ("cer", "chrf", "ter", "wer")),  # they say "as of `bleu`"
-    "lmgauge.Outputs.refuse_replacing",
+    "lmgauge.settings.Outputs.refuse_replacing",
     "lmgauge.integrations.PerplexityMetric.forward",  # as `update`
 }
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, LanguageModel, ModelFileError, NgramModel, UsageError, Vocabulary
+from lmgauge import Corpus, LanguageModel, NgramModel, Vocabulary
+from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 
 
@@ -77,10 +78,10 @@ def test_evaluate_one_several_and_groups(text: Path, tmp_path: Path) -> None:
     model = lmgauge.train("laplace", text, order=2)
     model.save(tmp_path / "model")
     one = lmgauge.evaluate(model, text)
-    assert isinstance(one, lmgauge.Evaluation)
+    assert isinstance(one, lmgauge.results.Evaluation)
     assert lmgauge.evaluate(tmp_path / "model", text).perplexity == one.perplexity
     several = lmgauge.evaluate([model, str(tmp_path / "model")], text)
-    assert isinstance(several, lmgauge.Evaluations)
+    assert isinstance(several, lmgauge.results.Evaluations)
     assert len(several) == 2
     assert len(several.to_dict()) == 2
     assert [line.split()[0] for line in str(several).splitlines()[2:4]] == [item.model for item in several]
@@ -107,8 +108,8 @@ def test_errors_are_ours_and_say_where(text: Path, tmp_path: Path) -> None:
         lmgauge.evaluate(tmp_path / "nope", text)
     with pytest.raises(ModelFileError):
         lmgauge.evaluate(text, text)
-    assert issubclass(lmgauge.InputError, ValueError)
-    assert issubclass(lmgauge.UsageError, lmgauge.LmgaugeError)
+    assert issubclass(lmgauge.errors.InputError, ValueError)
+    assert issubclass(lmgauge.errors.UsageError, lmgauge.LmgaugeError)
 
 
 def test_a_line_without_end_and_a_long_one(tmp_path: Path) -> None:
