@@ -118,7 +118,7 @@ class NeuralTrainingSettings:
     def of_preset(cls, kind: NeuralKind, preset: Preset = "small", **changes: Any) -> NeuralTrainingSettings:
         """Return what a preset of a kind sets, with changes where they are not None."""
         for name, kinds in _ONLY_FOR.items():
-            if changes.get(name) is not None and kind not in kinds:
+            if changes.get(name) not in (None, getattr(cls, name)) and kind not in kinds:
                 also = "n-gram models and " if name == "order" else ""
                 raise UsageError(
                     f"{_option(name).removeprefix('num-')} is for {also}{', '.join(kinds)}; {kind} does not take it"
