@@ -82,8 +82,8 @@ def test_public_names_have_the_full_form() -> None:
     assert untold <= WITHOUT_ARGS
 
 
-MADE_BY_FUNCTIONS = {f"lmgauge.{name}Model" for name in ("Class", "Mixture", "Neural", "Ngram", "Spelled")}
-MADE_BY_FUNCTIONS |= {"lmgauge.Corpus", "lmgauge.Vocabulary"}
+MADE_BY_FUNCTIONS = {f"lmgauge.models.{name}Model" for name in ("Class", "Mixture", "Neural", "Spelled")}
+MADE_BY_FUNCTIONS |= {"lmgauge.Corpus", "lmgauge.NgramModel", "lmgauge.Vocabulary"}
 
 
 def test_constructors_say_what_they_take() -> None:
