@@ -70,7 +70,7 @@ def cells(texts: Texts, options: Options) -> Iterator[str]:
     yield _audits(texts, models) if options.audit else ""
 
 
-def _measured(texts: Texts, name: str, model: lmgauge.LanguageModel, how: str = "") -> lmgauge.Evaluation:
+def _measured(texts: Texts, name: str, model: lmgauge.LanguageModel, how: str = "") -> lmgauge.results.Evaluation:
     began = time.process_time()
     result = lmgauge.evaluate(model, texts.corpus())
     seconds = time.process_time() - began
@@ -78,7 +78,7 @@ def _measured(texts: Texts, name: str, model: lmgauge.LanguageModel, how: str = 
     return result
 
 
-def _bits(result: lmgauge.Evaluation) -> str:
+def _bits(result: lmgauge.results.Evaluation) -> str:
     return f"{'>= ' if result.bits_per_byte_is_bound else ''}{result.bits_per_byte:.4f}"
 
 

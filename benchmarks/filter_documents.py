@@ -106,7 +106,7 @@ def _turns(folder: str, binary: str, file: Path, work: Path, characters: bool) -
 
     peer, step = kenlm.Model(binary), _datatrove(binary)
     scorer = lmgauge.Scorer({"lm": lmgauge.load_model(folder)}, threads=1)
-    theirs, serial = lmgauge.load_model(binary), lmgauge.FilterWork(threads=1)
+    theirs, serial = lmgauge.load_model(binary), lmgauge.settings.FilterWork(threads=1)
 
     def plain() -> float:
         return math.nan if sum(len(json.loads(line)["text"]) for line in _lines(file)) else 0.0

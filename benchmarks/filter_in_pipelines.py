@@ -83,7 +83,7 @@ def _steps(pieces: str, binary: str, words: str, place: Path) -> dict[str, Calla
     from lmgauge.integrations.datatrove import PerplexityFilter, PerplexityStats
 
     loaded = kenlm.Model(binary), sentencepiece.SentencePieceProcessor(model_file=pieces)
-    cut = lmgauge.ScoringOptions(tokenizer=pieces, normalizer="ccnet")
+    cut = lmgauge.settings.ScoringOptions(tokenizer=pieces, normalizer="ccnet")
     scorer = lmgauge.Scorer({"ccnet": binary}, scoring=cut)
     groups: list[Any] = ["summary"]
 

@@ -241,7 +241,7 @@ def run_datatrove(source: Path, out: Path, model: str, percentiles: str) -> None
     import lmgauge
     from lmgauge.integrations.datatrove import PerplexityFilter
 
-    scorer = lmgauge.Scorer({Path(model).name: model}, scoring=lmgauge.ScoringOptions(reserved="unk"))
+    scorer = lmgauge.Scorer({Path(model).name: model}, scoring=lmgauge.settings.ScoringOptions(reserved="unk"))
     for reader, pattern in ((JsonlReader, "*.jsonl.zst"), (ParquetReader, "*.parquet")):
         steps = [
             reader(str(source), glob_pattern=pattern, text_key="text", id_key="id"),

@@ -127,8 +127,8 @@ def _class_model() -> Any:
         path = Path(folder, "classes")
         path.write_text(CLASSES, encoding="utf-8")
         text = lmgauge.Corpus.from_strings([*TRAINING.read_text(encoding="utf-8").splitlines(), "on DAY we rest"])
-        lmgauge.write_arpa(lmgauge.train("modified-kneser-ney", text, order=3), f"{folder}/model.arpa")
-        return lmgauge.read_class_model(f"{folder}/model.arpa", path)
+        lmgauge.models.write_arpa(lmgauge.train("modified-kneser-ney", text, order=3), f"{folder}/model.arpa")
+        return lmgauge.models.read_class_model(f"{folder}/model.arpa", path)
 
 
 def _network() -> Any:

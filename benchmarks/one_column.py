@@ -91,7 +91,7 @@ def measure(texts: Texts, *, quick: bool, audited: bool) -> bool:
     return passed
 
 
-def _difference(comparison: lmgauge.Comparison | None) -> tuple[str, str, str]:
+def _difference(comparison: lmgauge.results.Comparison | None) -> tuple[str, str, str]:
     """Return the difference in bits per byte, its interval and the p-value, as cells."""
     if comparison is None:
         return "", "", ""

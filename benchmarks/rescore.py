@@ -70,7 +70,7 @@ def _seconds(model: Any, texts: list[str], runs: int) -> dict[str, list[float]]:
     from lmgauge.api.rescoring import log_probabilities
 
     with tempfile.TemporaryDirectory() as folder:
-        lmgauge.write_arpa(model, f"{folder}/model.arpa")
+        lmgauge.models.write_arpa(model, f"{folder}/model.arpa")
         peer = kenlm.Model(f"{folder}/model.arpa")
     lists = {str(i): texts[i : i + 100] for i in range(0, len(texts), 100)}
     taken: dict[str, list[float]] = {OURS: [], SCORES: [], PEER: []}

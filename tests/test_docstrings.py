@@ -49,7 +49,7 @@ def test_examples(name: str) -> None:
 
 WITHOUT_ARGS = {
     *(f"lmgauge.tasks.{name}" for name in ("cer", "chrf", "ter", "wer")),  # they say "as of `bleu`"
-    "lmgauge.Outputs.refuse_replacing",
+    "lmgauge.settings.Outputs.refuse_replacing",
     "lmgauge.integrations.PerplexityMetric.forward",  # as `update`
 }
 
@@ -82,8 +82,8 @@ def test_public_names_have_the_full_form() -> None:
     assert untold <= WITHOUT_ARGS
 
 
-MADE_BY_FUNCTIONS = {f"lmgauge.{name}Model" for name in ("Class", "Mixture", "Neural", "Ngram", "Spelled")}
-MADE_BY_FUNCTIONS |= {"lmgauge.Corpus", "lmgauge.Vocabulary"}
+MADE_BY_FUNCTIONS = {f"lmgauge.models.{name}Model" for name in ("Class", "Mixture", "Neural", "Spelled")}
+MADE_BY_FUNCTIONS |= {"lmgauge.Corpus", "lmgauge.NgramModel", "lmgauge.Vocabulary"}
 
 
 def test_constructors_say_what_they_take() -> None:

@@ -28,6 +28,9 @@ LEAVES = (
     *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
     *(
         "declaration",
+        "public_names",
+        "results",
+        "settings",
         "option_numbers",
         "places",
         "progress",

@@ -40,11 +40,11 @@ PATHS: dict[str, Callable[[str], object]] = {
     "read_run": lmgauge.read_run,
     "train": lambda path: lmgauge.train("laplace", CORPUS, output=path),
     "save": MODEL.save,
-    "read_arpa": lmgauge.read_arpa,
-    "write_arpa": lambda path: lmgauge.write_arpa(MODEL, path),
-    "classes": lambda path: lmgauge.read_class_model(MODEL, path),
+    "read_arpa": lmgauge.models.read_arpa,
+    "write_arpa": lambda path: lmgauge.models.write_arpa(MODEL, path),
+    "classes": lambda path: lmgauge.models.read_class_model(MODEL, path),
     "overlap": lambda path: lmgauge.overlap(CORPUS, CORPUS, write_clean=path),
-    "percentiles": lmgauge.Percentiles.load,
+    "percentiles": lmgauge.results.Percentiles.load,
     "split": lambda path: lmgauge.split(CORPUS, output=path),
 }
 
@@ -52,13 +52,13 @@ PATHS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("option", NUMBERS)
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
 def test_what_is_no_whole_number_is_refused(option: str, value: object) -> None:
-    with pytest.raises(lmgauge.UsageError, match="must be a whole number"):
+    with pytest.raises(lmgauge.errors.UsageError, match="must be a whole number"):
         NUMBERS[option](value)
 
 
 def test_whole_numbers_of_other_libraries_are_taken() -> None:
     check_whole("threads", np.int64(2), 1, 4)
-    with pytest.raises(lmgauge.UsageError, match="n must be a whole number, 0 or more; got -1"):
+    with pytest.raises(lmgauge.errors.UsageError, match="n must be a whole number, 0 or more; got -1"):
         check_whole("n", -1, 0)
 
 

@@ -18,7 +18,9 @@ from sphinx.util.docfields import GroupedField
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from lmgauge import Corpus, NeuralModel, NgramModel, RunRows, Vocabulary
+from lmgauge import Corpus, NgramModel, Vocabulary
+from lmgauge.models import NeuralModel
+from lmgauge.results import RunRows
 from lmgauge.shown import Shown
 
 _OPTION = re.compile(r"(?<![\w`-])(--?[a-zA-Z][\w-]*)")

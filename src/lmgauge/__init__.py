@@ -20,16 +20,20 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
+from lmgauge.public_names import homes_of
+
 if sys.byteorder != "little" or sys.maxsize < 2**32:
     raise ImportError(
         "lmgauge needs a 64-bit, little-endian machine (x86-64 or arm64) and a 64-bit Python; this Python is "
         f"{'64' if sys.maxsize >= 2**32 else '32'}-bit and {sys.byteorder}-endian"
     )
 
-with open(f"{__file__}i", encoding="utf-8") as _stub:  # pathlib would be loaded for this alone
-    _HOMES = {line.split()[3]: line.split()[1] for line in _stub if line.startswith("from ")}
+_HOMES = homes_of(__file__)
 _NAMESPACES = [name for name, home in _HOMES.items() if home == "lmgauge"]
-"""Folders with names of their own, such as `lmgauge.tasks.bleu`."""
+"""Modules with names of their own, such as `lmgauge.tasks.bleu`."""
+
+_OF_ALL = ("results", "settings", "models", "cluster", "errors")
+"""Those whose names stood in the package itself in version 0.2."""
 
 __all__ = sorted(_HOMES)
 
@@ -37,13 +41,20 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return import_module(f"lmgauge.{name}")
-    if name not in _HOMES:
-        homes = (import_module(f"lmgauge.{space}") for space in _NAMESPACES if not name.startswith("_"))
-        moved = next((f"; it is {home.__name__}.{name}" for home in homes if name in home.__all__), "")
-        raise AttributeError(f"module 'lmgauge' has no attribute {name!r}{moved}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    homes = () if name.startswith("_") else (import_module(f"lmgauge.{space}") for space in _NAMESPACES)
+    home = next((home for home in homes if name in home.__all__), None)
+    if home is None or home.__name__.rpartition(".")[2] not in _OF_ALL:
+        hint = "" if home is None else f"; it is {home.__name__}.{name}"
+        raise AttributeError(f"module 'lmgauge' has no attribute {name!r}{hint}")
+    import warnings
+
+    words = f"lmgauge.{name} is {home.__name__}.{name}; the short name ends with version 0.4"
+    warnings.warn(words, DeprecationWarning, stacklevel=2)
+    return getattr(home, name)
 
 
 def __dir__() -> list[str]:

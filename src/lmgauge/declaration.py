@@ -143,13 +143,16 @@ def verb(function: F) -> F:
 
     @wraps(function)
     def called(*arguments: Any, **keywords: Any) -> Any:
-        return function(*arguments, **_gathered(function, keywords))
+        by_place = dict(zip(own_keywords(function), arguments, strict=False))
+        if len(by_place) < len(arguments) or by_place.keys() & keywords.keys():
+            return function(*arguments, **keywords)  # which says what is wrong
+        return function(**_gathered(function, by_place | keywords))
 
     return called  # type: ignore[return-value]
 
 
 def _gathered(function: Callable[..., Any], keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords with fields of settings gathered into these."""
+    """Return the keywords with fields of settings gathered into these; what is also a keyword of the verb stays one."""
     own, classes = own_keywords(function), settings_of(function)
     made = {name: value for name, value in keywords.items() if name in own and not (name in classes and value is None)}
     homes = {field.name: keyword for keyword, kind in reversed(classes.items()) for field in fields(kind)}
@@ -164,9 +167,13 @@ def _gathered(function: Callable[..., Any], keywords: dict[str, Any]) -> dict[st
         if option.owner is None and option.name in made:
             option.check(made[option.name])
     for keyword, kind in classes.items():
-        values = {name: value for name, value in keywords.items() if name not in own and homes[name] == keyword}
+        names = {field.name for field in fields(kind)}
+        values = {
+            name: value for name, value in keywords.items() if name in names and (name in own or homes[name] == keyword)
+        }
         if values:
-            made[keyword] = replace(made[keyword], **values) if keyword in made else kind(**values)
+            make = getattr(kind, "of_preset", kind)  # whose defaults depend on some of the values
+            made[keyword] = replace(made[keyword], **values) if keyword in made else make(**values)
     return made
 
 
@@ -221,7 +228,9 @@ def _settings_options(kind: Any) -> tuple[Option, ...]:
     made = []
     for field in fields(kind):
         default = REQUIRED if field.default is MISSING else field.default
-        made.append(replace(_option(field.name, hints[field.name], default, words.get(field.name, "")), owner=kind))
+        bases = (base for base in kind.__mro__ if field.name in inspect.get_annotations(base) and hasattr(base, "heading"))
+        option = _option(field.name, hints[field.name], default, words.get(field.name, ""))
+        made.append(replace(option, owner=next(bases, kind)))
     return tuple(made)
 
 

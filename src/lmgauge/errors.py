@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from lmgauge.readable import visible_on_page
 from lmgauge.remote.addresses import without_secrets
 
+__all__ = ["CheckFailedError", "InputError", "MissingExtraError", "ModelFileError", "UsageError"]
+
 # A message may quote a file, a library or a server; a program that prints it need not know of terminals.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST = 3000  # characters: room for a path, but not for an input that is repeated

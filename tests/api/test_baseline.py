@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, Ladder, UsageError
+from lmgauge import Corpus
 from lmgauge.api import rungs as module
 from lmgauge.api import train as training_door
+from lmgauge.errors import InputError, UsageError
+from lmgauge.results import Ladder
 
 DATA = Path(__file__).parents[1] / "data"
 SMALL = {"order": 3, "character_order": 4}

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from tests.cli.commands import TERMINAL
 
 import lmgauge
-from lmgauge import InputError, UsageError
 from lmgauge.cli.derive import calc as command
+from lmgauge.errors import InputError, UsageError
 from lmgauge.json_text import plain
 
 

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, PairFields, QuestionFields, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, UsageError
+from lmgauge.settings import PairFields, QuestionFields
 
 PAIRS = [("the cat sits", "the cat sit", "number"), ("the dogs sit", "the dogs sits", "number"), ("a dog", "dog a", "order")]
 
@@ -84,7 +86,7 @@ def test_what_is_not_pairs(model: Any, tmp_path: Path) -> None:
 QUESTION = {"question": "which pet sits", "choices": [" a dog", " the cat", " a dog sits"], "answer": 0, "of": "pets"}
 
 
-def ask(model: Any, folder: Path, *records: dict[str, Any], fields: QuestionFields | None = None) -> lmgauge.Choices:
+def ask(model: Any, folder: Path, *records: dict[str, Any], fields: QuestionFields | None = None) -> lmgauge.results.Choices:
     path = folder / "questions.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return lmgauge.multiple_choice(model, path, fields=fields)

@@ -129,7 +129,7 @@ def test_percentiles_are_not_learned_on_what_can_be_read_only_once(tmp_path: Pat
 
 
 def test_shards_do_not_share_a_file_of_rejects(source: Path, tmp_path: Path) -> None:
-    half = lmgauge.FilterWork(shard=(0, 2))
+    half = lmgauge.settings.FilterWork(shard=(0, 2))
     with pytest.raises(
         UsageError, match=r"all shards would write --rejects .*; their bad records are in .*_lmgauge/rejects"
     ):
@@ -151,7 +151,7 @@ def test_a_folder_may_be_there_or_have_a_slash(source: Path, tmp_path: Path, for
         ({"keep": "p10..p70"}, "percentiles are needed for this rule"),
         ({"max_perplexity": 0.5}, "max-perplexity must be a number from 1"),
         ({"judged_by": "other"}, "the rules name model 'other'"),
-        ({"work": lmgauge.FilterWork(shard=(0, 2))}, "a shard has a share of the files: give -o a folder"),
+        ({"work": lmgauge.settings.FilterWork(shard=(0, 2))}, "a shard has a share of the files: give -o a folder"),
         ({"shard": (2, 2)}, "shard 3/2: give a number from 1"),
         ({"shard": (-1, 2)}, "shard 0/2: give a number from 1"),
         ({"by": "lang"}, "chooses among models"),

@@ -10,7 +10,8 @@ from tests.cli.commands import ok
 from tests.scores.imports.outputs import KENLM, LINES, MINICONS, SRILM, written
 
 import lmgauge
-from lmgauge import Corpus, InputError, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, UsageError
 
 TRAIN = ["the cat sat on the mat", "a dog ran", "the cat ran", "a café sat on the dog"] * 3
 
@@ -46,7 +47,7 @@ def test_both_doors_write_the_same_bytes(
 def test_kenlm_beside_our_own_scores(tmp_path: Path, text: Path) -> None:
     """One ARPA file in KenLM and here: every event the same, to the eight digits that KenLM prints."""
     kenlm = pytest.importorskip("kenlm")
-    lmgauge.write_arpa(lmgauge.train("witten-bell", Corpus.from_strings(TRAIN), order=3), tmp_path / "3.arpa")
+    lmgauge.models.write_arpa(lmgauge.train("witten-bell", Corpus.from_strings(TRAIN), order=3), tmp_path / "3.arpa")
     theirs = kenlm.Model(str(tmp_path / "3.arpa"))
     with (tmp_path / "query.txt").open("w", encoding="utf-8") as file:
         for line in LINES:

@@ -96,7 +96,7 @@ def test_documents_stay_together(folder: Path, tmp_path: Path, given: list[str])
     assert sum(map(len, numbers)) == 20
     assert set.union(*numbers) == {str(i) for i in range(20)}
     assert "one group only" in refused("split", folder / "poems.txt", "--by", "group", "-o", tmp_path / "other")
-    with pytest.raises(lmgauge.UsageError, match="unknown by 'page': choose one of group, document"):
+    with pytest.raises(lmgauge.errors.UsageError, match="unknown by 'page': choose one of group, document"):
         lmgauge.split(folder / "poems.txt", tmp_path / "other", by="page")  # type: ignore[arg-type]
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import io
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, LanguageModel, ModelFileError, NgramModel, UsageError, Vocabulary
+from lmgauge import Corpus, LanguageModel, NgramModel, Vocabulary
+from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.models.ngram.settings import NgramTrainingSettings
 
 
 @pytest.fixture
@@ -32,27 +33,11 @@ def test_a_path_several_or_a_corpus(text: Path, tmp_path: Path) -> None:
     assert lmgauge.train("laplace", tmp_path / "*.txt", order=2).vocabulary.tokens.count("x") == 1
 
 
-def test_defaults_are_those_of_the_command_line() -> None:
-    from lmgauge.cli.train import train
-
-    of_train = inspect.signature(lmgauge.train).parameters
-    told = train.make_context("train", ["laplace", "-o", "x"]).params
-    shared = (told.keys() & of_train.keys()) - {"kind", "texts", "words", "output"}
-    assert {"order", "tokenizer", "vocabulary", "min_count", "cutoffs", "interpolate", "prune", "context"} <= shared
-    assert {name: told[name] for name in shared} == {name: of_train[name].default for name in shared}
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "shared"),
-    [
-        ("divergence", ["a", "b"], {"events", "top_k", "seed", "threads"}),
-    ],
-)
-def test_defaults_of_verdicts_are_those_of_the_command_line(name: str, arguments: list[str], shared: set[str]) -> None:
-    command = getattr(import_module(f"lmgauge.cli.{name}"), name)
-    told = command.make_context(name, arguments).params
-    own = inspect.signature(getattr(lmgauge, name)).parameters
-    assert {option: told[option] for option in shared} == {option: own[option].default for option in shared}
+def test_options_are_settings_by_name(text: Path) -> None:
+    whole = NgramTrainingSettings("absolute-discounting", order=2, discount=0.5, words=["a", "b"])
+    by_name = lmgauge.train("absolute-discounting", text, order=2, discount=0.5, words=["a", "b"])
+    assert lmgauge.train("absolute-discounting", text, training=whole).fingerprint == by_name.fingerprint
+    assert lmgauge.train("absolute-discounting", text, training=whole, order=3).order == 3
 
 
 def test_order_3_modified_kneser_ney(text: Path) -> None:
@@ -93,10 +78,10 @@ def test_evaluate_one_several_and_groups(text: Path, tmp_path: Path) -> None:
     model = lmgauge.train("laplace", text, order=2)
     model.save(tmp_path / "model")
     one = lmgauge.evaluate(model, text)
-    assert isinstance(one, lmgauge.Evaluation)
+    assert isinstance(one, lmgauge.results.Evaluation)
     assert lmgauge.evaluate(tmp_path / "model", text).perplexity == one.perplexity
     several = lmgauge.evaluate([model, str(tmp_path / "model")], text)
-    assert isinstance(several, lmgauge.Evaluations)
+    assert isinstance(several, lmgauge.results.Evaluations)
     assert len(several) == 2
     assert len(several.to_dict()) == 2
     assert [line.split()[0] for line in str(several).splitlines()[2:4]] == [item.model for item in several]
@@ -123,8 +108,8 @@ def test_errors_are_ours_and_say_where(text: Path, tmp_path: Path) -> None:
         lmgauge.evaluate(tmp_path / "nope", text)
     with pytest.raises(ModelFileError):
         lmgauge.evaluate(text, text)
-    assert issubclass(lmgauge.InputError, ValueError)
-    assert issubclass(lmgauge.UsageError, lmgauge.LmgaugeError)
+    assert issubclass(lmgauge.errors.InputError, ValueError)
+    assert issubclass(lmgauge.errors.UsageError, lmgauge.LmgaugeError)
 
 
 def test_a_line_without_end_and_a_long_one(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, UsageError, tasks
+from lmgauge import Corpus, tasks
+from lmgauge.errors import UsageError
 from lmgauge.places import refuse_file_names
 
 MODEL = lmgauge.train("witten-bell", Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
@@ -21,8 +22,14 @@ _TAKEN_AT_THEIR_WORD = {"NgramModel.score_short", "NgramModel.score_many"}
 """What `score_text` calls, once for each of very many strings."""
 
 _MODELS = (
-    *(lmgauge.ClassModel, lmgauge.CustomModel, lmgauge.MixtureModel, lmgauge.NeuralModel, lmgauge.NgramModel),
-    lmgauge.SpelledModel,
+    *(
+        lmgauge.models.ClassModel,
+        lmgauge.CustomModel,
+        lmgauge.models.MixtureModel,
+        lmgauge.models.NeuralModel,
+        lmgauge.NgramModel,
+    ),
+    lmgauge.models.SpelledModel,
 )
 CALLS: dict[str, Callable[[], Any]] = {
     "perplexity": lambda: lmgauge.perplexity(MODEL, NAME),

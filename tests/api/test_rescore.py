@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, LmgaugeError, NbestReading, RescoreSettings, UsageError
+from lmgauge import Corpus, LmgaugeError
+from lmgauge.errors import InputError, UsageError
+from lmgauge.settings import NbestReading, RescoreSettings
 
 TRAIN = ["a dog barks", "the dog sleeps", "a cat sleeps", "the cat barks"] * 3
 DEV = {"d1": [("a dock barks", -3.0), ("a dog barks", -3.1)], "d2": [("the cat sleep", -1.0), ("the cat sleeps", -1.2)]}

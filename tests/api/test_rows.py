@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, Outputs, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, UsageError
+from lmgauge.settings import Outputs
 
 pytest.importorskip("pandas")
 LINES = [f"{a} {b} c {d}" for a in "ab" for b in "cde" for d in "fgh"]

@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, Selection, SelectionSettings, select_documents
+from lmgauge import Corpus, select_documents
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.selection_files import COLUMNS
+from lmgauge.results import Selection
+from lmgauge.settings import SelectionSettings
 
 TEXTS = Path(__file__).parent.parent / "data"
 QUICK = SelectionSettings(order=2, cuts=(0.125, 0.25, 0.5, 1))

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, ScoredText, ScoredTexts
+from lmgauge import Corpus
 from lmgauge.errors import UsageError
 from lmgauge.json_text import to_json
+from lmgauge.results import ScoredText, ScoredTexts
 
 TEXTS = ["the cat sat", "the dog sat", "a bird sat"]
 
@@ -57,9 +58,9 @@ def test_a_column_of_a_data_frame(model: lmgauge.NgramModel) -> None:
     assert tokens["segment"].tolist() == [0] * 4 + [1] * 4 + [2] * 4
     assert tokens["logprob"].sum() == pytest.approx(table["log_probability"].sum())
     assert scored[0].to_pandas()["token"].tolist() == ["the", "cat", "sat", "</s>"]
-    with pytest.raises(lmgauge.UsageError, match=r'give the column that holds the text, as in frame\["text"\]'):
+    with pytest.raises(lmgauge.errors.UsageError, match=r'give the column that holds the text, as in frame\["text"\]'):
         lmgauge.perplexity(model, frame)
-    with pytest.raises(lmgauge.UsageError, match="text 2 is float, not a string"):
+    with pytest.raises(lmgauge.errors.UsageError, match="text 2 is float, not a string"):
         lmgauge.perplexity(model, pandas.Series(["the cat", math.nan]))
 
 
@@ -153,9 +154,9 @@ def test_a_network_in_memory_is_a_model() -> None:
 
     tokenizer = TOKENIZERS["byte-level"]()
     network = make_network("gpt2", len(tokenizer))
-    with pytest.raises(lmgauge.UsageError, match=r"lmgauge.NeuralModel.wrap\(network, tokenizer\)"):
+    with pytest.raises(lmgauge.errors.UsageError, match=r"lmgauge.models.NeuralModel.wrap\(network, tokenizer\)"):
         lmgauge.perplexity(network, "the cat")
-    model = lmgauge.NeuralModel.wrap(network, tokenizer)
+    model = lmgauge.models.NeuralModel.wrap(network, tokenizer)
     scored = model.score_text("the cat sat")
     assert scored.perplexity == pytest.approx(lmgauge.perplexity(model, ["the cat sat"]), rel=1e-6)
     assert scored.spans[-1][1] == 11
@@ -193,7 +194,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         "Corpus.from_strings(texts, documents=[...])",
     ),
     "options of a loaded model": (
-        lambda: lmgauge.evaluate(MODEL, texts=["a"], scoring=lmgauge.ScoringOptions(context=3)),
+        lambda: lmgauge.evaluate(MODEL, texts=["a"], scoring=lmgauge.settings.ScoringOptions(context=3)),
         "scoring is for models named by their path",
     ),
     "no models": (lambda: lmgauge.evaluate([], texts=["a"]), "there is no model in the list"),
@@ -217,8 +218,8 @@ def test_a_string_for_score_is_told_score_text(model: lmgauge.NgramModel) -> Non
 
 def test_options_that_no_model_takes_are_refused(tmp_path: Path) -> None:
     MODEL.save(tmp_path / "model")
-    with pytest.raises(lmgauge.UsageError, match="--context is for neural models"):
-        lmgauge.evaluate(tmp_path / "model", texts=["a"], scoring=lmgauge.ScoringOptions(context=3))
+    with pytest.raises(lmgauge.errors.UsageError, match="--context is for neural models"):
+        lmgauge.evaluate(tmp_path / "model", texts=["a"], scoring=lmgauge.settings.ScoringOptions(context=3))
 
 
 def test_models_may_be_named(model: lmgauge.NgramModel) -> None:

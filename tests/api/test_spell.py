@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, SpelledModel, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models import SpelledModel
 
 TEXT = ["the cat sat on the mat", "the dog sat", "a cat  and a dog"] * 5
 STRANGE = ["the zebra  sat", "", "a\tcat"]

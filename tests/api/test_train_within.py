@@ -238,7 +238,7 @@ def test_a_spelled_model_that_does_not_fit_is_trained_in_parts(
     with pytest.raises(NotEnoughMemoryError, match="train into a folder"):
         lmgauge.train(KN, text, vocabulary="spelled")
     model = lmgauge.train(KN, text, output=tmp_path / "model", vocabulary="spelled")
-    assert isinstance(model, lmgauge.SpelledModel)
+    assert isinstance(model, lmgauge.models.SpelledModel)
     assert lmgauge.load_model(tmp_path / "model").fingerprint == model.fingerprint
     assert {path.name for path in tmp_path.iterdir()} == {"model", "text.txt"}
 

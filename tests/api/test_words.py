@@ -129,7 +129,7 @@ def contexts(model: Any, text: str) -> list[list[int]]:
 
 
 def test_a_run_keeps_what_words_are_made_of(folder: Path, tmp_path: Path) -> None:
-    outputs = lmgauge.Outputs(tmp_path / "run", per_word=tmp_path / "words.parquet", columns=("rank",))
+    outputs = lmgauge.settings.Outputs(tmp_path / "run", per_word=tmp_path / "words.parquet", columns=("rank",))
     result = lmgauge.evaluate(folder, texts=SENTENCES, output=outputs)
     assert any("surprisal_corrected is minus log2" in note for note in result.notes)
     rows = pq.read_table(tmp_path / "run" / "scores.parquet")
@@ -148,7 +148,9 @@ def test_a_run_keeps_what_words_are_made_of(folder: Path, tmp_path: Path) -> Non
 def test_several_models_in_one_file(folder: Path, tmp_path: Path) -> None:
     own = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(SENTENCES), order=2)
     path = tmp_path / "words.parquet"
-    results = lmgauge.evaluate({"net": folder, "wb": own}, texts=SENTENCES[:2], output=lmgauge.Outputs(per_word=path))
+    results = lmgauge.evaluate(
+        {"net": folder, "wb": own}, texts=SENTENCES[:2], output=lmgauge.settings.Outputs(per_word=path)
+    )
     rows = pq.read_table(path).to_pandas()
     assert rows.model.tolist() == ["net"] * 12 + ["wb"] * 12
     assert [note.partition(",")[0] for item in results for note in item.notes if note.startswith("words:")] == [
@@ -236,14 +238,14 @@ def test_words_behind_given_text_are_those_of_the_whole(folder: Path, boundary: 
 
 
 def test_protocols_that_leave_tokens_out(folder: Path) -> None:
-    scoring = lmgauge.ScoringOptions(protocol="llama.cpp", context=16)
+    scoring = lmgauge.settings.ScoringOptions(protocol="llama.cpp", context=16)
     with pytest.raises(UsageError, match=r"protocol llama\.cpp leaves tokens unscored, so words have no surprisal"):
         lmgauge.word_surprisal(folder, texts=SENTENCES, scoring=scoring)
 
 
 def test_words_of_runs_that_have_no_masses(folder: Path, tmp_path: Path) -> None:
     text = lmgauge.Corpus.from_strings(SENTENCES)
-    lmgauge.evaluate(folder, text, output=lmgauge.Outputs(tmp_path / "net", columns=("entropy",)))
+    lmgauge.evaluate(folder, text, output=lmgauge.settings.Outputs(tmp_path / "net", columns=("entropy",)))
     words = lmgauge.read_run(tmp_path / "net", text).per_word()
     assert column(words.to_rows(), "surprisal") == pytest.approx(
         column(lmgauge.word_surprisal(folder, text).to_rows(), "surprisal"), abs=1e-4
@@ -280,7 +282,7 @@ def test_the_same_words_as_the_command(folder: Path, tmp_path: Path) -> None:
     for model, options in (
         (folder, {"end": "none", "context": 8}),
         (loaded, {"end": "none", "context": 8}),
-        (loaded, {"end": "none", "scoring": lmgauge.ScoringOptions(context=8)}),
+        (loaded, {"end": "none", "scoring": lmgauge.settings.ScoringOptions(context=8)}),
     ):
         found = lmgauge.word_surprisal(model, stimuli, **reading, **options)
         assert column(found.to_rows(), "surprisal") == column(expected.to_rows(), "surprisal")

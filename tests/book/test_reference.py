@@ -86,4 +86,4 @@ def test_each_part_of_a_signature_is_explained() -> None:
 def test_pages_name_public_paths_only(page: Path) -> None:
     named = re.findall(r"^\.\. auto\w+:: (\S+)\.\w+$", page.read_text(encoding="utf-8"), re.MULTILINE)
     decoding = {"lmgauge.NgramModel", "lmgauge.models.ngram.states.NgramStates", "lmgauge.compat"}
-    assert set(named) <= {*NAMESPACES, "lmgauge.Evaluation", *decoding}
+    assert set(named) <= {*NAMESPACES, "lmgauge.results.Evaluation", *decoding}

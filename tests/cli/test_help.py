@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.commands import ok, refused
 
-from lmgauge.cli.commands import COMMANDS, GUESSES, SECTIONS, Row
+from lmgauge.cli.commands import COMMANDS, SECTIONS, Row
+from lmgauge.cli.guesses import GUESSES
 from lmgauge.cli.main import cli, main
 
 

@@ -107,7 +107,7 @@ def test_what_does_not_go_together_is_refused(folder: Path, tmp_path: Path) -> N
     files = (folder / "ref.txt", folder / "0.txt")
     page = tmp_path / "page.html"
     assert "name it with --html" in refused("wer", *files, "--segments", 3)
-    assert "leave out --sentence" in refused("bleu", *files, "--sentence", "--html", page)
+    assert "--html does not go with --sentence" in refused("bleu", *files, "--sentence", "--html", page)
     assert "--html" in refused("wer", *files, "--align", "--html", page)
     assert not page.exists()
 

@@ -126,7 +126,7 @@ def test_mix_in_python_is_mix_on_the_command_line(folder: Path, tmp_path: Path) 
         ({"models": models, "weights": [0.5, 0.4]}, "sum to 0.9"),
         ({"models": models[:1], "weights": [1.0]}, "two models"),
     ):
-        with pytest.raises(lmgauge.UsageError, match=message):
+        with pytest.raises(lmgauge.errors.UsageError, match=message):
             lmgauge.mix(**arguments)  # type: ignore[arg-type]
 
 

@@ -24,8 +24,9 @@ transformers = pytest.importorskip("transformers")
 
 from tests.models.network.conftest import TOKENIZERS, network  # noqa: E402
 
-from lmgauge import ScoringOptions, load_model  # noqa: E402
 from lmgauge import evaluate as score  # noqa: E402
+from lmgauge import load_model  # noqa: E402
+from lmgauge.settings import ScoringOptions  # noqa: E402
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
 WORDS = ["the", "a", "cat", "dog", "sees", "hears", "it", "runs", "and", "then"]

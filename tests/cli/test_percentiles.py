@@ -36,7 +36,7 @@ def test_a_table_and_a_file(folder: Path, tmp_path: Path) -> None:
     assert "# 1 record without valid text left out" in done.stdout
     assert "1 group has fewer than 100 documents with a perplexity (80 documents)" in done.stdout
     assert f"lmgauge filter --percentiles {tmp_path / 'p.json'} --keep p10..p70" in done.stderr
-    saved = lmgauge.Percentiles.load(tmp_path / "p.json")
+    saved = lmgauge.results.Percentiles.load(tmp_path / "p.json")
     assert saved == lmgauge.learn_percentiles({"wb2": folder / "wb2"}, folder / "in.jsonl", group="lang", sample=200)
     assert json.loads(ok(*arguments, "--json").stdout) == saved.to_dict()
     assert "<svg" in (tmp_path / "p.html").read_text("utf-8")

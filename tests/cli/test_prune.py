@@ -28,7 +28,7 @@ def folder(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_arpa_file_to_a_size(folder: Path, tmp_path: Path) -> None:
     arguments = ["--to-size", "1.2k", "--text", folder / "test.txt", "-o"]
     printed = ok("prune", folder / "kn3.arpa", *arguments, tmp_path / "small.arpa").stdout
-    small = lmgauge.read_arpa(tmp_path / "small.arpa")
+    small = lmgauge.models.read_arpa(tmp_path / "small.arpa")
     assert sum(small.types) == 1200
     rows = [line.split("\t") for line in printed.splitlines() if line and not line.startswith("#")]
     assert rows[0] == ["order", "n-grams before", "after", "share"]

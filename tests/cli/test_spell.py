@@ -115,7 +115,7 @@ def test_conversion_keeps_the_speller_where_there_is_room(text: Path, tmp_path: 
     lmgauge.train("witten-bell", text, vocabulary="spelled", output=tmp_path / "model")
     ok("convert", tmp_path / "model", tmp_path / "copy", "--reserved", "escape")
     copy = lmgauge.load_model(tmp_path / "copy")
-    assert isinstance(copy, lmgauge.SpelledModel)
+    assert isinstance(copy, lmgauge.models.SpelledModel)
     assert copy.reserved == "escape"
     for target, options in (("model.arpa", []), ("model.binary", []), ("characters", ["--tokenizer", "character"])):
         said = ok("convert", tmp_path / "model", tmp_path / target, *options).stderr

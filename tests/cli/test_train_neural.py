@@ -75,17 +75,17 @@ def test_of_several_processes_the_first_tells(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["lstm", "--order", "3"], "--order is for n-gram models; lstm does not take it"),
+        (["lstm", "--order", "3"], "order is for n-gram models and ffnn; lstm does not take it"),
         (["gru", "--discount", "0.5"], "--discount is for n-gram models"),
         (["rnn", "--words", "w.txt"], "--words is for n-gram models"),
         (["kneser-ney", "--epochs", "3"], "--epochs is for neural models; kneser-ney does not take it"),
         (["mle", "--preset", "small"], "--preset is for neural models"),
-        (["lstm", "--heads", "3"], "--heads is for transformer"),
-        (["ffnn", "--layers", "3"], "--layers is for rnn, lstm, gru, transformer; ffnn does not take it"),
-        (["gru", "--nonlinearity", "tanh"], "--nonlinearity is for rnn"),
-        (["lstm", "--direct-connections"], "--direct-connections is for ffnn"),
+        (["lstm", "--heads", "3"], "heads is for transformer"),
+        (["ffnn", "--layers", "3"], "layers is for rnn, lstm, gru, transformer; ffnn does not take it"),
+        (["gru", "--nonlinearity", "tanh"], "nonlinearity is for rnn"),
+        (["lstm", "--direct-connections"], "direct-connections is for ffnn"),
         (["mle", "--warmup", "3"], "--warmup is for neural models"),
-        (["lstm", "--decay", "0"], "Invalid value for '--decay'"),
+        (["lstm", "--decay", "0"], "decay must be a number from above 0 to 1; got 0"),
     ],
 )
 def test_options_of_other_kinds_are_refused(

@@ -12,11 +12,13 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 
 
-def run_in_shards(job: lmgauge.EvaluationJob, count: int, folder: Path, text: Any = None) -> lmgauge.Evaluation:
+def run_in_shards(
+    job: lmgauge.cluster.EvaluationJob, count: int, folder: Path, text: Any = None
+) -> lmgauge.results.Evaluation:
     for rank in range(count):
-        lmgauge.run_shard(job, rank, count, folder / "shards")
+        lmgauge.cluster.run_shard(job, rank, count, folder / "shards")
     merged = lmgauge.merge(folder / "shards", folder / "merged", text=text)
-    assert isinstance(merged, lmgauge.Evaluation)
+    assert isinstance(merged, lmgauge.results.Evaluation)
     return merged
 
 
@@ -29,9 +31,9 @@ def test_the_digits_of_a_network_do_not_depend_on_shards(tmp_path: Path, text: P
     network("gpt2", len(tokenizer)).save_pretrained(tmp_path / "net")
     tokenizer.save_pretrained(tmp_path / "net")
     scoring = ScoringOptions(context=16, stride=5, device="cpu")
-    job = lmgauge.EvaluationJob(tmp_path / "net", text, columns=columns, scoring=scoring, threads=1)
+    job = lmgauge.cluster.EvaluationJob(tmp_path / "net", text, columns=columns, scoring=scoring, threads=1)
     merged = run_in_shards(job, 3, tmp_path)
-    outputs = lmgauge.Outputs(tmp_path / "whole", columns=columns)
+    outputs = lmgauge.settings.Outputs(tmp_path / "whole", columns=columns)
     whole = lmgauge.evaluate(tmp_path / "net", text, scoring=scoring, threads=1, output=outputs)
     assert merged == whole
     assert any("of 30 segments longer than 16 tokens" in note for note in merged.notes)
@@ -44,7 +46,7 @@ def test_records_with_given_text_ids_and_documents(tmp_path: Path, model: Path) 
     row = '{{"text": "the cat {0} sat", "before": "a dog {0}", "name": "n{0}", "of": "d{1}"}}\n'
     path.write_text("".join(row.format(i, i // 4) for i in range(20)))
     corpus = lmgauge.Corpus.from_files(path, given="before", id="name", document="of", group="of")
-    job = lmgauge.EvaluationJob(model, corpus)
+    job = lmgauge.cluster.EvaluationJob(model, corpus)
     merged = run_in_shards(job, 4, tmp_path)
     assert merged == lmgauge.evaluate(model, corpus, output=tmp_path / "whole")
     assert "documents" in merged.independence
@@ -53,17 +55,17 @@ def test_records_with_given_text_ids_and_documents(tmp_path: Path, model: Path) 
 
 
 def test_what_cannot_be_cut(tmp_path: Path, text: Path, model: Path) -> None:
-    def refused(message: str, job: lmgauge.EvaluationJob) -> None:
+    def refused(message: str, job: lmgauge.cluster.EvaluationJob) -> None:
         with pytest.raises(UsageError, match=message):
-            lmgauge.run_shard(job, 0, 2, tmp_path / "shards")
+            lmgauge.cluster.run_shard(job, 0, 2, tmp_path / "shards")
         assert not (tmp_path / "shards").exists()
 
     stream = lmgauge.train("laplace", lmgauge.Corpus.from_files(text), order=2, context="stream")
-    refused("its context runs on over the whole text, which shards would cut", lmgauge.EvaluationJob(stream, text))
+    refused("its context runs on over the whole text, which shards would cut", lmgauge.cluster.EvaluationJob(stream, text))
     joined = lmgauge.Corpus.from_files(text, join="\n")
-    refused("joined into one text, which cannot be cut", lmgauge.EvaluationJob(model, joined))
+    refused("joined into one text, which cannot be cut", lmgauge.cluster.EvaluationJob(model, joined))
     once = lmgauge.Corpus.from_strings(iter(["a b"]))
-    refused("save it in a file first", lmgauge.EvaluationJob(model, once))
+    refused("save it in a file first", lmgauge.cluster.EvaluationJob(model, once))
 
 
 def test_a_text_that_is_not_what_was_scored(tmp_path: Path, text: Path, shards: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, EvaluationJob
+from lmgauge import Corpus
 from lmgauge.cli.main import main
+from lmgauge.cluster import EvaluationJob
 from lmgauge.cluster.on_engine import run_shards
 from lmgauge.errors import LmgaugeError
 from lmgauge.stages.folder_engine import FolderEngine

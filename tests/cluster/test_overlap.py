@@ -12,11 +12,11 @@ from lmgauge.errors import InputError, UsageError
 WORDS = [f"word{i}" for i in range(40)]
 
 
-def in_shards(train: lmgauge.Corpus, test: Path, count: int, folder: Path) -> tuple[lmgauge.Overlap, list[int]]:
-    job = lmgauge.OverlapJob(train, test, lmgauge.OverlapSettings(n=5))
-    parts = [lmgauge.run_shard(job, rank, count, folder).parts for rank in range(count)]
+def in_shards(train: lmgauge.Corpus, test: Path, count: int, folder: Path) -> tuple[lmgauge.results.Overlap, list[int]]:
+    job = lmgauge.cluster.OverlapJob(train, test, lmgauge.settings.OverlapSettings(n=5))
+    parts = [lmgauge.cluster.run_shard(job, rank, count, folder).parts for rank in range(count)]
     merged = lmgauge.merge(folder)
-    assert isinstance(merged, lmgauge.Overlap)
+    assert isinstance(merged, lmgauge.results.Overlap)
     return merged, parts
 
 

@@ -43,12 +43,12 @@ def test_names() -> None:
         with pytest.raises(UsageError, match=f"column '{name}' is not known; choose from entropy, rank, topN"):
             reductions_named([name])
     with pytest.raises(UsageError, match="column 'surprise' is not known"):
-        lmgauge.Outputs("run", columns=("surprise",))
+        lmgauge.settings.Outputs("run", columns=("surprise",))
 
 
 def test_all_columns_in_a_run_and_in_rows(tmp_path: Path) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=3)
-    outputs = lmgauge.Outputs(
+    outputs = lmgauge.settings.Outputs(
         tmp_path / "run", columns=("entropy", "rank", "top3", "moments", "mass"), per_token=tmp_path / "rows.jsonl"
     )
     plain = lmgauge.evaluate(model, texts=["a b x", "c b"], output=tmp_path / "plain")

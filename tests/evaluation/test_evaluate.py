@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, Evaluation, InputError, NgramModel
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import InputError
 from lmgauge.evaluation.audit.coverage import recount
 from lmgauge.evaluation.denominators import count_denominators
 from lmgauge.evaluation.notes import NO_WORDS
+from lmgauge.results import Evaluation
 from lmgauge.version import NUMBERS_VERSION
 
 EXACT = 1e-14

@@ -165,7 +165,7 @@ def test_a_segment_is_there_once_with_all_its_reasons(folder: Path) -> None:
 
 def test_columns_of_a_run(folder: Path, tmp_path: Path) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(LINES[::2]), order=2)
-    outputs = lmgauge.Outputs(tmp_path / "run", columns=("entropy", "rank", "top7"))
+    outputs = lmgauge.settings.Outputs(tmp_path / "run", columns=("entropy", "rank", "top7"))
     lmgauge.evaluate(model, folder / "0.txt", output=outputs)
     run, text = open_run(tmp_path / "run"), Corpus.from_files(folder / "0.txt")
     counts = {word: i for i, word in enumerate(WORDS)}

@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge import Corpus, InputError, ScoreBatch, UsageError
+from lmgauge import Corpus, ScoreBatch
 from lmgauge.api.compare import compare
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation import runs
 from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
 from lmgauge.evaluation.runs import (

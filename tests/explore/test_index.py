@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.explore.conftest import Served, corpus, models, serving, texts
 
-from lmgauge import Corpus, InputError, UsageError, evaluate
+from lmgauge import Corpus, evaluate
+from lmgauge.errors import InputError, UsageError
 from lmgauge.explore.door import open_explorer
 from lmgauge.scores import RowReader, join_batches, read_scores
 

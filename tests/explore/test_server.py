@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from lmgauge import UsageError
+from lmgauge.errors import UsageError
 from lmgauge.explore.door import address_of
 from lmgauge.explore.server import bound_socket
 

@@ -58,7 +58,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_done(tmp_path: Pat
     (tmp_path / "in/b.jsonl.gz").write_bytes(packed[: len(packed) // 2])
     (tmp_path / "in/d.jsonl").write_bytes('{"text": "a"}\n'.encode("utf-16"))
     small_model().save(tmp_path / "model")  # type: ignore[attr-defined]
-    options: dict[str, Any] = {"work": lmgauge.FilterWork(workers=workers)}
+    options: dict[str, Any] = {"work": lmgauge.settings.FilterWork(workers=workers)}
     with pytest.raises(InputError) as refusal:
         lmgauge.filter_documents({"m": tmp_path / "model"}, f"{tmp_path}/in/*", f"{tmp_path}/out/", **options)
     message = f"{tmp_path}/in/b.jsonl.gz: the .gz file ends too early; it was cut off: copy or pack it again"
@@ -261,7 +261,7 @@ filter_file.Tally.count = slowly
 root, workers = sys.argv[1], int(sys.argv[2])
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
 try:
-    work = lmgauge.FilterWork(threads=1, workers=workers)
+    work = lmgauge.settings.FilterWork(threads=1, workers=workers)
     lmgauge.filter_documents({"m": root + "/model"}, root + "/in/*.jsonl", root + "/out/", work=work)
 except KeyboardInterrupt:
     sys.exit(130)

@@ -41,18 +41,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-def learn(model: lmgauge.NgramModel, files: list[Path], **options: object) -> lmgauge.Percentiles:
+def learn(model: lmgauge.NgramModel, files: list[Path], **options: object) -> lmgauge.results.Percentiles:
     return lmgauge.learn_percentiles({"m": model}, files, group="lang", **options)  # type: ignore[arg-type]
 
 
 def test_no_order_thread_or_process_changes_a_figure(model: lmgauge.NgramModel, files: list[Path], tmp_path: Path) -> None:
     expected = learn(model, files, sample=50)
     assert learn(model, files[::-1], sample=50) == expected
-    assert learn(model, files, sample=50, work=lmgauge.FilterWork(threads=2)) == expected
+    assert learn(model, files, sample=50, work=lmgauge.settings.FilterWork(threads=2)) == expected
     model.save(tmp_path / "m")
     named = {"m": tmp_path / "m"}
     one, two = (
-        lmgauge.learn_percentiles(named, files, group="lang", sample=50, work=lmgauge.FilterWork(1, workers=workers))
+        lmgauge.learn_percentiles(
+            named, files, group="lang", sample=50, work=lmgauge.settings.FilterWork(1, workers=workers)
+        )
         for workers in (1, 2)
     )
     assert one == two
@@ -106,7 +108,7 @@ def test_what_is_refused(model: lmgauge.NgramModel, files: list[Path], tmp_path:
     with pytest.raises(InputError, match=r"0\.jsonl:6: "):
         learn(model, files, errors="fail")
     with pytest.raises(UsageError, match="not on a shard"):
-        learn(model, files, work=lmgauge.FilterWork(shard=(0, 2)))
+        learn(model, files, work=lmgauge.settings.FilterWork(shard=(0, 2)))
     with pytest.raises(UsageError, match="would replace"):
         learn(model, files, output=files[0])
     many = tmp_path / "many.jsonl"

@@ -14,13 +14,13 @@ from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
 from lmgauge.filtering.rules import DocumentFigures, FilterRules, judge
 
 
-def learned() -> lmgauge.Percentiles:
+def learned() -> lmgauge.results.Percentiles:
     """Percentiles of perplexities 1 to 200: those of group "a" are 1 to 150, and 50 of "b" are too few."""
     sample, keys = PercentileSample(1), document_keys("x", 0, 200, seed=1)
     groups = Groups.of(["a"] * 150 + ["b"] * 50)
     sample.wanted(keys, groups)
     sample.add(keys, groups, np.arange(1.0, 201.0)[:, None])
-    return lmgauge.Percentiles.learn(sample, {"m": "doc|v:1"})
+    return lmgauge.results.Percentiles.learn(sample, {"m": "doc|v:1"})
 
 
 def test_a_rule_without_perplexity_sets_no_limit() -> None:

@@ -134,7 +134,7 @@ class Bench:
 def _arpa(bench: Bench) -> Path:
     path = bench.folder / "trigrams.arpa"
     if not path.exists():
-        lmgauge.write_arpa(bench.trigrams, path)
+        lmgauge.models.write_arpa(bench.trigrams, path)
     return path
 
 
@@ -198,7 +198,7 @@ def _files(bench: Bench) -> Values:
 def _classes(bench: Bench) -> Values:
     path = bench.folder / "classes"
     path.write_text("the 0.75 his\nthe 0.25 her\nto 0.5 from\nto 0.5 under\n", encoding="utf-8")
-    return bench.evaluation(lmgauge.read_class_model(_arpa(bench), path))
+    return bench.evaluation(lmgauge.models.read_class_model(_arpa(bench), path))
 
 
 @job("a mixture with estimated weights, and a cache", LOGARITHMS)

@@ -234,7 +234,7 @@ def test_datatroves_own_step_has_the_same_perplexity(tmp_path: Path) -> None:
     theirs = CCNetPerplexityStats(str(tmp_path / "theirs"), "wikipedia", "en", groups_to_compute=["summary"])
     theirs.model._model = kenlm.Model(str(tmp_path / "en.arpa.bin"))
     theirs.model.tokenizer._model = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue())
-    scorer = lmgauge.Scorer({"ccnet": tmp_path / "en.arpa.bin"}, scoring=lmgauge.ScoringOptions(**cut))  # type: ignore[arg-type]
+    scorer = lmgauge.Scorer({"ccnet": tmp_path / "en.arpa.bin"}, scoring=lmgauge.settings.ScoringOptions(**cut))  # type: ignore[arg-type]
     ours = PerplexityStats(str(tmp_path / "ours"), scorer, groups_to_compute=["summary"])
     documents = [{"id": f"d{row}", "text": "\n".join(lines[row : row + 3])} for row in range(200, 260, 3)]
     for document in run(tmp_path, theirs, ours, documents=documents).values():

@@ -123,7 +123,7 @@ def results(folder: Path) -> Iterator[tuple[str, object]]:
 def test_every_result_prints_a_bound_as_one_and_ranks_none(texts: Path) -> None:
     seen = set()
     for what, result in results(texts):
-        document = result.document if isinstance(result, lmgauge.Report) else document_of(result)
+        document = result.document if isinstance(result, lmgauge.results.Report) else document_of(result)
         assert "step-2" in str(result) + repr(result)
         for name, heading, cell in cells(document):
             if isinstance(cell, doc.Number) and cell.value is not None and math.isfinite(cell.value):

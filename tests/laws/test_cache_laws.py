@@ -21,8 +21,8 @@ SETTINGS = st.one_of(
 LINES = st.lists(st.lists(st.sampled_from(["a", "b", "c", "d", "zzz"]), max_size=4).map(" ".join), min_size=1, max_size=5)
 
 
-def cached(settings: CacheSettings) -> lmgauge.MixtureModel:
-    return lmgauge.MixtureModel([BASE, CacheModel.beside(BASE, settings)], [0.6, 0.4])
+def cached(settings: CacheSettings) -> lmgauge.models.MixtureModel:
+    return lmgauge.models.MixtureModel([BASE, CacheModel.beside(BASE, settings)], [0.6, 0.4])
 
 
 def rows(model: lmgauge.LanguageModel, lines: list[str], block_bytes: int = 1 << 20) -> list[float]:

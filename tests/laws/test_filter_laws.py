@@ -185,7 +185,12 @@ def test_blocks_and_threads_change_no_byte(content: bytes, chosen: dict[str, Any
         whole = filtered(folder, names, "out", rejects=folder / "r1.jsonl", **chosen)
         with mock.patch.object(lines, "BLOCK_BYTES", size):
             cut = filtered(
-                folder, names, "cut", rejects=folder / "r2.jsonl", work=lmgauge.FilterWork(threads=threads), **chosen
+                folder,
+                names,
+                "cut",
+                rejects=folder / "r2.jsonl",
+                work=lmgauge.settings.FilterWork(threads=threads),
+                **chosen,
             )
         assert digests(folder, "cut") == digests(folder, "out")
         assert (folder / "r1.jsonl").read_bytes() == (folder / "r2.jsonl").read_bytes()
@@ -227,7 +232,7 @@ def test_shards_together_are_one_run(files: Files, chosen: dict[str, Any], count
     with written(files) as folder:
         whole = filtered(folder, list(files), **chosen)
         shards = [
-            filtered(folder, list(files), "shards", work=lmgauge.FilterWork(shard=(rank, count)), **chosen)
+            filtered(folder, list(files), "shards", work=lmgauge.settings.FilterWork(shard=(rank, count)), **chosen)
             for rank in range(count)
         ]
         assert digests(folder, "shards") == digests(folder, "out")
@@ -282,7 +287,7 @@ def test_processes_change_no_byte(tmp_path: Path) -> None:
             f"{tmp_path / name}/",
             max_perplexity=8,
             rejects=tmp_path / f"{name}.rejects",
-            work=lmgauge.FilterWork(threads=1, workers=workers),
+            work=lmgauge.settings.FilterWork(threads=1, workers=workers),
         )
         for name, workers in (("out", 1), ("two", 2))
     ]

@@ -73,7 +73,9 @@ def made(kind: str, options: dict[str, Any]) -> lmgauge.LanguageModel:
         return ClassModel(ngram, ClassDefinitions(options["words"])).with_reserved(options["reserved"])
     base = BASE.with_reserved(options["reserved"])
     cache = CacheModel.beside(base, CacheSettings(order=options.get("order", 1), window=options["window"]))
-    return cache if kind == "cache" else lmgauge.MixtureModel([base, cache], [options["weight"], 1 - options["weight"]])
+    return (
+        cache if kind == "cache" else lmgauge.models.MixtureModel([base, cache], [options["weight"], 1 - options["weight"]])
+    )
 
 
 def said(model: lmgauge.LanguageModel) -> list[Any]:

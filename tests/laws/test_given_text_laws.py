@@ -59,7 +59,7 @@ def test_the_chain_rule(name: str, before: str, text: str) -> None:
     own = [i for i, end in enumerate(whole.ends.tolist()) if end > size or not size or whole.kind[i] == 2]
     eos = bool((whole.kind == 2).any())
     if not own:
-        with pytest.raises(lmgauge.InputError, match="nothing to score"):
+        with pytest.raises(lmgauge.errors.InputError, match="nothing to score"):
             list(model.score(Corpus.from_strings([text], given=[before])))
         return
     (batch,) = model.score(Corpus.from_strings([text], given=[before]))
@@ -79,7 +79,7 @@ def test_apart_every_text_is_cut_on_its_own(name: str, before: str, text: str) -
     corpus = Corpus.from_strings([text], given=[before], boundary="apart")
     try:
         (batch,) = model.score(corpus)
-    except lmgauge.InputError:
+    except lmgauge.errors.InputError:
         assert not ids_of(model, text, end=True)
         return
     assert batch.token_ids.tolist() == ids_of(model, text, end=True)

@@ -102,7 +102,7 @@ def test_columns_are_those_of_the_distributions(model: NgramModel, lines: list[s
 def test_an_arpa_file_with_blanks(kind: Any, weight: str, tmp_path: Path) -> None:
     """Suffixes that the file leaves out are added as blanks; a weight that other programs made may be any."""
     lines = ["a b c d", "b c d a", "d c b a", "a a b", "c d a b"]
-    lmgauge.write_arpa(lmgauge.train(kind, Corpus.from_strings(lines), order=4), tmp_path / "whole.arpa")
+    lmgauge.models.write_arpa(lmgauge.train(kind, Corpus.from_strings(lines), order=4), tmp_path / "whole.arpa")
     written = (tmp_path / "whole.arpa").read_text(encoding="utf-8").split("\n")
     removed = [line for line in written if line.split("\t")[1:2] in (["c d"], ["b c d"])]
     kept = [line for line in written if line not in removed]

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, ModelFileError, NgramModel, UsageError, Vocabulary
+from lmgauge import Corpus, NgramModel, Vocabulary
+from lmgauge.errors import ModelFileError, UsageError
 
 BACK_OFF_KINDS = ("witten-bell", "absolute-discounting", "kneser-ney", "modified-kneser-ney", "good-turing")
 LOG10 = 1e-5
@@ -58,7 +59,7 @@ def log10s(model: Any, lines: Sequence[str]) -> list[float]:
 
 
 def written(model: NgramModel, folder: Path, name: str = "model.arpa") -> Path:
-    lmgauge.write_arpa(model, folder / name)
+    lmgauge.models.write_arpa(model, folder / name)
     return folder / name
 
 
@@ -91,7 +92,7 @@ def test_round_trip(lines: tuple[list[str], list[str]], tmp_path: Path, kind: An
     train, test = lines
     model = lmgauge.train(kind, Corpus.from_strings(train), **options)
     path = written(model, tmp_path)
-    read = lmgauge.read_arpa(path)
+    read = lmgauge.models.read_arpa(path)
     assert read.types == model.types
     assert read.vocabulary.tokens == model.vocabulary.tokens
     assert read.vocabulary.closed == model.vocabulary.closed
@@ -107,14 +108,14 @@ def test_round_trip(lines: tuple[list[str], list[str]], tmp_path: Path, kind: An
 def test_additive_unigrams_have_an_arpa_form_and_nothing_longer_has(tmp_path: Path) -> None:
     texts = ["a b a", "c"]
     unigrams = lmgauge.train("laplace", Corpus.from_strings(texts), order=1)
-    read = lmgauge.read_arpa(written(unigrams, tmp_path))
+    read = lmgauge.models.read_arpa(written(unigrams, tmp_path))
     np.testing.assert_allclose(log10s(read, texts), log10s(unigrams, texts), atol=ROUNDED)
     for kind in ("mle", "laplace"):
         with pytest.raises(UsageError, match="does not back off"):
-            lmgauge.write_arpa(lmgauge.train(kind, Corpus.from_strings(texts), order=2), tmp_path / "no.arpa")  # type: ignore[arg-type]
+            lmgauge.models.write_arpa(lmgauge.train(kind, Corpus.from_strings(texts), order=2), tmp_path / "no.arpa")  # type: ignore[arg-type]
     stream = lmgauge.train("kneser-ney", Corpus.from_strings(texts), order=2, context="stream")
     with pytest.raises(UsageError, match="across lines"):
-        lmgauge.write_arpa(stream, tmp_path / "no.arpa")
+        lmgauge.models.write_arpa(stream, tmp_path / "no.arpa")
     assert not (tmp_path / "no.arpa").exists()
 
 
@@ -122,7 +123,7 @@ def test_zero_probability_is_minus_99(tmp_path: Path) -> None:
     model = lmgauge.train("mle", Corpus.from_strings(["a b a"]), order=1)
     path = written(model, tmp_path)
     assert "\n-99\t<unk>\n" in path.read_text()
-    read = lmgauge.read_arpa(path)
+    read = lmgauge.models.read_arpa(path)
     assert log10s(read, ["a zzz"])[1] == -math.inf
     assert log10s(read, ["a zzz"]) == pytest.approx(log10s(model, ["a zzz"]), abs=ROUNDED)
 
@@ -135,7 +136,7 @@ def test_gzip_by_name_and_by_content(lines: tuple[list[str], list[str]], tmp_pat
     misnamed = tmp_path / "packed.arpa"
     misnamed.write_bytes(packed.read_bytes())
     for path in (packed, misnamed):
-        assert log10s(lmgauge.load_model(path), lines[1]) == log10s(lmgauge.read_arpa(plain), lines[1])
+        assert log10s(lmgauge.load_model(path), lines[1]) == log10s(lmgauge.models.read_arpa(plain), lines[1])
 
 
 @pytest.mark.parametrize("tokenizer", ["character", "byte"])
@@ -146,7 +147,7 @@ def test_characters_and_bytes(data: Path, tmp_path: Path, tokenizer: str, name: 
     model = lmgauge.train("modified-kneser-ney", Corpus.from_strings(text), order=4, tokenizer=tokenizer)
     path = written(model, tmp_path)
     assert b" \t" not in path.read_bytes()
-    read = lmgauge.read_arpa(path, tokenizer=tokenizer)
+    read = lmgauge.models.read_arpa(path, tokenizer=tokenizer)
     assert read.vocabulary.tokens == model.vocabulary.tokens
     np.testing.assert_allclose(log10s(read, text), log10s(model, text), atol=ROUNDED)
 
@@ -154,7 +155,7 @@ def test_characters_and_bytes(data: Path, tmp_path: Path, tokenizer: str, name: 
 def test_words_that_look_like_escapes_stay_words(tmp_path: Path) -> None:
     texts = ["<0x20> <0x41> a", "a <0x09>", "\\data\\ \\1-grams: \\end\\", "ngram 1=5", "-0.5 -1 1e5"]
     model = lmgauge.train("witten-bell", Corpus.from_strings(texts), order=3)
-    read = lmgauge.read_arpa(written(model, tmp_path))
+    read = lmgauge.models.read_arpa(written(model, tmp_path))
     assert read.vocabulary.tokens == model.vocabulary.tokens
     np.testing.assert_allclose(log10s(read, texts), log10s(model, texts), atol=ROUNDED)
 
@@ -165,7 +166,7 @@ def test_words_that_look_like_escapes_stay_words(tmp_path: Path) -> None:
 def test_escaped_reserved_words_round_trip(tmp_path: Path, text: list[str]) -> None:
     """The text's own <s> is the word <<s>>; the file's <s> is the beginning of a sentence. They must not be mixed up."""
     model = lmgauge.train("modified-kneser-ney", Corpus.from_strings(text * 3), order=3, reserved="escape")
-    read = lmgauge.read_arpa(written(model, tmp_path))
+    read = lmgauge.models.read_arpa(written(model, tmp_path))
     assert read.types == model.types
     assert read.vocabulary.tokens == model.vocabulary.tokens
     for context in ([1], [1, 3], [3, 4], [4, 3], [5], [2]):
@@ -176,7 +177,7 @@ def test_escaped_reserved_words_round_trip(tmp_path: Path, text: list[str]) -> N
 def test_escaped_words_survive_with_unknown_words_beside_them(tmp_path: Path) -> None:
     texts = ["a <unk> b a <unk>", "a rare b", "<unk> a seldom"]
     model = lmgauge.train("witten-bell", Corpus.from_strings(texts), order=3, reserved="escape", min_count=2)
-    read = lmgauge.read_arpa(written(model, tmp_path))
+    read = lmgauge.models.read_arpa(written(model, tmp_path))
     assert read.types == model.types
     for context in ([1], [0], [3, 0], [4, 3]):
         a, b = model.log_distribution(context), read.log_distribution(context)
@@ -280,7 +281,7 @@ SENTENCES = ["a b c", "d a d", "a b c d a d b", "b", "", "c c c", "a zzz b"]
 def read_text(folder: Path, text: str | bytes) -> NgramModel:
     path = folder / "file.arpa"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return lmgauge.read_arpa(path)
+    return lmgauge.models.read_arpa(path)
 
 
 @pytest.mark.parametrize(
@@ -454,7 +455,7 @@ def test_damaged_gzip_is_an_error(tmp_path: Path) -> None:
     for piece in pieces:
         path.write_bytes(piece)
         with pytest.raises(ModelFileError):
-            lmgauge.read_arpa(path)
+            lmgauge.models.read_arpa(path)
         with pytest.raises(ModelFileError):
             lmgauge.load_model(path)
 
@@ -504,10 +505,10 @@ def test_pieces_of_any_size_give_the_same_model(
 
     model = lmgauge.train("modified-kneser-ney", Corpus.from_strings(lines[0][:60]), order=3)
     path = written(model, tmp_path)
-    expected = lmgauge.read_arpa(path).fingerprint
+    expected = lmgauge.models.read_arpa(path).fingerprint
     for size in (7, 64, 1000, 4099):
         monkeypatch.setattr(arpa_sections, "READ_BYTES", size)
-        assert lmgauge.read_arpa(path).fingerprint == expected
+        assert lmgauge.models.read_arpa(path).fingerprint == expected
     for rows in (1, 7, 100):
         monkeypatch.setattr(arpa_writer, "_WRITE_ROWS", rows)
         assert written(model, tmp_path, "again.arpa").read_bytes() == path.read_bytes()
@@ -529,7 +530,7 @@ def test_ngrams_come_in_a_fixed_order(lines: tuple[list[str], list[str]], tmp_pa
 def test_unigrams_that_do_not_sum_to_one_are_told(tmp_path: Path) -> None:
     lines = ["\\data\\", "ngram 1=4", "", "\\1-grams:", "-0.1 <unk>", "-99 <s>", "-0.1 </s>", "-0.1 a", "", "\\end\\", ""]
     (tmp_path / "m.arpa").write_text("\n".join(lines))
-    model = lmgauge.read_arpa(tmp_path / "m.arpa")
+    model = lmgauge.models.read_arpa(tmp_path / "m.arpa")
     assert any("sum to 2.383, not to 1" in note for note in model.record.notes)  # 3 * 10**-0.1
 
 
@@ -547,7 +548,7 @@ def test_tokens_with_blanks_have_no_arpa_form(tmp_path: Path) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(["a b"]), order=1)
     strange = NgramModel(model.tables, Vocabulary.from_tokens(["a", "b c"]), model.tokenizer, model.settings)
     with pytest.raises(UsageError, match="white space"):
-        lmgauge.write_arpa(strange, tmp_path / "m.arpa")
+        lmgauge.models.write_arpa(strange, tmp_path / "m.arpa")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, NgramModel, UsageError
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import InputError, UsageError
 from lmgauge.text.vocabulary import EOS
 
 LINES = ["the cat sat ", "", " the dog sat", "the cat ran"]
@@ -85,7 +86,7 @@ def test_a_text_without_words_is_refused() -> None:
 def test_models_with_and_without_do_not_mix(model: NgramModel) -> None:
     other = lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=2)
     with pytest.raises(InputError, match=r"</s>"):
-        lmgauge.MixtureModel([model, other], [0.5, 0.5])
-    mixed = lmgauge.MixtureModel([model, model], [0.5, 0.5])
+        lmgauge.models.MixtureModel([model, other], [0.5, 0.5])
+    mixed = lmgauge.models.MixtureModel([model, model], [0.5, 0.5])
     assert str(mixed.context_policy) == "sentence,end=none"
     assert lmgauge.evaluate(mixed, Corpus.from_strings(LINES)).events == 9

@@ -15,7 +15,8 @@ import pytest
 from tests.models.network.server.toy_server import ToyServer
 
 import lmgauge
-from lmgauge import Corpus, ModelFileError
+from lmgauge import Corpus
+from lmgauge.errors import ModelFileError
 
 TEXT = ["the cat sat on the mat", "the dog sat on the cat", "a zebra"]
 LARGE = 8192  # bytes: more than a path and a digest take
@@ -102,7 +103,7 @@ def test_networks_pickle_as_their_place(tmp_path: Path) -> None:
     from tests.models.network.conftest import byte_level, network
 
     tokenizer = byte_level()
-    wrapped = lmgauge.NeuralModel.wrap(network("gpt2", len(tokenizer)), tokenizer)
+    wrapped = lmgauge.models.NeuralModel.wrap(network("gpt2", len(tokenizer)), tokenizer)
     assert_same(wrapped, small=False)
     wrapped.network.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")

@@ -25,7 +25,7 @@ def lines(data: Path) -> list[str]:
 def reference(model: NgramModel, folder: Path) -> BackOffModel:
     """The model as dictionaries, by way of its ARPA form."""
     path = folder / "model.arpa"
-    lmgauge.write_arpa(model, path)
+    lmgauge.models.write_arpa(model, path)
     probability: dict[Gram, float] = {}
     weight: dict[Gram, float] = {}
     order = 0
@@ -177,9 +177,9 @@ def test_a_size_that_is_not_exceeded_drops_nothing(lines: list[str]) -> None:
 
 def test_sizes_and_models_that_cannot_be(lines: list[str]) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(lines), order=2)
-    with pytest.raises(lmgauge.UsageError, match="unigrams stay"):
+    with pytest.raises(lmgauge.errors.UsageError, match="unigrams stay"):
         prune_model(model, size=10)
-    with pytest.raises(lmgauge.UsageError, match="does not back off"):
+    with pytest.raises(lmgauge.errors.UsageError, match="does not back off"):
         prune_model(lmgauge.train("laplace", Corpus.from_strings(lines), order=2), 1e-3)
 
 
@@ -191,7 +191,7 @@ def test_an_arpa_file_that_leaves_out_beginnings_is_pruned(tmp_path: Path) -> No
         "\\2-grams:\n-0.4\t<s> b\t-0.1\n\n\\3-grams:\n-0.3\t<s> a b\n-0.2\ta b b\n\n\\end\\\n",
         encoding="utf-8",
     )
-    model = lmgauge.read_arpa(path)
+    model = lmgauge.models.read_arpa(path)
     assert sum(prune_model(model, size=sum(model.types) - 1).types) == sum(model.types) - 1
     for context in ([1], [1, 3], [3], [3, 4], [4]):
         assert np.exp(prune_model(model, 1e-9).log_distribution(context)).sum() == pytest.approx(1.0, abs=2e-2)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, ScoringOptions
+from lmgauge import Corpus
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.registry import load_model
+from lmgauge.settings import ScoringOptions
 
 
 def ngram(folder: Path) -> Path:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, NgramModel, UsageError
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import UsageError
 from lmgauge.models import sampling
 from lmgauge.models.sampling import sample, sample_ids
 from lmgauge.models.spelling.model import SpelledModel

@@ -16,7 +16,8 @@ from tests.reference.kernels import decode_tables
 from tests.reference.ngram import KINDS, ReferenceNgram
 
 import lmgauge
-from lmgauge import Corpus, InputError, NgramModel, UsageError
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import InputError, UsageError
 from lmgauge.models.ngram.counting import count_ngrams
 from lmgauge.text.encoding import encode
 from lmgauge.text.tokenizers import make_tokenizer

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, NgramModel, UsageError
-from lmgauge.errors import ModelFileError
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.ngram.states import NgramStates
 
 LINES = ["the cat sat", "the dog sat", "a cat ran"]

@@ -17,7 +17,8 @@ import pytest
 from tests.reference.ngram import KINDS
 
 import lmgauge
-from lmgauge import Corpus, InputError, LmgaugeError, ModelFileError, NgramModel, temporaries
+from lmgauge import Corpus, LmgaugeError, NgramModel, temporaries
+from lmgauge.errors import InputError, ModelFileError
 from lmgauge.models.ngram import storage
 
 TEXT = ["a b c a", "b c d", "a b e f g", "a b c d", "", "g f e a b", "Ärger 漢字 a"] * 4
@@ -114,7 +115,8 @@ FLIPS = textwrap.dedent(
     from pathlib import Path
     import numpy as np
     import lmgauge
-    from lmgauge import Corpus, ModelFileError
+    from lmgauge import Corpus
+    from lmgauge.errors import ModelFileError
     folder, region = Path(sys.argv[1]), sys.argv[2]
     test = json.loads(sys.argv[3])
 
@@ -466,7 +468,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(model: NgramModel, tmp_path:
         pytest.skip("needs the right to mount a small tmpfs")
     try:
         big = lmgauge.train("modified-kneser-ney", data / "tinyshakespeare.txt", order=3)
-        for save in (lambda: big.save(disk / "model"), lambda: lmgauge.write_arpa(big, disk / "model.arpa")):
+        for save in (lambda: big.save(disk / "model"), lambda: lmgauge.models.write_arpa(big, disk / "model.arpa")):
             with pytest.raises(LmgaugeError, match="the disk is full"):
                 save()
             assert list(disk.iterdir()) == []

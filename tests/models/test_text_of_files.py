@@ -126,7 +126,7 @@ def test_what_was_converted_is_still_of_another_program(words: Path, tmp_path: P
 
 
 def test_runs_say_what_was_chosen_by_its_name(words: Path, tmp_path: Path) -> None:
-    scoring = lmgauge.ScoringOptions(tokenizer="whitespace", normalizer="ccnet")
+    scoring = lmgauge.settings.ScoringOptions(tokenizer="whitespace", normalizer="ccnet")
     (tmp_path / "text.txt").write_text("The Cat\n")
     lmgauge.evaluate([words / "wb", words / "wb.arpa"], tmp_path / "text.txt", scoring=scoring, output=tmp_path / "run")
     settings = {

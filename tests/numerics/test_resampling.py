@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmgauge import UsageError
 from lmgauge._kernels import _native
+from lmgauge.errors import UsageError
 from lmgauge.numerics import resampling
 from lmgauge.numerics.resampling import (
     bootstrap_sums,

@@ -143,7 +143,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "training": training(),
         "selection": selection(),
         "split": split_text(),
-        "shard": lmgauge.FinishedShard(HOSTILE, 2, 8, LONG, 12, False),
+        "shard": lmgauge.results.FinishedShard(HOSTILE, 2, 8, LONG, 12, False),
         "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
@@ -153,7 +153,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
     }
 
 
-def filtered(groups: int = 2, models: int = 1) -> lmgauge.FilteredDocuments:
+def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocuments:
     """Documents that were filtered, with names and texts that try to drive a terminal."""
     names = tuple([HOSTILE, LONG, *(f"m{i}" for i in range(models))][:models])
     group_names = [HOSTILE, LONG, *(f"g{i}" for i in range(groups))][:groups]
@@ -176,10 +176,10 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.FilteredDocuments:
     tally.stand_in = 4
     signatures = dict.fromkeys(names, "doc|v:1")
     summary = PlanSummary(names, signatures, (HOSTILE, LONG), limits, HOSTILE)
-    return lmgauge.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
+    return lmgauge.results.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
 
 
-def learned_percentiles() -> lmgauge.Percentiles:
+def learned_percentiles() -> lmgauge.results.Percentiles:
     """Percentiles of two models, with impossible events, a small group, and documents without a group or a perplexity."""
     groups = Groups.of([(HOSTILE, LONG, "a", None)[min(k % 9, 3)] for k in range(450)])
     sample = PercentileSample(2, SampleSettings(40, 1, HOSTILE))
@@ -189,7 +189,7 @@ def learned_percentiles() -> lmgauge.Percentiles:
     mask = sample.wanted(keys, groups)
     sample.add(keys[mask], groups.where(mask), values[mask])
     sample.bad_records = 3
-    return lmgauge.Percentiles.learn(sample, {HOSTILE: f"doc|model:{HOSTILE}", LONG: "doc|model:x"}, least=40)
+    return lmgauge.results.Percentiles.learn(sample, {HOSTILE: f"doc|model:{HOSTILE}", LONG: "doc|model:x"}, least=40)
 
 
 def _candidates(base: Path, candidates: dict[str, Path], test: Path) -> Any:
@@ -197,7 +197,7 @@ def _candidates(base: Path, candidates: dict[str, Path], test: Path) -> Any:
     return replace(found, items=tuple(replace(item, a=HOSTILE) for item in found))
 
 
-def rescored(model: Path) -> lmgauge.Rescored:
+def rescored(model: Path) -> lmgauge.results.Rescored:
     """N-best lists whose ids, texts and scores have hostile names."""
     lists = {HOSTILE: [("a c", {HOSTILE: -1.0}), (HOSTILE, {HOSTILE: -1.5})], LONG: [("a d", {HOSTILE: -1.0})]}
     references = {HOSTILE: HOSTILE, LONG: LONG}

@@ -17,15 +17,15 @@ from lmgauge.report.pipe import as_rows
 from lmgauge.report.terminal import as_text
 
 
-def tables(result: lmgauge.FilteredDocuments) -> dict[str, doc.Table]:
+def tables(result: lmgauge.results.FilteredDocuments) -> dict[str, doc.Table]:
     return {block.columns[0].title: block for block in blocks(result) if isinstance(block, doc.Table) and block.rows}
 
 
-def charts(result: lmgauge.FilteredDocuments) -> dict[str, doc.ChartData]:
+def charts(result: lmgauge.results.FilteredDocuments) -> dict[str, doc.ChartData]:
     return {block.name: block for block in blocks(result) if isinstance(block, doc.ChartData)}
 
 
-def scored(result: lmgauge.FilteredDocuments) -> lmgauge.FilteredDocuments:
+def scored(result: lmgauge.results.FilteredDocuments) -> lmgauge.results.FilteredDocuments:
     return replace(
         result,
         rules=(),

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, Membership
+from lmgauge import Corpus
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import blocks as doc
 from lmgauge.report import membership as report
+from lmgauge.results import Membership
 
 SEEN = [f"the {a} {b} on the {c}" for a in ("cat", "dog", "cow") for b in ("sat", "ran") for c in ("mat", "sea", "hill")]
 FRESH = [f"a {a} {b} under the {c}" for a in ("cat", "dog", "cow") for b in ("sat", "ran") for c in ("mat", "sea", "hill")]

@@ -11,7 +11,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.percentiles import blocks
 
 
-def learned(groups: int, size: int | None = None, models: int = 1) -> lmgauge.Percentiles:
+def learned(groups: int, size: int | None = None, models: int = 1) -> lmgauge.results.Percentiles:
     documents = 200 * groups
     values = np.arange(1.0, documents + 1)[:, None].repeat(models, axis=1)
     own = Groups.of([f"g{k % groups:02}" for k in range(documents)]) if groups > 1 else Groups.none(documents)
@@ -21,7 +21,7 @@ def learned(groups: int, size: int | None = None, models: int = 1) -> lmgauge.Pe
     )
     mask = sample.wanted(keys, own)
     sample.add(keys[mask], own.where(mask), values[mask])
-    return lmgauge.Percentiles.learn(sample, {f"m{k}": f"doc|model:m{k}" for k in range(models)})
+    return lmgauge.results.Percentiles.learn(sample, {f"m{k}": f"doc|model:m{k}" for k in range(models)})
 
 
 def notes(document: doc.Document) -> list[str]:

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lmgauge import Corpus, InputError
+from lmgauge import Corpus
+from lmgauge.errors import InputError
 from lmgauge.text.parquet_files import refuse_missing_rows
 
 

@@ -33,6 +33,10 @@ class NgramRungs:
         memory: train within this much, such as 500M or 2G; in memory where it fits, else within 80 % of what is free, if not
             given.
         threads: how many to use; no number depends on it; all cores if not given.
+
+    Example:
+        >>> NgramRungs(order=4).character_order
+        10
     """
 
     heading: ClassVar[str] = "N-gram models"

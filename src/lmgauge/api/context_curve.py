@@ -63,7 +63,8 @@ def context_curve(
     Example:
         >>> from tokenizers import Tokenizer, models
         >>> from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
-        >>> from lmgauge import Corpus, NeuralModel
+        >>> from lmgauge import Corpus
+        >>> from lmgauge.models import NeuralModel
         >>> letters = Tokenizer(models.BPE({letter: i for i, letter in enumerate("#ab ")}, merges=[]))
         >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, bos_token="#", eos_token="#")
         >>> sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 1}

@@ -45,7 +45,11 @@ class RunText:
     train: Text | None = None
 
     def of(self, runs: Sequence[Run]) -> dict[str, Any]:
-        """Return the text, read as it was when it was scored, and whether its documents are said here; None: as runs say."""
+        """Return the text, read as it was when it was scored, and whether its documents are said here; None: as runs say.
+
+        Args:
+            runs: of that text.
+        """
         from lmgauge.api.inputs import says_documents, text_of
 
         unsaid = self.text is None and self.document is None
@@ -53,7 +57,12 @@ class RunText:
         return {"corpus": corpus, "documents_of_text": says_documents(self.text, self.document)}
 
     def trained(self, read: Callable[[Corpus, int | None, Any], Any], threads: int | None) -> Callable[[Any], Any] | None:
-        """Return the function that reads the training text beside what was scored; None without such a text."""
+        """Return the function that reads the training text beside what was scored; None without such a text.
+
+        Args:
+            read: called with the training text, `threads`, and what it is given later.
+            threads: how many; all cores if None.
+        """
         from lmgauge.api.inputs import corpus_of
 
         return None if self.train is None else partial(read, corpus_of(self.train), threads)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from lmgauge.errors import LmgaugeError, NotEnoughMemoryError, UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.memory import size_in_words
+from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits, TrainingResources
 from lmgauge.models.ngram.reading import Progress
@@ -33,6 +34,7 @@ def train_or_within(
     settings: NgramTrainingSettings,
     corpus: Corpus,
     resources: TrainingResources,
+    form: KenlmForm,
     *,
     threads: int | None,
     progress: Progress,
@@ -68,7 +70,7 @@ def train_or_within(
         return within(Path(output), limits)
     if output is not None:
         progress(f"saving {os.fspath(output)}")
-        model.save(os.fspath(written or output))
+        model.save(os.fspath(written or output), **vars(form))
     return model
 
 
@@ -76,6 +78,7 @@ def train_spelled(
     settings: NgramTrainingSettings,
     corpus: Corpus,
     resources: TrainingResources,
+    form: KenlmForm,
     *,
     threads: int | None,
     progress: Progress,
@@ -97,7 +100,7 @@ def train_spelled(
     from lmgauge.models.spelling.storage import add_spelling, refuse_file, writing_around
 
     refuse_once(corpus)
-    train = partial(train_or_within, settings, corpus, resources, threads=threads, progress=progress)
+    train = partial(train_or_within, settings, corpus, resources, form, threads=threads, progress=progress)
     if resources.output is None:
         return learn_spelling(train(), corpus, threads=threads, progress=progress)
     refuse_file(resources.output)

@@ -79,7 +79,19 @@ _ERRORS = ("lowercase", "remove_punctuation", "expand_contractions", "standardiz
 
 SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
     "Train": {
-        "train": ("lmgauge.cli.train:train", "Train a language model on text."),
+        "train": Row(
+            "Train a language model on text.",
+            ("lmgauge.api.train:train", "lmgauge.api.train:train_neural"),
+            run="lmgauge.cli.training:run",
+            stdin="texts",
+            without=(*OF_SEGMENTS, "paper", "initializer_range", "sum_over_steps"),
+            required=("output",),
+            show=(
+                *("order", "tokenizer", "vocabulary", "min_count", "interpolate"),
+                *("memory", "resume", "format", "preset", "epochs"),
+            ),
+            metavars={"kind": "KIND", "texts": "[TEXTS]...", "memory": "SIZE", "temp": "DIR", "ray": "ADDRESS"},
+        ),
         "mix": Row(
             "Mix models, with weights estimated on held-out text.",
             "lmgauge.api.mix:mix",
@@ -419,37 +431,3 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
 }
 """Heading of `--help` -> name -> (where, one line for --help; a test holds it against the command's own)."""
 COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
-GUESSES = {
-    "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
-    "mix": ("ensemble", "interpolate"),
-    "cache": ("adapt", "dynamic"),
-    "spell": ("characters", "oov", "open-vocabulary", "speller", "spelling", "unk"),
-    "prune": ("compress", "shrink", "trim"),
-    "sample": ("gen", "generate", "generation"),
-    "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "test"),
-    "baseline": ("baselines", "compressors", "gzip", "ladder", "xz", "zstd"),
-    "merge": ("combine", "gather", "join", "reduce", "shard", "shards"),
-    "diagnose": ("analyze", "errors"),
-    "report": ("dashboard", "html", "page", "plot", "view", "visualize"),
-    "explore": ("browse", "serve", "server", "ui", "viewer", "watch"),
-    "filter": ("ccnet", "drop", "keep", "prefilter"),
-    "percentiles": ("cutoffs", "quantiles", "thresholds"),
-    "audit": ("check", "prove", "validate", "verify"),
-    "overlap": ("contamination", "decontaminate", "dedup", "leak"),
-    "membership": ("extraction", "memorization", "mia", "min-k", "mink", "seen"),
-    "pairs": ("blimp", "minimal-pairs", "syntaxgym"),
-    "multiple-choice": ("choices", "questions", "arc", "hellaswag", "mmlu"),
-    "compare": ("bootstrap", "diff", "paired", "significance"),
-    "divergence": ("js", "jsd", "kl", "kl-divergence", "kld"),
-    "correlate": ("correlation", "pearson", "spearman"),
-    "bleu": ("sacrebleu",),
-    "wer": ("jiwer",),
-    "rescore": ("mert", "n-best", "nbest", "rerank", "rescoring"),
-    "f1": ("accuracy", "classification", "precision", "recall"),
-    "doctor": ("diagnostics", "env", "environment", "install", "selfcheck", "version", "versions"),
-    "info": ("describe", "inspect", "show"),
-    "convert": ("arpa", "export"),
-    "select": ("moore-lewis", "xenc", "choose", "data-selection"),
-    "calc": ("bits", "entropy", "calculate"),
-}
-"""Command -> words of the field that people try in its place."""

@@ -19,16 +19,17 @@ from click.formatting import wrap_text
 
 from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import PARSERS, CommaList, NamedNumbers, Number, Parsed
-from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of, settings_of
+from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
 """Names of one letter."""
-SPELLINGS = {"models": "model", "recipes": "recipe", "n": "ngram", "base_file": "save-base"}
+SPELLINGS = {"num_layers": "layers", "models": "model", "recipes": "recipe", "n": "ngram", "base_file": "save-base"}
 """Keywords that the command line spells otherwise."""
 OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
 HEADINGS = {
+    "valid": "Neural models",
     **dict.fromkeys(("output", "vega", "figures", "details", "rows"), "Output"),
     "seed": "Statistics",
     "threads": "Resources",
@@ -114,11 +115,13 @@ class Call:
         from lmgauge.cli.say import showing_progress
 
         called = verb or declared(self.row)[0]
-        classes = settings_of(called)
-        known = own_keywords(called).keys() | {option.name for option in options_of(called)}
-        keywords = {name: value for name, value in (self.values | more).items() if name in known or name in classes}
         with showing_progress():
-            return called(**keywords)
+            return called(**self.keywords(called, **more))
+
+    def keywords(self, verb: Callable[..., Any], /, **more: Any) -> dict[str, Any]:
+        """Return the user's values that a verb knows, and others in their place."""
+        known = own_keywords(verb).keys() | {option.name for option in options_of(verb)}
+        return {name: value for name, value in (self.values | more).items() if name in known}
 
     def refuse_others(self, reason: str, *verbs: Callable[..., Any]) -> None:
         """Refuse options that none of the verbs knows: none is ignored in silence."""
@@ -249,7 +252,7 @@ def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None
     }
     if bool in option.kinds:
         off = OFF.get(option.name, f"--no{spelled[1:]}")
-        names[-2] = f"{spelled}/{off}" if option.default is not False else spelled
+        names[-2] = spelled if option.default is False and not _varies(option) else f"{spelled}/{off}"
         return _Option(names, is_flag=True, default=None, **shown)
     kind = _type(option, row)
     if kind is None:
@@ -294,12 +297,17 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     return click.STRING if str in option.kinds else None
 
 
+def _varies(option: Option) -> bool:
+    """Return True if what holds without the option depends on others: there is a preset."""
+    return hasattr(option.owner, "of_preset")
+
+
 def _help(option: Option, others: Collection[str]) -> str:
     """Return what is said of an option; the names of others are spelled as the command line has them."""
     words = _plain(re.sub(r"`(\w+)`", lambda name: _spelled(name[1]) if name[1] in others else name[1], option.words))
     words = f"{words[:1].upper()}{words[1:]}".rstrip(".") + "."
     plain = isinstance(option.default, str | int | float) and not isinstance(option.default, bool)
-    return f"{words}  [default: {option.default}]" if plain and option.default != "" else words
+    return f"{words}  [default: {option.default}]" if plain and option.default != "" and not _varies(option) else words
 
 
 def _plain(words: str) -> str:

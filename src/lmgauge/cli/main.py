@@ -15,7 +15,8 @@ from typing import IO, Any
 
 import click
 
-from lmgauge.cli.commands import COMMANDS, GUESSES, SECTIONS, Row, imported
+from lmgauge.cli.commands import COMMANDS, SECTIONS, Row, imported
+from lmgauge.cli.guesses import GUESSES
 from lmgauge.errors import LmgaugeError
 from lmgauge.version import __version__
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+from lmgauge.choices import SMOOTHING_KINDS, SMOOTHINGS
+from lmgauge.models.training.settings import NEURAL_KINDS
+
 _FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
@@ -117,6 +120,20 @@ def read_sample(word: str) -> int | None:
         raise ValueError(f"{word!r} is not a number of documents such as 20000, or 'all'") from error
 
 
+class _Kind(click.Choice[str]):
+    """A kind of model; an unknown word is answered with the kinds spelled like it."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return what is wrong with `value`, and which kind may be meant."""
+        from difflib import get_close_matches
+
+        word = str(value).lower()
+        short = [kind for kind, (name, _) in SMOOTHINGS.items() if len(word) > 1 and name.endswith(word)]
+        meant = " or ".join(short or get_close_matches(word, self.choices, 2))
+        hint = f"; did you mean {meant}?" if meant else ""
+        return super().get_invalid_choice_message(value, ctx).rstrip(".") + hint
+
+
 _LIST = Parsed("LIST", lambda word: word.split(","))
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
@@ -126,5 +143,7 @@ PARSERS: dict[str, click.ParamType[Any]] = {
     "recipes": click.STRING,
     "sample": Parsed("N|all", read_sample),
     "to_size": Parsed("N", read_count),
+    "kind": _Kind([*SMOOTHING_KINDS, *NEURAL_KINDS]),
+    "words": Parsed("FILE", str),
 }
 """Keyword -> what reads its value."""

@@ -12,3 +12,7 @@ does, and takes from the shards what that would have computed. So all it gives i
 
 May import any room but `cli`, `explore` and `integrations`.
 """
+
+from lmgauge.public_names import lazy
+
+__getattr__, __dir__, __all__ = lazy(__name__, __file__)

@@ -57,7 +57,7 @@ class EvaluationJob:
         >>> job = EvaluationJob(lmgauge.train("laplace", text, order=2), text)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for rank in range(2):
-        ...         shard = lmgauge.run_shard(job, rank, 2, folder)
+        ...         shard = lmgauge.cluster.run_shard(job, rank, 2, folder)
         ...     merged = lmgauge.merge([folder], text=text)
         >>> merged == lmgauge.evaluate(job.model, text)
         True

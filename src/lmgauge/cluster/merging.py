@@ -48,9 +48,9 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     Example:
         >>> import lmgauge, tempfile
         >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> job = lmgauge.cluster.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     done = [lmgauge.run_shard(job, rank, 2, folder).parts for rank in range(2)]
+        ...     done = [lmgauge.cluster.run_shard(job, rank, 2, folder).parts for rank in range(2)]
         ...     merged = merge(folder, text=text)
         >>> done, round(merged.perplexity, 4)
         ([1, 0], 4.1369)

@@ -53,7 +53,7 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
     Example:
         >>> import lmgauge
         >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> job = lmgauge.cluster.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
         >>> run_on_ray(job, "127.0.0.1:1")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         lmgauge.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...

@@ -45,9 +45,9 @@ class OverlapJob:
         >>> import lmgauge, tempfile
         >>> train = lmgauge.Corpus.from_strings(["the cat sat on the mat", "a dog", "no"])
         >>> test = lmgauge.Corpus.from_strings(["a cat sat on a mat", "no"])
-        >>> job = OverlapJob(train, test, lmgauge.OverlapSettings(n=3))
+        >>> job = OverlapJob(train, test, lmgauge.settings.OverlapSettings(n=3))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     shards = [lmgauge.run_shard(job, rank, 2, folder) for rank in range(2)]
+        ...     shards = [lmgauge.cluster.run_shard(job, rank, 2, folder) for rank in range(2)]
         ...     lmgauge.merge(folder, text=test).contaminated_segments
         2
     """

@@ -79,7 +79,7 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
     Example:
         >>> import lmgauge, tempfile
         >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
-        >>> job = lmgauge.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> job = lmgauge.cluster.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     first, again = (run_shard(job, 0, 2, folder) for _ in range(2))
         >>> first.parts, first.computed, again.computed

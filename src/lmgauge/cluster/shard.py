@@ -89,6 +89,10 @@ class Sharing:
         shard: compute only share I of N, as 2/8; slurm: by SLURM's variables. All shares write into one folder, and
             `lmgauge merge` puts them together.
         ray: address of a cluster of Ray that does the work; local: one started on this machine.
+
+    Example:
+        >>> Sharing("2/8").ray is None
+        True
     """
 
     heading: ClassVar[str] = "Resources"

@@ -119,6 +119,10 @@ class DivergenceSettings:
 
     Raises:
         UsageError: a number is out of range.
+
+    Example:
+        >>> DivergenceSettings(events=2_000).top_k
+        (1, 5, 10)
     """
 
     heading: ClassVar[str] = "Statistics"
@@ -154,6 +158,10 @@ class StoringSettings:
 
     Raises:
         UsageError: a number is out of range.
+
+    Example:
+        >>> StoringSettings(base_top=20).base_samples
+        256
     """
 
     heading: ClassVar[str] = "Stored bases"
@@ -174,6 +182,10 @@ class MembershipSettings:
 
     Raises:
         UsageError: a number is out of range.
+
+    Example:
+        >>> MembershipSettings(k=0.1).fpr
+        0.01
     """
 
     heading: ClassVar[str] = "Statistics"

@@ -62,7 +62,7 @@ class ProtocolTable(ResultList[ProtocolRow]):
         model: its name.
 
     Example:
-        >>> from lmgauge import ProtocolRow
+        >>> from lmgauge.results import ProtocolRow
         >>> rows = (ProtocolRow("gptq", None, "this model has too few positions"),)
         >>> ProtocolTable(rows, model="tiny").to_rows()[0]["skipped"]
         'this model has too few positions'

@@ -113,7 +113,7 @@ class Selection(Shown):
         >>> import lmgauge
         >>> pool = lmgauge.Corpus.from_strings(["the cat sat", "buy now", "the dog sat", "buy cheap", "now buy"] * 9)
         >>> target = lmgauge.Corpus.from_strings(["the cat ran", "the dog ran home", "the cat sat", "the dog sat down"] * 9)
-        >>> settings = lmgauge.SelectionSettings(share=0.5, smoothing="laplace", order=2)
+        >>> settings = lmgauge.settings.SelectionSettings(share=0.5, smoothing="laplace", order=2)
         >>> lmgauge.select_documents(pool, target, settings=settings)
         <Selection: 18 of 45 documents, 198 of 405 bytes, difference at most -0.1078 bits per token>
     """

@@ -88,6 +88,11 @@ class SelectionSettings:
 
 @settings
 class PoolReading(ReadingOptions):
-    """How the texts of a selection are read: what cannot be used is left out and counted."""
+    """How the texts of a selection are read: what cannot be used is left out and counted.
+
+    Example:
+        >>> PoolReading(field="body").errors
+        'skip'
+    """
 
     errors: ErrorPolicy = "skip"

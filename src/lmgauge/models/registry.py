@@ -116,7 +116,7 @@ def not_a_model(value: object) -> UsageError:
     """
     seen = f"not {type(value).__name__}"
     if hasattr(value, "forward") and hasattr(value, "parameters"):
-        seen = "not a bare network: lmgauge.NeuralModel.wrap(network, tokenizer) makes a model of it"
+        seen = "not a bare network: lmgauge.models.NeuralModel.wrap(network, tokenizer) makes a model of it"
     return UsageError(f"a model is an object with score and log_distribution, or a path, {seen}")
 
 

@@ -218,7 +218,7 @@ class Reading(ReadingOptions):
             ids or by time and have a speaker to group by (to stm go outputs as ctm); kaldi and trn are known by ids, too.
         errors: where bytes are not valid UTF-8, or NUL: stop (fail), or replace them by U+FFFD; a line left out would shift
             all that follow.
-        block_bytes, lists: as `lmgauge.ReadingOptions` has them.
+        block_bytes, lists: as `lmgauge.settings.ReadingOptions` has them.
         keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
 
     Example:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge import Corpus, InputError, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.choices.prefer import prefer_pairs
 
 LINES = ["the cat sits", "the cats sit", "a dog sits", "the dogs sit", "the dog sees the cats"]

@@ -16,8 +16,9 @@ import pytest
 from tests.models.network.server.toy_server import ToyServer
 
 import lmgauge
-from lmgauge import Corpus, InputError, UsageError
+from lmgauge import Corpus
 from lmgauge.api.compare import compare
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation import runs as runs_module
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, METRICS, NOTHING, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.results import Comparison

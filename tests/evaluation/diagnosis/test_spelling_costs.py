@@ -19,11 +19,11 @@ TEXT = ["the quokka  sat on a mat", "dogs ran\t", "", "the quokka and aardvarks"
 
 
 @pytest.fixture(scope="module")
-def model() -> lmgauge.SpelledModel:
+def model() -> lmgauge.models.SpelledModel:
     return lmgauge.train("witten-bell", Corpus.from_strings(TRAIN), order=2, min_count=3, vocabulary="spelled")
 
 
-def test_the_parts_are_all_of_the_bits(model: lmgauge.SpelledModel) -> None:
+def test_the_parts_are_all_of_the_bits(model: lmgauge.models.SpelledModel) -> None:
     (batch,) = model.score(Corpus.from_strings(TEXT))
     sums = SpellingSums(3)
     sums.add(None, batch)
@@ -40,7 +40,7 @@ def test_the_parts_are_all_of_the_bits(model: lmgauge.SpelledModel) -> None:
     assert costs.lengths == ()
 
 
-def test_the_dearest_words_and_their_lengths(model: lmgauge.SpelledModel) -> None:
+def test_the_dearest_words_and_their_lengths(model: lmgauge.models.SpelledModel) -> None:
     corpus = Corpus.from_strings(TEXT)
     cost = {}
     sums = SpellingSums(2)
@@ -66,7 +66,7 @@ def test_a_table_without_spelling_says_nothing() -> None:
     assert sums.finish() is None
 
 
-def test_a_diagnosis_shows_it_everywhere(model: lmgauge.SpelledModel, tmp_path: Path) -> None:
+def test_a_diagnosis_shows_it_everywhere(model: lmgauge.models.SpelledModel, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8", newline="\n")
     lmgauge.evaluate(model, path, output=tmp_path / "run")

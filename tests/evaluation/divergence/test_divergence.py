@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import lmgauge
-from lmgauge import Corpus, Divergence, InputError, NgramModel, UsageError
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.divergence import divergence
 from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.information import jensen_shannon_divergence, kl_divergence
@@ -21,6 +22,7 @@ from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import listening
+from lmgauge.results import Divergence
 from lmgauge.text.vocabulary import BOS, EOS
 
 LINES = ["a b c", "b c a", "a b", "c c c c", "", "a a b d"]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmgauge import Corpus, InputError
+from lmgauge import Corpus
+from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.events import PairEvents, PairRows, collect
 from lmgauge.scores import ScoreBatch, Strings
 

@@ -5,7 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.base_file import BaseFile
 
 LINES = [f"{a} {b} c {d}" for a in "abcd" for b in "cde" for d in "fgh"]

@@ -12,7 +12,8 @@ import re
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError
+from lmgauge import Corpus
+from lmgauge.errors import InputError
 
 PRINTED = """\
 ====== Perplexity statistics ======
@@ -58,7 +59,7 @@ Same top p: 79.287 ± 0.964 %"""
 LINES = ["a b c", "b c a", "a b", "c c c c", "", "a a b d"] * 3
 
 
-def result(kind: str = "laplace") -> lmgauge.Divergence:
+def result(kind: str = "laplace") -> lmgauge.results.Divergence:
     text = Corpus.from_strings(LINES)
     base, other = lmgauge.train("witten-bell", text, order=3), lmgauge.train(kind, text, order=2)  # type: ignore[arg-type]
     return lmgauge.divergence(base, other, Corpus.from_strings([*LINES, "d d a"]), events=None)

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, ModelFileError, NeuralModel, ScoringOptions
+from lmgauge import Corpus
+from lmgauge.errors import ModelFileError
+from lmgauge.models import NeuralModel
+from lmgauge.settings import ScoringOptions
 
 torch = pytest.importorskip("torch", reason="the extra neural is not installed")
 tiny = pytest.importorskip("tests.integrations.tiny", reason="the extra neural is not installed")

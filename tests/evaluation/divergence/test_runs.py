@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, UsageError
 from lmgauge.information import kl_divergence
 
 LINES = ["the cat sat", "a dog ran", "the dog", "", "cat x"] * 3

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge import Corpus, InputError
+from lmgauge import Corpus
+from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.sample import Sample, draw
 
 MODEL = lmgauge.train("laplace", Corpus.from_strings(["a b", "b"]), order=1)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, CustomModel, InputError, Membership, UsageError
+from lmgauge import Corpus, CustomModel
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.options import MembershipSettings
+from lmgauge.results import Membership
 
 DATA = Path(__file__).parents[2] / "data"
 LINES = [line for line in (DATA / "tinyshakespeare.txt").read_text(encoding="utf-8").splitlines() if len(line) > 20]

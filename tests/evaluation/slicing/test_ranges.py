@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.reference import ranges as twin
 
 import lmgauge
-from lmgauge import Corpus, InputError, ScoreBatch
+from lmgauge import Corpus, ScoreBatch
+from lmgauge.errors import InputError
 from lmgauge.evaluation.slicing.ranges import (
     Ranges,
     exact_sums,

@@ -31,7 +31,7 @@ def test_every_kind_of_file_has_the_same_rows(tmp_path: Path, model: Any, ending
     texts = ['the "dog"\tsat', "für", ""]
     words = lmgauge.word_surprisal(model, texts=texts)
     path = tmp_path / f"words{ending}"
-    lmgauge.evaluate(model, texts=texts, output=lmgauge.Outputs(per_word=path))
+    lmgauge.evaluate(model, texts=texts, output=lmgauge.settings.Outputs(per_word=path))
     rows = words.to_rows()
     assert list(rows[0]) == COLUMNS
     assert [(row["word"], row["word_number"], row["start"], row["length"]) for row in rows] == [
@@ -101,4 +101,4 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
         ({"per_word": "words.xlsx"}, r"words\.xlsx: rows are written as"),
     ):
         with pytest.raises(UsageError, match=message):
-            lmgauge.Outputs(tmp_path / "run", **options)  # type: ignore[arg-type]
+            lmgauge.settings.Outputs(tmp_path / "run", **options)  # type: ignore[arg-type]

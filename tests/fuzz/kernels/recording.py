@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 import lmgauge
-from lmgauge import Corpus, Outputs, tasks
+from lmgauge import Corpus, tasks
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.partitioned.training import train_partitions
 from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.settings import Outputs
 from lmgauge.stages.memory_engine import MemoryEngine
 
 CALLS_OF_ONE = 12
@@ -172,7 +173,7 @@ def _use(folder: Path, models: list[Any], lines: list[str]) -> None:
 def _keep(folder: Path, model: Any, lines: list[str]) -> None:
     from lmgauge.models.ngram.kenlm_writer import write_kenlm
 
-    lmgauge.write_arpa(model, folder / "whole.arpa")
+    lmgauge.models.write_arpa(model, folder / "whole.arpa")
     lmgauge.load_model(folder / "whole.arpa")
     model.save(folder / "whole")
     lmgauge.load_model(folder / "whole")
@@ -188,7 +189,7 @@ def _keep(folder: Path, model: Any, lines: list[str]) -> None:
         kept.begin()
         lmgauge.score_documents(kept, folder / "test.txt", folder / f"{number}.jsonl")
         if form.trie:
-            lmgauge.write_arpa(kept, folder / f"{number}.arpa")
+            lmgauge.models.write_arpa(kept, folder / f"{number}.arpa")
 
 
 def _overlap(folder: Path) -> None:

@@ -31,7 +31,7 @@ def prepare(folder: Path) -> Attempt:
     whole = []
     for kind, order in (("modified-kneser-ney", 3), ("witten-bell", 2), ("kneser-ney", 1)):
         path = folder / "whole.arpa"
-        lmgauge.write_arpa(lmgauge.train(kind, Corpus.from_strings(LINES * 3), order=order), path)  # type: ignore[arg-type]
+        lmgauge.models.write_arpa(lmgauge.train(kind, Corpus.from_strings(LINES * 3), order=order), path)  # type: ignore[arg-type]
         whole.append(path.read_bytes())
 
     def attempt(chance: random.Random) -> str:

@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 
 import lmgauge
-from lmgauge import ClassModel, Corpus
+from lmgauge import Corpus
+from lmgauge.models import ClassModel
 from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
 from tests.fuzz.mutations import changed, changed_lines, hostile_text
 from tests.fuzz.parsers.checked import check_model

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lmgauge
-from lmgauge import ClassModel, Corpus
+from lmgauge import Corpus
 from lmgauge.choices import SMOOTHING_KINDS
+from lmgauge.models import ClassModel
 from lmgauge.models.classes.definitions import ClassDefinitions
 from tests.fuzz.mutations import changed, changed_value, drawn_number
 

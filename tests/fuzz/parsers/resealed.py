@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import lmgauge
-from lmgauge import ClassModel
+from lmgauge.models import ClassModel
 from lmgauge.models.cache.model import CacheModel, _Language
 from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.classes.definitions import read_classes

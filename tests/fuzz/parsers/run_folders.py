@@ -33,7 +33,9 @@ def prepare(folder: Path) -> Attempt:
     for name, order, group, columns in (("a", 2, "kind", ["entropy", "rank", "top2"]), ("b", 1, None, [])):
         corpus = Corpus.from_files(text, group=group, document="book" if group else None, id="name" if group else None)
         model = lmgauge.train("witten-bell", Corpus.from_strings(TEXTS[:4]), order=order)
-        lmgauge.evaluate(model, corpus, by_group=bool(group), output=lmgauge.Outputs(folder / name, columns=columns))
+        lmgauge.evaluate(
+            model, corpus, by_group=bool(group), output=lmgauge.settings.Outputs(folder / name, columns=columns)
+        )
     whole = {name: _Run(folder / name) for name in ("a", "b")}
 
     def attempt(chance: random.Random) -> str:

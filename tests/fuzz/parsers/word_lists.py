@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.models.ngram.training import read_word_list
+from lmgauge.models.ngram.settings import read_word_list
 from tests.fuzz.mutations import changed, hostile_text
 from tests.fuzz.parsers.checked import check_model
 from tests.fuzz.table import Attempt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmgauge import UsageError
+from lmgauge.errors import UsageError
 from lmgauge.models.cache.counts import CacheCounts
 from lmgauge.models.cache.settings import CacheSettings
 

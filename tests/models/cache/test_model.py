@@ -11,9 +11,11 @@ import pytest
 from tests.evaluation.audit.auditing import audit
 
 import lmgauge
-from lmgauge import Corpus, InputError, MixtureModel, ModelFileError, UsageError
+from lmgauge import Corpus
 from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Mass
+from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.models import MixtureModel
 from lmgauge.models.cache.model import CacheModel, load_cache
 from lmgauge.models.cache.settings import CacheSettings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmgauge import ModelFileError
+from lmgauge.errors import ModelFileError
 from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
 
 

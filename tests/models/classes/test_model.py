@@ -13,7 +13,8 @@ from tests.cli.commands import ok, refused
 from tests.reference.class_model import conditional
 
 import lmgauge
-from lmgauge import Corpus, ModelFileError, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.classes.definitions import ClassDefinitions
 from lmgauge.models.classes.model import ClassModel
 from lmgauge.text.vocabulary import BOS
@@ -99,12 +100,12 @@ def test_impossible_words_do_not_end_the_sentence() -> None:
 
 
 def test_from_files_to_a_folder_and_back(tmp_path: Path) -> None:
-    lmgauge.write_arpa(class_model().ngram, tmp_path / "class.arpa")
+    lmgauge.models.write_arpa(class_model().ngram, tmp_path / "class.arpa")
     (tmp_path / "classes.txt").write_text(ClassDefinitions(EXPANSIONS).to_text(), encoding="utf-8")
     (tmp_path / "test.txt").write_text("on sunday we rest\nparis\n", encoding="utf-8")
     ok("convert", tmp_path / "class.arpa", tmp_path / "class", "--classes", tmp_path / "classes.txt")
     loaded = lmgauge.load_model(tmp_path / "class")
-    read = lmgauge.read_class_model(tmp_path / "class.arpa", tmp_path / "classes.txt")
+    read = lmgauge.models.read_class_model(tmp_path / "class.arpa", tmp_path / "classes.txt")
     assert loaded.fingerprint == read.fingerprint
     assert "class-arpa3" in ok("eval", "-m", tmp_path / "class", tmp_path / "test.txt").stdout
     assert "class-arpa3" in ok("info", tmp_path / "class").stdout

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge import Corpus, InputError, ModelFileError, NgramModel, UsageError
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.mixture.agreement import agreeing
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.protocol import LanguageModel

@@ -14,7 +14,8 @@ from tests.reference.static_mixture import probability
 from tests.reference.static_mixture import static_mixture as slow_static_mixture
 
 import lmgauge
-from lmgauge import Corpus, NgramModel, UsageError
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import UsageError
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.static import static_mixture
 from lmgauge.models.ngram.pruning import prune_model
@@ -116,7 +117,7 @@ def test_kenlm_reads_what_is_merged_and_pruned(data: Path, tmp_path: Path) -> No
     parts = [model(text[:400], "modified-kneser-ney"), model(text[350:700], order=2)]
     merged = static_mixture(MixtureModel(parts, [0.6, 0.4]))
     for name, one in (("merged", merged), ("pruned", prune_model(merged, size=sum(merged.types) // 2))):
-        lmgauge.write_arpa(one, tmp_path / f"{name}.arpa")
+        lmgauge.models.write_arpa(one, tmp_path / f"{name}.arpa")
         theirs = kenlm.Model(str(tmp_path / f"{name}.arpa"))
         for line in text[700:740]:
             ours = sum(one.score_text(line).logprobs) / np.log(10)

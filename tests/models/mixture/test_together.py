@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, ModelFileError, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.mixture.agreement import agreeing
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.together import together

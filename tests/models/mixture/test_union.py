@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge import Corpus, InputError, NgramModel
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import InputError
 from lmgauge.models.mixture.agreement import agreeing
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.weights import estimate_weights, measure_weights

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, NgramModel, UsageError
+from lmgauge import Corpus, NgramModel
 from lmgauge.distributions import Divergences, Entropy, Rank, TopK, reduce, reduce_pair
+from lmgauge.errors import InputError, UsageError
 from lmgauge.models.mixture.vocabulary_alignment import aligned, over_common_tokens
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.torch.model import NeuralModel

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import lmgauge
-from lmgauge import Corpus, InputError, NgramModel, UsageError
+from lmgauge import Corpus, NgramModel
 from lmgauge.api.mix import mix
+from lmgauge.errors import InputError, UsageError
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.weights import MixtureFit, estimate_weights, fit_weights, measure_weights
 

@@ -25,7 +25,7 @@ tokenizer = transformers.PreTrainedTokenizerFast(
     ),
     unk_token="<unk>", bos_token="<s>", eos_token="</s>",
 )
-model = lmgauge.NeuralModel.wrap(transformers.GPT2LMHeadModel(config).eval(), tokenizer)
+model = lmgauge.models.NeuralModel.wrap(transformers.GPT2LMHeadModel(config).eval(), tokenizer)
 
 def score(i):
     signal.alarm(50)

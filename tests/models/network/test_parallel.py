@@ -255,7 +255,7 @@ def test_digits_are_those_of_one_process(
     assert sizes[0] == sizes[1]
     shared.engine.journal = None
     with pytest.raises(UsageError, match="whole distributions are computed in one process"):
-        lmgauge.evaluate(shared, texts, output=lmgauge.Outputs(tmp_path / "columns", columns=["entropy"]))
+        lmgauge.evaluate(shared, texts, output=lmgauge.settings.Outputs(tmp_path / "columns", columns=["entropy"]))
     assert not (tmp_path / "columns").exists()
     shared.workers.kill()
 

@@ -151,7 +151,7 @@ def test_a_probing_file_does_not_list_them(write: Callable[[str], Path], tmp_pat
     with pytest.raises(UsageError, match="holds hashes only"):
         probing.save(tmp_path / "probing.arpa")
     with pytest.raises(UsageError, match="holds hashes only"):
-        lmgauge.write_arpa(probing, tmp_path / "probing.arpa")
+        lmgauge.models.write_arpa(probing, tmp_path / "probing.arpa")
     with pytest.raises(UsageError, match="holds hashes only"):
         lmgauge.prune(probing, threshold=1e-6)
     with pytest.raises(UsageError, match="holds hashes only"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmgauge import Corpus, InputError, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, UsageError
 from lmgauge.models.ngram.reading import TextReader
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 

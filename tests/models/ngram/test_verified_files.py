@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, ModelFileError, NgramModel
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram import packed_tables, storage, verified_files
 from lmgauge.models.ngram.verified_files import FileState, records_folder
 

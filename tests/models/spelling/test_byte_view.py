@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import UsageError
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.spelling.byte_view import ByteView, byte_views, is_readable, why_not_readable

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, SpelledModel, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models import SpelledModel
 from lmgauge.scores import OOV, SEPARATOR, SPELLED, SPELLING
 
 TEXT = Corpus.from_strings(["the cat  sat", "a dog\tsat ", " the dog ran", "an owl", "the bird sang a song"])

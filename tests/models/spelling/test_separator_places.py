@@ -26,16 +26,16 @@ hostile = st.text(
 
 
 @cache
-def model_of(tokenizer: str) -> lmgauge.SpelledModel:
+def model_of(tokenizer: str) -> lmgauge.models.SpelledModel:
     if tokenizer == "icu":
         pytest.importorskip("icu4py")
     text = lmgauge.Corpus.from_strings(["a b don't", "The  (ab), 三 ไทย.", " a\u00a0b", ""])
     model = lmgauge.train("witten-bell", text, order=2, tokenizer=tokenizer, vocabulary="spelled", reserved="escape")
-    assert isinstance(model, lmgauge.SpelledModel)
+    assert isinstance(model, lmgauge.models.SpelledModel)
     return model
 
 
-def said(model: lmgauge.SpelledModel, texts: list[str]) -> list[str]:
+def said(model: lmgauge.models.SpelledModel, texts: list[str]) -> list[str]:
     """Return each text as the rows say it: the separator before each token, and the token by its id or its letters."""
     restored = []
     for block in lmgauge.Corpus.from_strings(texts):
@@ -99,7 +99,7 @@ def test_words_that_begin_in_given_text_are_spelled_whole(tokenizer: str, before
     assert (model.spelled(block, batch).kind[unseen] == SPELLED).all()
 
 
-def _ends_white(text: str, model: lmgauge.SpelledModel) -> bool:
+def _ends_white(text: str, model: lmgauge.models.SpelledModel) -> bool:
     return text.endswith(tuple(model.separators.alphabet))
 
 

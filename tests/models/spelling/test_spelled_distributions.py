@@ -21,7 +21,7 @@ def model_of(kind: str) -> Any:
     if kind == "mixture":
         inner = [lmgauge.train("witten-bell", text, order=order, min_count=3) for order in (1, 3)]
         spelled = model_of("n-gram")
-        return lmgauge.SpelledModel(lmgauge.mix(inner, weights=[0.4, 0.6]), spelled.speller, spelled.separators)
+        return lmgauge.models.SpelledModel(lmgauge.mix(inner, weights=[0.4, 0.6]), spelled.speller, spelled.separators)
     return lmgauge.train("witten-bell", text, order=2, min_count=3, vocabulary="spelled")
 
 

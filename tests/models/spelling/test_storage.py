@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, ModelFileError, SpelledModel, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.models import SpelledModel
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.spelling import loading, storage
 from lmgauge.models.spelling.loading import load_spelling

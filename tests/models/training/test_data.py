@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lmgauge.errors import InputError
 from lmgauge.models.training.data import WindowSource, make_source, read_text
-from lmgauge.models.training.presets import preset_settings
+from lmgauge.models.training.settings import preset_settings
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from lmgauge.models.training.presets import preset_settings
 from lmgauge.models.training.rate import LearningRate, make_optimizer
+from lmgauge.models.training.settings import preset_settings
 
 
 def rate(**changes: Any) -> LearningRate:

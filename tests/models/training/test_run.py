@@ -24,9 +24,8 @@ from lmgauge.models.protocol import digest_of
 from lmgauge.models.registry import load_model
 from lmgauge.models.training import run
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError
-from lmgauge.models.training.presets import preset_settings
 from lmgauge.models.training.run import NeuralTraining
-from lmgauge.models.training.settings import NEURAL_KINDS
+from lmgauge.models.training.settings import NEURAL_KINDS, preset_settings
 from lmgauge.text.documents import Corpus
 
 WORDS = ["the", "a", "cat", "dog", "sees", "hears", "it", "runs", "and", "then"]

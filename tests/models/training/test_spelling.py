@@ -13,7 +13,9 @@ pytest.importorskip("torch")
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import lmgauge
-from lmgauge import Corpus, SpelledModel, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import UsageError
+from lmgauge.models import SpelledModel
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind
 
 TEXT = Corpus.from_strings(["the cat sat", "the dog sat", "a cat  ran", " a dog ran"] * 3)

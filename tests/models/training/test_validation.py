@@ -11,8 +11,7 @@ import torch
 
 from lmgauge.models.training import validation
 from lmgauge.models.training.networks import build_model
-from lmgauge.models.training.presets import preset_settings
-from lmgauge.models.training.settings import NeuralTrainingSettings
+from lmgauge.models.training.settings import NeuralTrainingSettings, preset_settings
 from lmgauge.models.training.validation import perplexity_of, validate
 
 SIZE = 20

@@ -17,7 +17,7 @@ class NothingToCompareError(InputError):
 
 
 class OverlapCounts(Protocol):
-    """The figures of an overlap with the training text that level 4 needs; `lmgauge.Overlap` has them."""
+    """The figures of an overlap with the training text that level 4 needs; `lmgauge.results.Overlap` has them."""
 
     @property
     def segments(self) -> int: ...

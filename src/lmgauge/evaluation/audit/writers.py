@@ -1,7 +1,7 @@
 """What the audit asks of a model that gives every text a probability: to write events as text, step by step."""
 
 # Such a model has a method `writer()`, which returns a `Writer` of one segment; `writer(text, begin)` goes on behind a text
-# whose last event begins at that byte. `lmgauge.SpelledModel` has it. A decoder reads each step from a code, and so gets the
+# whose last event begins at that byte. `SpelledModel` has it. A decoder reads each step from a code, and so gets the
 # bytes of the text; a check knows the text and asks what each step says of it.
 
 from __future__ import annotations

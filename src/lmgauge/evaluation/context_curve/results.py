@@ -77,7 +77,7 @@ class ContextCurve(Shown):
         >>> sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 1}
         >>> network = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
         >>> text = lmgauge.Corpus.from_strings(["a bb a b a abb"])
-        >>> curve = lmgauge.context_curve(lmgauge.NeuralModel.wrap(network, tokenizer), text, contexts=[2, 4, 8])
+        >>> curve = lmgauge.context_curve(lmgauge.models.NeuralModel.wrap(network, tokenizer), text, contexts=[2, 4, 8])
         >>> [point.context for point in curve.points], curve.events
         ([2, 4, 8], 7)
     """

@@ -19,6 +19,10 @@ class CacheSettings:
         order: how many words in a row are remembered; 1: which went by, 2: also which came after which; up to 8.
         window: how many of the last events count; from Python None: all.
         decay: in place of a window: an event that i others came after counts decay to the i, such as 0.998.
+
+    Example:
+        >>> CacheSettings(order=1).decay is None
+        True
     """
 
     heading: ClassVar[str] = "Memory"

@@ -69,7 +69,7 @@ class ClassModel(ScoresStrings):
         >>> from lmgauge.models.classes.definitions import ClassDefinitions
         >>> text = lmgauge.Corpus.from_strings(["on DAY we rest", "on DAY they ride"])
         >>> days = ClassDefinitions((("DAY", 0.75, "Sunday"), ("DAY", 0.25, "Monday")))
-        >>> model = lmgauge.ClassModel(lmgauge.train("witten-bell", text, order=2), days)
+        >>> model = lmgauge.models.ClassModel(lmgauge.train("witten-bell", text, order=2), days)
         >>> scored = model.score_text("on Monday")  # p(DAY|on) / 4
         >>> scored.tokens[1], np.exp(scored.logprobs).round(4).tolist()
         ('Monday', [0.723, 0.1808, 0.0846])
@@ -344,7 +344,7 @@ def read_class_model(model: str | Path | NgramModel, classes: str | Path) -> Cla
         >>> from pathlib import Path
         >>> text = lmgauge.Corpus.from_strings(["on DAY we rest", "on DAY they ride"])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     lmgauge.write_arpa(lmgauge.train("witten-bell", text, order=2), f"{folder}/class.arpa")
+        ...     lmgauge.models.write_arpa(lmgauge.train("witten-bell", text, order=2), f"{folder}/class.arpa")
         ...     _ = Path(folder, "classes").write_text("DAY 0.75 Sunday\\nDAY 0.25 Monday\\n")
         ...     read_class_model(f"{folder}/class.arpa", f"{folder}/classes")
         ClassModel(class-arpa2, 10 words)

@@ -18,6 +18,7 @@ An n-gram that nothing precedes (it begins with `<s>`) keeps its count.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +56,7 @@ class AdjustedCounts:
 
 
 def adjust_counts(
-    counts: NgramCounts, *, continuation: bool = False, cutoffs: tuple[int, ...] = (), threads: int = 1
+    counts: NgramCounts, *, continuation: bool = False, cutoffs: Sequence[int] = (), threads: int = 1
 ) -> AdjustedCounts:
     """Return counts as a smoothing uses them, and mark what cut-offs drop."""
     # The tables of `counts` are taken over.
@@ -83,7 +84,7 @@ def adjust_counts(
     return AdjustedCounts(unigrams, tables, counts.types, dropped, counts_of_counts)
 
 
-def cutoff_of(cutoffs: tuple[int, ...], order: int) -> int:
+def cutoff_of(cutoffs: Sequence[int], order: int) -> int:
     """Return how often an n-gram of an order occurs at most if it is dropped."""
     return cutoffs[min(order, len(cutoffs)) - 1] if cutoffs else 0
 

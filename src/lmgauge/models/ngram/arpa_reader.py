@@ -62,7 +62,7 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace", lo
         >>> import tempfile, lmgauge
         >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     lmgauge.write_arpa(model, f"{folder}/wb2.arpa")
+        ...     lmgauge.models.write_arpa(model, f"{folder}/wb2.arpa")
         ...     read_arpa(f"{folder}/wb2.arpa").order
         2
     """

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError, ModelFileError
-from lmgauge.models.ngram.hash_table import MAX_ORDER
+from lmgauge.models.ngram.settings import MAX_ORDER
 
 READ_BYTES = 1 << 24
 MAX_LINE_BYTES = 1 << 24

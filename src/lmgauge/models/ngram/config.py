@@ -8,7 +8,7 @@ from typing import Any
 
 from lmgauge.choices import SMOOTHING_KINDS
 from lmgauge.errors import ModelFileError
-from lmgauge.models.ngram.hash_table import MAX_ORDER
+from lmgauge.models.ngram.settings import MAX_ORDER
 from lmgauge.text.encoding import RESERVED_POLICIES
 
 _Check = Callable[[Any], bool]

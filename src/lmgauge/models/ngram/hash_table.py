@@ -22,7 +22,6 @@ from lmgauge.threads import run_ranges
 # Share of a table that is filled. Fuller tables are smaller, but a search for a missing key looks at more entries.
 LOAD = 0.6
 ENTRIES_PER_LINE = 4
-MAX_ORDER = 64
 _LINE_WORDS = 8
 
 Table = NDArray[np.uint64]

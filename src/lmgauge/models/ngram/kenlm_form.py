@@ -20,6 +20,10 @@ class KenlmForm:
         trie: a trie instead of a probing table; smaller, and slower.
         quantize: bits of a probability, of a back-off; in a trie, such as 8,8; exact if not given.
         array: bits of pointers to compress, at most; in a trie, such as 22; slower.
+
+    Example:
+        >>> KenlmForm(trie=True, quantize=(8, 8)).quantize
+        (8, 8)
     """
 
     heading: ClassVar[str] = "KenLM files"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,8 @@ class TextReader:
         self.settings, self.tokenizer = settings, make_tokenizer(settings.tokenizer)
         self._vocabulary: Vocabulary | VocabularyBuilder = VocabularyBuilder()
         if settings.words is not None:
-            self._vocabulary = Vocabulary.from_tokens(settings.words, closed=settings.vocabulary == "closed")
+            words: Any = settings.words  # read, if it was a file
+            self._vocabulary = Vocabulary.from_tokens(words, closed=settings.vocabulary == "closed")
         self._counts = np.zeros(0, np.int64)
 
     def blocks(self, corpus: Corpus, *, threads: int, progress: Progress = lambda stage: None) -> Iterator[Ids]:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
+from lmgauge.choices import NgramContext, NormalizerName, ReservedPolicy, SmoothingKind
+from lmgauge.declaration import settings
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models.vocabulary_settings import VocabularySettings
+from lmgauge.option_numbers import Bounds
 
-from lmgauge.choices import (
-    NGRAM_CONTEXTS,
-    RESERVED_POLICIES,
-    SMOOTHING_KINDS,
-    VOCABULARY_KINDS,
-    NgramContext,
-    ReservedPolicy,
-    SmoothingKind,
-    VocabularyKind,
-)
-from lmgauge.errors import UsageError
-from lmgauge.models.ngram.hash_table import MAX_ORDER
-from lmgauge.option_numbers import check_whole
-from lmgauge.text.tokens import Tokenizer
-
+MAX_ORDER = 64
 ADDITIVE = frozenset({"mle", "laplace", "lidstone"})
 CONTINUATION = frozenset({"kneser-ney", "modified-kneser-ney"})
 
@@ -33,23 +25,20 @@ class NgramSettings:
 
     Attributes:
         kind: the smoothing, or `arpa` or `kenlm` for a model read from such a file.
-        interpolate: True mixes lower orders in everywhere; False only backs off to them.
-        discount: absolute discounting: the discount, for all orders or for each; None: estimated.
-        k: Lidstone: the amount added to each count.
-        cutoffs: n-grams of order i that occur at most cutoffs[i - 1] times are dropped; the last is for all higher orders.
-        prune: threshold of entropy pruning; None: not pruned.
-        context: each sentence on its own, or one running context.
-        reserved: the meaning of a reserved token in the text.
-        min_count: words that occur less often became `<unk>`.
-        vocab_size: at most this many words stayed.
-        eos: False leaves `</s>` out: the end of a line is neither counted nor scored.
+        interpolate: mix lower orders in everywhere, or only back off to them (good-turing always does).
+        discount: absolute-discounting: one for all orders, or one for each, 0 to 1; estimated if not given.
+        k: lidstone: the amount added to each count.
+        cutoffs: drop n-grams that occur at most this often; of order 1, 2, ..., as in 0,0,1; the last is for all higher.
+        prune: entropy pruning (Stolcke 1998): threshold of the relative change of perplexity, such as 1e-8.
+        context: a line is a context of its own (sentence), or the text is one (stream, as for neural models if not given).
+        eos: count and score the end of each line as a token </s>; without it, line ends are not scored, as in textbooks.
     """
 
     kind: SmoothingKind | Literal["arpa", "kenlm"]
     interpolate: bool = True
-    discount: float | tuple[float, ...] | None = None
+    discount: float | Sequence[float] | None = None
     k: float | None = None
-    cutoffs: tuple[int, ...] = ()
+    cutoffs: Sequence[int] = ()
     prune: float | None = None
     context: NgramContext = "sentence"
     reserved: ReservedPolicy = "refuse"
@@ -69,34 +58,45 @@ class NgramSettings:
         return {name: value for name, value in values.items() if value is not None and (name != "eos" or not value)}
 
 
-@dataclass(frozen=True)
-class NgramTrainingSettings(NgramSettings):
-    """All that is decided before an n-gram model is trained; see `lmgauge.train` for the meaning of each."""
+@settings
+class NgramTrainingSettings(VocabularySettings, NgramSettings):
+    """All that is decided before an n-gram model is trained.
+
+    Attributes:
+        kind: the smoothing.
+        order: length of the longest n-grams; of ffnn, of the context and one: 5 if not given.
+        normalizer: what is done to the text first; ccnet: small letters, no accents, 0 for digits, ASCII punctuation, no
+            control characters.
+        words: file with the vocabulary, a word a line; from Python also a list of words.
+
+    Example:
+        >>> NgramTrainingSettings("kneser-ney", order=5).vocabulary
+        'open'
+    """
 
     # What is not in `NgramSettings` is visible in the model itself: its tables, vocabulary and tokenizer.
 
-    order: int = 3
-    tokenizer: str | Tokenizer = "whitespace"
-    vocabulary: VocabularyKind = "open"
-    words: Sequence[str] | None = field(default=None, repr=False)
+    heading: ClassVar[str] = "N-gram models"
+    kind: SmoothingKind
+    order: Annotated[int, Bounds(1, MAX_ORDER)] = 3
+    normalizer: NormalizerName | None = None
+    words: Sequence[str] | str | os.PathLike[str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.kind not in SMOOTHING_KINDS:
-            raise UsageError(f"smoothing {self.kind!r} is not known; choose one of {', '.join(SMOOTHING_KINDS)}")
-        for name, choices in [
-            ("vocabulary", VOCABULARY_KINDS),
-            ("context", NGRAM_CONTEXTS),
-            ("reserved", RESERVED_POLICIES),
-        ]:
-            if getattr(self, name) not in choices:
-                raise UsageError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}")
+        read: dict[str, Any] = {"cutoffs": tuple(self.cutoffs)}
+        if isinstance(self.discount, Sequence):
+            read["discount"] = tuple(self.discount)
+        if self.normalizer is not None:
+            from lmgauge.text.tokenizers import with_normalizer
+
+            read |= {"tokenizer": with_normalizer(self.tokenizer, self.normalizer), "normalizer": None}
+        if isinstance(self.words, str | os.PathLike):
+            read["words"] = read_word_list(os.fspath(self.words))
+        for name, value in read.items():
+            object.__setattr__(self, name, value)
         self._check_discount()
         self._check_k()
         self._check_cutoffs()
-        check_whole("order", self.order, 1, MAX_ORDER)
-        check_whole("min-count", self.min_count, 1)
-        if isinstance(self.words, str):
-            raise UsageError("words must be a list of words; got one string")
         if self.words is not None and (self.min_count != 1 or self.vocab_size is not None):
             raise UsageError("a list of words is the whole vocabulary; leave out min-count and vocab-size")
         if self.prune is not None and (not self.prune > 0 or self.additive):
@@ -111,7 +111,7 @@ class NgramTrainingSettings(NgramSettings):
             raise UsageError(f"--discount belongs to absolute-discounting; {self.kind} has its own")
         if self.discount == ():
             raise UsageError("discount must be one number for all orders, or one for each; got none")
-        for value in np.atleast_1d(np.array(self.discount, np.float64)):
+        for value in self.discount if isinstance(self.discount, Sequence) else (self.discount,):
             if not 0 <= value <= 1:
                 raise UsageError(
                     f"discount {value:g} is out of range: outside 0 to 1, probabilities or weights would be negative"
@@ -161,3 +161,20 @@ class TrainingRecord:
     # the text: its sha256, and the numbers of segments, events and bytes
     training: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # sentences that a user should read, such as fallbacks taken
+
+
+def read_word_list(path: str | Path) -> list[str]:
+    """Return the words of a file, one per line, as `words` of `lmgauge.train`."""
+    from lmgauge.text.vocabulary import SPECIAL_TOKENS
+
+    # Blank lines and special tokens are left out.
+    try:
+        lines = Path(path).read_bytes().decode("utf-8-sig").split("\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: byte {error.start} is not valid UTF-8; a word list is UTF-8 text with one word per line"
+        ) from error
+    words = [line.strip() for line in lines]
+    return [word for word in words if word and word not in SPECIAL_TOKENS]

@@ -11,12 +11,10 @@ into memory is trained in partitions (`partitioned`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
 from lmgauge.models.ngram.adjusted_counts import adjust_counts
 from lmgauge.models.ngram.counting import NgramCounts, count_ngrams, estimate_types
 from lmgauge.models.ngram.discounts import Discounts, estimate_discounts
@@ -28,7 +26,6 @@ from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings, T
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import TextReport
-from lmgauge.text.vocabulary import SPECIAL_TOKENS
 from lmgauge.threads import thread_count
 
 
@@ -94,18 +91,3 @@ def _estimate(
     discounts = [estimate_discounts(settings, order, n) for order, n in enumerate(adjusted.counts_of_counts, 1)]
     tables = estimate_with_discounts(adjusted, discounts, events, interpolate=settings.interpolate, threads=threads)
     return tables, discounts
-
-
-def read_word_list(path: str | Path) -> list[str]:
-    """Return the words of a file, one per line, as `words` of `lmgauge.train`."""
-    # Blank lines and special tokens are left out.
-    try:
-        lines = Path(path).read_bytes().decode("utf-8-sig").split("\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: byte {error.start} is not valid UTF-8; a word list is UTF-8 text with one word per line"
-        ) from error
-    words = [line.strip() for line in lines]
-    return [word for word in words if word and word not in SPECIAL_TOKENS]

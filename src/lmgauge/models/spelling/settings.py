@@ -15,6 +15,10 @@ class SpellerSettings:
     Attributes:
         order: characters of its longest n-grams.
         max_count: learn from rare words only: those that occur at most this often; from all, each once, if not given.
+
+    Example:
+        >>> SpellerSettings(order=6).max_count is None
+        True
     """
 
     heading: ClassVar[str] = "Speller"

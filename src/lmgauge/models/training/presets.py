@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any, Unpack
+from typing import Any, Literal, get_args
 
-from lmgauge.errors import UsageError
-from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings, SettingsChanges
-
-PRESET_NAMES = ("small", "medium", "large")
+Preset = Literal["small", "medium", "large"]
+PRESET_NAMES: tuple[Preset, ...] = get_args(Preset)
 
 _ZAREMBA = "Zaremba, Sutskever and Vinyals 2014, Recurrent neural network regularization"
 _MIKOLOV = "Mikolov et al. 2010, Recurrent neural network based language model"
@@ -63,19 +60,4 @@ _TRANSFORMER = _table(
     (_VASWANI, 512, 2048, 6, 8, 0.3, 32, 256, 40, 5e-4, 1000),
     (_RADFORD_2019, 768, 3072, 12, 12, 0.1, 32, 1024, 10, 2.5e-4, 2000),
 )
-_PRESETS = {"ffnn": _FFNN, "rnn": _RNN, "lstm": _LSTM, "gru": _GRU, "transformer": _TRANSFORMER}
-
-
-def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Unpack[SettingsChanges]) -> NeuralTrainingSettings:
-    """Return the settings of a preset, such as its tokens per update, some of them changed."""
-    if kind not in NEURAL_KINDS:
-        raise UsageError(f"kind {kind!r}: choose {', '.join(NEURAL_KINDS)}")
-    if preset not in PRESET_NAMES:
-        raise UsageError(f"preset {preset!r}: choose {', '.join(PRESET_NAMES)}")
-    unknown = sorted(set(changes) - {field.name for field in fields(NeuralTrainingSettings)})
-    if unknown:
-        choices = ", ".join(SettingsChanges.__annotations__)
-        raise UsageError(f"{', '.join(unknown)}: no such setting of neural training; choose from {choices}")
-    settings = NeuralTrainingSettings(kind=kind, preset=preset, **_PRESETS[kind][preset])
-    changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
-    return replace(settings, **changed)
+PRESETS = {"ffnn": _FFNN, "rnn": _RNN, "lstm": _LSTM, "gru": _GRU, "transformer": _TRANSFORMER}

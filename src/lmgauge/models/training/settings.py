@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
+import os
+from dataclasses import asdict, fields, replace
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from lmgauge.choices import DEFAULT_SEED, RESERVED_POLICIES, VOCABULARY_KINDS, ReservedPolicy, VocabularyKind
+from lmgauge.choices import DEFAULT_SEED
+from lmgauge.declaration import settings, settings_options
 from lmgauge.errors import UsageError
-from lmgauge.option_numbers import check_whole
-
-if TYPE_CHECKING:
-    import os
-
-    from lmgauge.text.tokens import Tokenizer
+from lmgauge.models.training.presets import PRESET_NAMES, PRESETS, Preset
+from lmgauge.models.vocabulary_settings import VocabularySettings
+from lmgauge.option_numbers import Bounds, Count, Natural, NotNegative, Positive
 
 NeuralKind = Literal["ffnn", "rnn", "lstm", "gru", "transformer"]
 Schedule = Literal["constant", "decay", "halve", "cosine"]
@@ -22,24 +20,20 @@ Precision = Literal["float32", "bfloat16"]
 Nonlinearity = Literal["sigmoid", "tanh"]
 NEURAL_KINDS: tuple[NeuralKind, ...] = get_args(NeuralKind)
 RECURRENT: tuple[NeuralKind, ...] = ("rnn", "lstm", "gru")
-CHOICES: dict[str, tuple[str, ...]] = {
-    "kind": NEURAL_KINDS,
-    "schedule": get_args(Schedule),
-    "optimizer": get_args(OptimizerName),
-    "precision": get_args(Precision),
-    "context": ("stream", "sentence"),
-    "nonlinearity": get_args(Nonlinearity),
+_ONLY_FOR: dict[str, tuple[NeuralKind, ...]] = {
+    "order": ("ffnn",),
+    "num_layers": (*RECURRENT, "transformer"),
+    "heads": ("transformer",),
+    "nonlinearity": ("rnn",),
+    "direct_connections": ("ffnn",),
 }
-"""Settings that are one of a few words."""
-
-_COUNTED = ("embedding_size", "hidden_size", "num_layers", "order", "heads", "batch_size", "steps", "epochs")
-_COUNTED_FROM_ZERO = ("decay_after", "warmup", "patience", "seed")
-_SWITCHES = ("direct_connections", "tie_embeddings", "sum_over_steps")
-_NUMBERS = ("dropout", "initializer_range", "learning_rate", "weight_decay", "clip_norm", "decay", "improvement")
 _MOST = (1 << 32) - 1  # of whole numbers: seeds of torch are made of them by multiplication
+_Counted = Annotated[int, Bounds(1, _MOST)]
+_FromZero = Annotated[int, Bounds(0, _MOST)]
+_BelowOne = Annotated[float, Bounds(0, 1, open_most=True)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class NeuralTrainingSettings:
     """What a training run is made of.
 
@@ -47,102 +41,96 @@ class NeuralTrainingSettings:
 
     Attributes:
         kind: ffnn, rnn, lstm, gru or transformer.
-        preset: name of the preset these began as.
+        preset: sizes and recipe of a paper, which the other options change.
         paper: what the preset follows.
-        embedding_size: width of a token's vector.
-        hidden_size: width of the hidden layers (a transformer's is `embedding_size`; this is its inner layer's).
-        num_layers: hidden layers; always 1 for ffnn.
+        embedding_size: width of the word vectors.
+        hidden_size: width of hidden layers; a transformer's is that of the word vectors, this its inner layer's.
+        num_layers: number of hidden layers.
         order: ffnn: a token is predicted from the `order - 1` before it.
-        heads: transformer: attention heads.
-        nonlinearity: rnn: sigmoid or tanh.
-        direct_connections: ffnn: whether the output layer also sees the word vectors.
-        tie_embeddings: whether the output layer's weights are the word vectors.
+        heads: transformer: number of attention heads.
+        nonlinearity: rnn: nonlinearity of the hidden layer.
+        direct_connections: ffnn: also connect the word vectors to the output.
+        tie_embeddings: the output layer's weights are the word vectors.
         dropout: share of units dropped in training.
         initializer_range: parameters begin within plus or minus this (transformer: the standard deviation).
         context: stream, one running context, or sentence, each segment from `<s>` anew.
-        batch_size: sequences side by side.
-        steps: tokens of each in one update: length of back-propagation through time; what a transformer sees at most.
+        batch_size: sequences in a batch.
+        steps: tokens of each sequence in one update; length of back-propagation through time; what a transformer sees at
+            most.
         epochs: passes over the text, at most.
-        optimizer: sgd (plain) or adamw.
-        learning_rate: at its highest.
-        weight_decay: adamw: of matrices, per unit of learning rate.
-        sum_over_steps: whether a loss is summed over the steps (mean over sequences), as the recurrent papers do, instead
-            of averaged over all tokens.
-        clip_norm: gradients are scaled down to this Euclidean norm; 0 leaves them.
-        schedule: constant; decay (times `decay` each epoch after `decay_after`); halve (times `decay` each epoch from the
-            first without enough improvement on); cosine (to a hundredth, after `warmup` updates).
-        decay: factor of the schedules decay and halve.
-        decay_after: epochs before the schedule decay begins to act.
-        warmup: updates in which the rate rises from zero (cosine).
+        optimizer: plain SGD, or AdamW.
+        learning_rate: learning rate at its highest.
+        weight_decay: weight decay of AdamW; of matrices, per unit of learning rate.
+        sum_over_steps: whether a loss is summed over the steps (mean over sequences), as the recurrent papers do, instead of
+            averaged over all tokens.
+        clip_norm: longest gradient, as a Euclidean norm; 0: no limit.
+        schedule: how the learning rate falls; constant: not at all; decay (times `decay` each epoch after `decay_after`);
+            halve (times `decay` each epoch from the first without enough improvement on); cosine (to a hundredth, after
+            `warmup` updates).
+        decay: factor of the learning rate in each epoch in which it falls (decay, halve).
+        decay_after: epochs before the learning rate falls (decay).
+        warmup: updates in which the learning rate rises from 0 (cosine).
         improvement: relative fall of the validation perplexity that counts as one.
-        patience: epochs without improvement after which training stops (halve: once the rate is falling); 0 never stops.
-        precision: of matrix products in training, recurrent layers on a GPU left out; parameters, losses and validation are
-            float32 either way. bfloat16 becomes float32, with a note, where the processor has no products for it.
-        seed: of parameters, dropout and order.
+        patience: epochs without improvement before stopping (halve: once the rate is falling); 0: never.
+        precision: precision of matrix products in training; recurrent layers on a GPU left out; parameters, losses and
+            validation are float32 either way. bfloat16 becomes float32, with a note, where the processor has no products for
+            it.
+        seed: same seed, same model; of parameters, dropout and order.
+
+    Example:
+        >>> NeuralTrainingSettings("lstm", hidden_size=64).preset
+        'small'
     """
 
+    heading: ClassVar[str] = "Neural models"
     kind: NeuralKind
-    preset: str = "small"
+    preset: Preset = "small"
     paper: str = ""
-    embedding_size: int = 200
-    hidden_size: int = 200
-    num_layers: int = 1
-    order: int = 5
-    heads: int = 4
+    embedding_size: _Counted = 200
+    hidden_size: _Counted = 200
+    num_layers: _Counted = 1
+    order: _Counted = 5
+    heads: _Counted = 4
     nonlinearity: Nonlinearity = "sigmoid"
     direct_connections: bool = False
     tie_embeddings: bool = False
-    dropout: float = 0.0
-    initializer_range: float = 0.1
+    dropout: _BelowOne = 0.0
+    initializer_range: Positive = 0.1
     context: Literal["stream", "sentence"] = "stream"
-    batch_size: int = 20
-    steps: int = 20
-    epochs: int = 13
+    batch_size: _Counted = 20
+    steps: _Counted = 20
+    epochs: _Counted = 13
     optimizer: OptimizerName = "sgd"
-    learning_rate: float = 1.0
-    weight_decay: float = 0.0
+    learning_rate: Positive = 1.0
+    weight_decay: NotNegative = 0.0
     sum_over_steps: bool = True
-    clip_norm: float = 5.0
+    clip_norm: NotNegative = 5.0
     schedule: Schedule = "decay"
-    decay: float = 0.5
-    decay_after: int = 4
-    warmup: int = 0
-    improvement: float = 0.003
-    patience: int = 0
+    decay: Annotated[float, Bounds(0, 1, open_least=True)] = 0.5
+    decay_after: _FromZero = 4
+    warmup: _FromZero = 0
+    improvement: _BelowOne = 0.003
+    patience: _FromZero = 0
     precision: Precision = "float32"
-    seed: int = DEFAULT_SEED
+    seed: _FromZero = DEFAULT_SEED
+
+    @classmethod
+    def of_preset(cls, kind: NeuralKind, preset: Preset = "small", **changes: Any) -> NeuralTrainingSettings:
+        """Return what a preset of a kind sets, with changes where they are not None."""
+        for name, kinds in _ONLY_FOR.items():
+            if changes.get(name) not in (None, getattr(cls, name)) and kind not in kinds:
+                also = "n-gram models and " if name == "order" else ""
+                raise UsageError(
+                    f"{_option(name).removeprefix('num-')} is for {also}{', '.join(kinds)}; {kind} does not take it"
+                )
+        return preset_settings(kind, preset, **changes)
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise UsageError(f"{_option(name)} {getattr(self, name)!r}: choose {', '.join(choices)}")
-        for name in _COUNTED:
-            check_whole(_option(name), getattr(self, name), 1, _MOST)
-        for name in _COUNTED_FROM_ZERO:
-            check_whole(_option(name), getattr(self, name), 0, _MOST)
-        for name in _SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise UsageError(f"{_option(name)} {getattr(self, name)!r}: give True or False")
-        for name in _NUMBERS:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-                raise UsageError(f"{_option(name)} {value!r}: give a finite number")
-        self._check_ranges()
+        for option in settings_options(type(self)):  # before they are compared
+            option.check(getattr(self, option.name))
+            if option.kinds == (bool,) and not isinstance(getattr(self, option.name), bool):
+                raise UsageError(f"{_option(option.name)} must be True or False; got {getattr(self, option.name)!r}")
         self._check_architecture()
-
-    def _check_ranges(self) -> None:
-        rules = {
-            "dropout": (0 <= self.dropout < 1, "0 or more and less than 1"),
-            "learning_rate": (self.learning_rate > 0, "above 0"),
-            "decay": (0 < self.decay <= 1, "above 0 and at most 1"),
-            "initializer_range": (self.initializer_range > 0, "above 0, as parameters that begin alike stay alike"),
-            "clip_norm": (self.clip_norm >= 0, "0 or more"),
-            "weight_decay": (self.weight_decay >= 0, "0 or more"),
-            "improvement": (0 <= self.improvement < 1, "0 or more and less than 1"),
-        }
-        for name, (holds, rule) in rules.items():
-            if not holds:
-                raise UsageError(f"{_option(name)} must be {rule}; got {getattr(self, name)}")
 
     def _check_architecture(self) -> None:
         if self.kind == "ffnn" and self.order < 2:
@@ -171,75 +159,44 @@ class NeuralTrainingSettings:
         ]
 
 
-class SettingsChanges(TypedDict, total=False):
-    """The fields of `NeuralTrainingSettings` that may differ from a preset's, as `train_neural` takes them by name."""
-
-    embedding_size: int | None
-    hidden_size: int | None
-    num_layers: int | None
-    order: int | None
-    heads: int | None
-    nonlinearity: Nonlinearity | None
-    direct_connections: bool | None
-    tie_embeddings: bool | None
-    dropout: float | None
-    initializer_range: float | None
-    context: Literal["stream", "sentence"] | None
-    batch_size: int | None
-    steps: int | None
-    epochs: int | None
-    optimizer: OptimizerName | None
-    learning_rate: float | None
-    weight_decay: float | None
-    sum_over_steps: bool | None
-    clip_norm: float | None
-    schedule: Schedule | None
-    decay: float | None
-    decay_after: int | None
-    warmup: int | None
-    improvement: float | None
-    patience: int | None
-    precision: Precision | None
-    seed: int | None
+def preset_settings(kind: NeuralKind, preset: Preset = "small", **changes: Any) -> NeuralTrainingSettings:
+    """Return the settings of a preset, such as its tokens per update, some of them changed."""
+    if kind not in NEURAL_KINDS:
+        raise UsageError(f"kind {kind!r}: choose {', '.join(NEURAL_KINDS)}")
+    if preset not in PRESET_NAMES:
+        raise UsageError(f"preset {preset!r}: choose {', '.join(PRESET_NAMES)}")
+    unknown = sorted(set(changes) - {field.name for field in fields(NeuralTrainingSettings)})
+    if unknown:
+        choices = ", ".join(field.name for field in fields(NeuralTrainingSettings))
+        raise UsageError(f"{', '.join(unknown)}: no such setting of neural training; choose from {choices}")
+    settings = NeuralTrainingSettings(kind=kind, preset=preset, **PRESETS[kind][preset])
+    changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+    return replace(settings, **changed)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """How a training run reads its text and goes: all that is decided beside the network and its recipe.
+@settings
+class RunSettings(VocabularySettings):
+    """How a training run of a network goes: all that is decided beside the network and its recipe.
 
     Attributes:
-        tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
-        vocabulary: open: unseen words are `<unk>`; spelled: they are spelled, and white space is predicted.
-        min_count: tokens that occur less often become `<unk>`.
-        vocab_size: only this number of the most frequent tokens stays.
-        reserved: what a `<unk>`, `<s>` or `</s>` in the text means: refuse, escape or unk.
         resume: resume a run that was stopped; begin where there is none.
         checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
-        device: such as cpu or cuda; a GPU where there is one. Of several processes each has its own GPU.
-        threads: of the processor; if None all cores, but one for a recurrent model that is narrow.
+        device: where to compute, such as cpu, cuda or cuda:1; a GPU where there is one. Of several processes each has its
+            own.
+        threads: of the processor; all cores if not given, but one for a recurrent model that is narrow.
         tensorboard: folder to write figures for TensorBoard to.
+
+    Example:
+        >>> RunSettings(resume=True).checkpoint_every
+        500
     """
 
-    tokenizer: str | Tokenizer = "whitespace"
-    vocabulary: VocabularyKind = "open"
-    min_count: int = 1
-    vocab_size: int | None = None
-    reserved: ReservedPolicy = "refuse"
+    heading: ClassVar[str] = "Runs of neural models"
     resume: bool = False
-    checkpoint_every: int = 500
+    checkpoint_every: Natural = 500
     device: str | None = None
-    threads: int | None = None
+    threads: Count | None = None
     tensorboard: str | os.PathLike[str] | None = None
-
-    def __post_init__(self) -> None:
-        if self.reserved not in RESERVED_POLICIES:
-            raise UsageError(f"reserved {self.reserved!r}: choose {', '.join(RESERVED_POLICIES)}")
-        if self.vocabulary not in VOCABULARY_KINDS:
-            raise UsageError(f"vocabulary {self.vocabulary!r}: choose {', '.join(VOCABULARY_KINDS)}")
-        if self.checkpoint_every < 0:
-            raise UsageError(
-                f"checkpoint-every {self.checkpoint_every}: give a number of updates, or 0 for each epoch's end only"
-            )
 
 
 def _option(name: str) -> str:

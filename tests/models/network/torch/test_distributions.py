@@ -149,7 +149,7 @@ def test_divergence_of_close_networks_keeps_its_digits(checkpoint: Folder) -> No
     other = copy.deepcopy(a.network)
     with torch.no_grad():
         other.lm_head.weight.mul_(1 + 1e-4)
-    b = lmgauge.NeuralModel.wrap(other, a.tokens, a.options)
+    b = lmgauge.models.NeuralModel.wrap(other, a.tokens, a.options)
     rows = list(reduce_pair(a, b, text(), Divergences(())))
     kl = np.concatenate([found["kl_ab"] for _, _, found in rows])
     # ln q = (1 + h) ln p + c: the divergence is h^2 / 2 times the variance of ln p.
@@ -164,7 +164,7 @@ def test_nan_is_blamed(checkpoint: Folder) -> None:
     network = copy.deepcopy(a.network)
     with torch.no_grad():
         network.model.layers[1].mlp.up_proj.weight[0, 0] = float("nan")
-    broken = lmgauge.NeuralModel.wrap(network, a.tokens, a.options)
+    broken = lmgauge.models.NeuralModel.wrap(network, a.tokens, a.options)
     with pytest.raises(ModelFileError, match=r"NaN in segment [1-5], first in its layer model\.layers\.1\.mlp\.up_proj"):
         list(reduce(broken, text(), [Entropy()]))
     network.model.layers[1].mlp.up_proj.weight.data[0, 0] = 0.0

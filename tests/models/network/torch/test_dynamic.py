@@ -11,7 +11,8 @@ import pytest
 from tests.evaluation.audit.auditing import audit
 
 import lmgauge
-from lmgauge import Corpus, UsageError
+from lmgauge import Corpus
+from lmgauge.errors import UsageError
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -105,5 +106,5 @@ def test_refused(network: Any, checkpoint: Callable[..., Path]) -> None:
 
 
 def test_a_rate_that_leads_nowhere_is_said(network: Any) -> None:
-    with pytest.raises(lmgauge.ModelFileError, match=r"NaN|smaller rate"):
+    with pytest.raises(lmgauge.errors.ModelFileError, match=r"NaN|smaller rate"):
         lmgauge.evaluate(lmgauge.dynamic_evaluation(network, 1e12), texts=TEXT)

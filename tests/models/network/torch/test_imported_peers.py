@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import lmgauge
-from lmgauge import ScoringOptions
+from lmgauge.settings import ScoringOptions
 
 TEXTS = ["the cat sees a dog", "a dog hears it, and then it runs", "“naïve” 東京 café", "then the cat"]
 # The peers use what Python and torch have deprecated since.

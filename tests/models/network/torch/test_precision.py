@@ -39,7 +39,7 @@ for kind in NEURAL_KINDS:
     options = {name: value for name, value in sizes.items() if name != "heads" or kind == "transformer"}
     trained = lmgauge.train_neural(kind, text, output=f"{folder}/{kind}", precision="bfloat16", **options)
     scored = lmgauge.evaluate(
-        lmgauge.load_model(f"{folder}/{kind}", lmgauge.ScoringOptions(dtype="bfloat16", device="cpu")), text
+        lmgauge.load_model(f"{folder}/{kind}", lmgauge.settings.ScoringOptions(dtype="bfloat16", device="cpu")), text
     )
     found[kind] = [trained.settings.precision, trained.notes, scored.notes, scored.signature]
 print(json.dumps(found))

@@ -126,7 +126,7 @@ def test_whole_distributions_and_rows_are_of_the_same_events(tiny: Tiny, name: P
         lmgauge.evaluate(
             tiny.model(protocol=name, context=520 if name == "hf-guide" else 50),
             text,
-            output=lmgauge.Outputs(tmp_path / f"run{len(columns)}", columns=columns),
+            output=lmgauge.settings.Outputs(tmp_path / f"run{len(columns)}", columns=columns),
         )
     plain, whole = (_rows(tmp_path / run) for run in ("run0", "run2"))
     assert plain["start"] == whole["start"]

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, NgramModel, UsageError
+from lmgauge import Corpus, NgramModel
+from lmgauge.errors import InputError, UsageError
 from lmgauge.memory import parse_size
 from lmgauge.models.ngram.partitioned import training
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits

@@ -58,7 +58,7 @@ class NeuralModel(NetworkModel):
         >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, bos_token="#", eos_token="#")
         >>> sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 1}
         >>> network = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
-        >>> model = lmgauge.NeuralModel.wrap(network, tokenizer)
+        >>> model = lmgauge.models.NeuralModel.wrap(network, tokenizer)
         >>> model.label, model.score_text("a b").tokens
         ('gpt2', ('a', ' ', 'b'))
     """

@@ -43,7 +43,7 @@ class Estimated:
 class _Adjusting:
     shape: Shape
     continuation: bool
-    cutoffs: tuple[int, ...]
+    cutoffs: Sequence[int]
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.declaration import settings
 from lmgauge.errors import NotEnoughMemoryError, UsageError
 from lmgauge.memory import free_memory, parse_size, size_in_words
-from lmgauge.option_numbers import check_whole
+from lmgauge.option_numbers import Count
 from lmgauge.threads import thread_count
 
 WORK_ENDING = ".parts"
@@ -48,15 +50,31 @@ class MemoryLimits:
         return (output.parent if self.temp is None else self.temp) / f"{output.name}{WORK_ENDING}"
 
 
-@dataclass(frozen=True)
+@settings
 class TrainingResources:
-    """What the user said a training may take; see `lmgauge.train` for the meaning of each."""
+    """What a training may take.
 
+    Attributes:
+        output: the model's folder or file.
+        memory: stay within this much, such as 500M, 2G (of 1024^3 bytes) or from Python a number of bytes: the same model,
+            made in parts on disk. In memory where it fits if not given; else, given an output, within 80 % of what is free.
+        temp: existing folder for those parts, in OUTPUT.parts; beside the output if not given.
+        resume: resume a training that was stopped, or begin one: within memory, from the last finished stage; of a neural
+            model (on a CPU, with the same threads, the model is the one of a run that was never stopped).
+        workers: processes that share the work within memory; the threads of this one if not given.
+        ray: address of a Ray cluster that does the work; local: one started on this machine.
+
+    Example:
+        >>> TrainingResources("kn5", memory="2G").memory
+        '2G'
+    """
+
+    heading: ClassVar[str] = "Large texts"
     output: str | os.PathLike[str] | None = None
     memory: str | int | None = None
     temp: str | os.PathLike[str] | None = None
     resume: bool = False
-    workers: int | None = None
+    workers: Count | None = None
     ray: str | None = None
 
     def __post_init__(self) -> None:
@@ -65,8 +83,6 @@ class TrainingResources:
                 f"memory: {size_in_words(parse_size(self.memory))} are too few to train in; give {size_in_words(_LEAST)} or "
                 "more, such as 2G"
             )
-        if self.workers is not None:
-            check_whole("workers", self.workers, 1)
         if self.ray is not None and not self.ray.strip():
             raise UsageError("ray: give the address of a cluster, or local")
         if self.ray is not None and (self.resume or self.temp is not None):

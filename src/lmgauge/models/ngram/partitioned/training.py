@@ -103,8 +103,9 @@ def train_partitions(
 
 def _described(settings: NgramTrainingSettings, corpus: Corpus) -> dict[str, Any]:
     files = [(source.stored_path, *_stamp(source)) for source in corpus.sources]
-    words = None if settings.words is None else hashlib.sha256("\n".join(settings.words).encode()).hexdigest()
-    values = {f.name: getattr(settings, f.name) for f in fields(settings)}
+    words: Any = settings.words  # read, if it was a file
+    words = None if words is None else hashlib.sha256("\n".join(words).encode()).hexdigest()
+    values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "normalizer"}
     values |= {"tokenizer": make_tokenizer(settings.tokenizer).settings(), "words": words, "files": files}
     described: dict[str, Any] = json.loads(json.dumps(values, default=str))
     return described

@@ -1,0 +1,77 @@
+"""What `lmgauge train` does besides calling its verbs: n-gram models and networks, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmgauge.api.train import train, train_neural
+from lmgauge.cli.derive import Call
+from lmgauge.cli.say import say
+from lmgauge.declaration import options_of
+from lmgauge.models.training.settings import NEURAL_KINDS
+
+
+def run(call: Call) -> None:
+    """Train with the verb of the kind, and refuse the options of the other."""
+    kind, own = call["kind"], {verb: {option.name for option in options_of(verb)} for verb in (train, train_neural)}
+    if kind in NEURAL_KINDS:
+        call.refuse(own[train] - own[train_neural], f"is for n-gram models; {kind} does not take it")
+        _train_network(call)
+        return
+    call.refuse(own[train_neural] - own[train], f"is for neural models; {kind} does not take it")
+    from lmgauge.files import refuse_replacing
+    from lmgauge.models.ngram.settings import ADDITIVE
+    from lmgauge.models.spelling.model import SpelledModel
+
+    if kind in ADDITIVE:
+        call.refuse(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")
+    if kind == "good-turing" and call["interpolate"]:
+        call.refuse(("interpolate",), "cannot be combined with good-turing, which always backs off")
+    refuse_replacing({"-o": call["output"]}, [call["words"]] if call["words"] else [])
+    model = call(train)
+    inner: Any = model.inner if isinstance(model, SpelledModel) else model
+    types = ", ".join(f"{n:,}" for n in inner.types)
+    trained = (
+        f"order {inner.order}, trained on {inner.record.training['events']:,} events; n-grams of order 1, 2, ...: {types}"
+    )
+    content = model.to_dict() | {"path": call["output"], "fingerprint": model.fingerprint}
+    learned = model.learned() if isinstance(model, SpelledModel) else None
+    _say(call, content, f"{call['output']}: {kind}, {trained}", learned, inner.record.notes)
+
+
+def _train_network(call: Call) -> None:
+    from lmgauge.cli.training_display import training_display
+    from lmgauge.errors import MissingExtraError
+
+    try:
+        from lmgauge.models.training.processes import Processes
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), extra="neural") from error
+    shows = Processes.from_environment().rank == 0
+    try:
+        with training_display(live=shows) as display:
+            result = train_neural(**call.keywords(train_neural, progress=display.say, watch=display.show))
+    except (KeyboardInterrupt, SystemExit):
+        if shows:
+            again = f"the same command with --resume continues from {call['output']}.training"
+            say(f"lmgauge: stopped; {again}", err=True)
+        raise
+    best = "" if result.valid_perplexity is None else f"; validation perplexity {result.valid_perplexity:,.2f}"
+    epochs = "1 epoch" if result.epochs == 1 else f"{result.epochs} epochs"
+    line = (
+        f"{result.path}: {result.settings.kind}, {result.settings.preset}, {result.parameters:,} parameters, trained on "
+        f"{result.events:,} events in {epochs} and {result.seconds:,.0f} s{best}"
+    )
+    if shows:
+        _say(call, result.to_dict(), line, result.learned, result.notes)
+
+
+def _say(call: Call, content: Mapping[str, Any], line: str, learned: Mapping[str, Any] | None, notes: Sequence[str]) -> None:
+    from lmgauge.report.spelling import learned as in_words
+
+    if call.as_json:
+        call.answer(content)
+        return
+    for each in (line, *(() if learned is None else in_words(learned)), *(f"note: {note}" for note in notes)):
+        say(each, err=True)

@@ -1,0 +1,37 @@
+"""What verbs return."""
+
+from lmgauge.api.doctor import Checkup as Checkup
+from lmgauge.api.info import Info as Info
+from lmgauge.api.mix import StaticMixture as StaticMixture
+from lmgauge.api.prune import PrunedModel as PrunedModel
+from lmgauge.api.report import Report as Report
+from lmgauge.api.rows import RunRows as RunRows
+from lmgauge.api.split import SplitText as SplitText
+from lmgauge.cluster.running import FinishedShard as FinishedShard
+from lmgauge.evaluation.audit.results import Audit as Audit
+from lmgauge.evaluation.choices.results import Choices as Choices
+from lmgauge.evaluation.comparison.results import Comparison as Comparison
+from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
+from lmgauge.evaluation.context_curve.results import ContextCurve as ContextCurve
+from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
+from lmgauge.evaluation.divergence.base_results import SavedBase as SavedBase
+from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
+from lmgauge.evaluation.divergence.results import Divergence as Divergence
+from lmgauge.evaluation.ladder import Ladder as Ladder
+from lmgauge.evaluation.membership.results import Membership as Membership
+from lmgauge.evaluation.protocol_table import ProtocolRow as ProtocolRow
+from lmgauge.evaluation.protocol_table import ProtocolTable as ProtocolTable
+from lmgauge.evaluation.results import Evaluation as Evaluation
+from lmgauge.evaluation.results import Evaluations as Evaluations
+from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
+from lmgauge.filtering.document_scores import DocumentScores as DocumentScores
+from lmgauge.filtering.percentiles import Percentiles as Percentiles
+from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
+from lmgauge.filtering.selection_results import Selection as Selection
+from lmgauge.models.scored_text import ScoredText as ScoredText
+from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
+from lmgauge.numerics.lower_bound import LowerBound as LowerBound
+from lmgauge.tasks.nbest.results import Rescored as Rescored
+from lmgauge.text.overlap.results import Overlap as Overlap
+
+__all__: list[str]
