@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.commands import ok, refused
 
-from lmgauge.cli.commands import COMMANDS, SECTIONS, Row
+from lmgauge.cli.commands import COMMANDS, SECTIONS
 from lmgauge.cli.guesses import GUESSES
 from lmgauge.cli.main import cli, main
 
@@ -100,13 +100,13 @@ def test_a_misspelled_option_names_the_right_one() -> None:
 def test_every_option_is_on_the_help_page(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    page = ok(name, "--help-all" if isinstance(COMMANDS[name], Row) else "--help").output
+    page = ok(name, "--help-all").output
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.opts[-1] in page
 
 
-@pytest.mark.parametrize("name", [name for name, row in COMMANDS.items() if isinstance(row, Row)])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_first_page_of_help_fits_one_screen(name: str) -> None:
     page = CliRunner().invoke(cli, [name, "--help"], prog_name="lmgauge", terminal_width=80).output.splitlines()
     assert len(page) <= 40

@@ -22,7 +22,7 @@ from tests.programs import running
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.cli.commands import COMMANDS, Row
+from lmgauge.cli.commands import COMMANDS
 
 KEYS = {
     "model", "group", "perplexity", "cross_entropy", "bits_per_token", "bits_per_word", "bits_per_character",
@@ -368,7 +368,7 @@ def test_mistakes_are_one_line_and_exit_2(
 
 def test_every_command_has_help_that_says_the_same_as_the_list() -> None:
     for name, row in COMMANDS.items():
-        line = row.summary if isinstance(row, Row) else row[1]
+        line = row.summary
         shown = ok(name, "--help").stdout
         assert " ".join(line.split()) in " ".join(shown.split()), name
 

@@ -77,7 +77,7 @@ def _scores(summary: str, verb: str, *, show: Collection[str], without: Collecti
 _TEXTS = {"format": FORMATS}
 _ERRORS = ("lowercase", "remove_punctuation", "expand_contractions", "standardize", "substitutions", "whisper")
 
-SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
+SECTIONS: dict[str, dict[str, Row]] = {
     "Train": {
         "train": Row(
             "Train a language model on text.",
@@ -88,7 +88,7 @@ SECTIONS: dict[str, dict[str, Row | tuple[str, str]]] = {
             required=("output",),
             show=(
                 *("order", "tokenizer", "vocabulary", "min_count", "interpolate"),
-                *("memory", "resume", "format", "preset", "epochs"),
+                *("memory", "resume", "preset", "epochs"),
             ),
             metavars={"kind": "KIND", "texts": "[TEXTS]...", "memory": "SIZE", "temp": "DIR", "ray": "ADDRESS"},
         ),

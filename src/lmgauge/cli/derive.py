@@ -188,7 +188,7 @@ def command_of(name: str, row: Row) -> Command:
 def __getattr__(name: str) -> Command:
     """Return a command by its name, for the pages of the reference."""
     row = COMMANDS.get(name.replace("_", "-"))
-    if not isinstance(row, Row):
+    if row is None:
         raise AttributeError(name)
     return command_of(name.replace("_", "-"), row)
 
@@ -323,7 +323,7 @@ class Command(click.Command):
         super().__init__(name, help="\n\n".join([summary, body, "\b\n" + "\n".join(examples)]), short_help=summary, **others)
         self.about = about
         hidden = sum(isinstance(one, _Option) and not one.first for one in self.params)
-        more = f"{hidden} more options, and " if hidden else ""
+        more = f"{hidden} more option{'s' * (hidden > 1)}, and " if hidden else ""
         shown: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": _show_all}
         words = f"Show {more}all that is to say of each."
         self.params.append(_Option(["--help-all"], help=words, heading="Options", first=True, **shown))
@@ -331,11 +331,11 @@ class Command(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does: in a line with examples, or in full."""
         summary, body, examples = self.about
-        paragraphs = [
-            summary,
-            *([body] if ctx.meta.get(_WHOLE) else []),
-            "\b\n" + "\n".join(examples[: None if ctx.meta.get(_WHOLE) else 2]),
-        ]
+        if not ctx.meta.get(_WHOLE):
+            chosen = [one for one in self.params if isinstance(one, click.Argument) and isinstance(one.type, click.Choice)]
+            body = "\n\n".join(f"{one.make_metavar(ctx)}: {', '.join(map(str, one.type.choices))}." for one in chosen)
+            examples = examples[:2]
+        paragraphs = [summary, body, "\b\n" + "\n".join(examples)]
         written = "\n\n".join(paragraph for paragraph in paragraphs if paragraph.strip("\b\n"))
         formatter.write_paragraph()
         with formatter.indentation():
@@ -370,10 +370,12 @@ def _line(name: str, words: str, names: int, width: int) -> str:
     name = name if len(name) + 2 <= width else re.sub(r"\[.*", "NAME", name)  # without all that may be chosen
     column = f"  {name:<{names}}  " if len(name) <= names else f"  {name}\n{'':{names + 4}}"
     room = width - names - 5
-    sentence = re.split(r"\.(?:\s|$)|;|  \[", words, maxsplit=1)[0]
-    while len(sentence) > room and re.search(r"[,:(]", sentence):
-        sentence = re.split(r"[,:(](?!.*[,:(])", sentence)[0].rstrip()
-    return f"{column}{sentence}.\n" if len(sentence) <= room else f"{column}{sentence[: room - 3].rstrip()}...\n"
+    words = words.partition("  [")[0]
+    for ends in (r"\.(?=\s|$)|;|\(", r"[,:]"):  # of sentences and main clauses; of what is less
+        fitting = [words[: end.start()] for end in re.finditer(ends, words) if end.start() <= room]
+        if fitting:
+            return f"{column}{fitting[-1].rstrip()}.\n"
+    return f"{column}{words[: room - 3].rstrip()}...\n"
 
 
 def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:

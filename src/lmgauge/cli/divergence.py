@@ -8,7 +8,7 @@ import click
 
 from lmgauge.api.stored_base import save_base
 from lmgauge.cli.derive import Call, fields_of
-from lmgauge.cli.options import model_among, models_and_texts
+from lmgauge.cli.named_paths import model_among, models_and_texts
 from lmgauge.cli.say import Page, write_page
 from lmgauge.evaluation.options import StoringSettings
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def evaluate(call: Call) -> None:
     """Run what the options ask for, and refuse what does not go with it."""
     from lmgauge.api.evaluate import evaluate as run
-    from lmgauge.cli.options import model_among
+    from lmgauge.cli.named_paths import model_among
     from lmgauge.cli.say import say
 
     models, scores = call.values.get("model", ()), "scores" in call.values

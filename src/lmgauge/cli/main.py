@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import click
 
-from lmgauge.cli.commands import COMMANDS, SECTIONS, Row, imported
+from lmgauge.cli.commands import COMMANDS, SECTIONS
 from lmgauge.cli.guesses import GUESSES
 from lmgauge.errors import LmgaugeError
 from lmgauge.version import __version__
@@ -61,13 +61,9 @@ class LazyGroup(click.Group):
         """Return a command, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        row = COMMANDS[cmd_name]
-        if isinstance(row, Row):
-            from lmgauge.cli.derive import command_of
+        from lmgauge.cli.derive import command_of
 
-            return command_of(cmd_name, row)
-        command: click.Command = imported(row[0])
-        return command
+        return command_of(cmd_name, COMMANDS[cmd_name])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name.
@@ -94,9 +90,7 @@ class LazyGroup(click.Group):
         width = max(map(len, COMMANDS))
         for heading, section in SECTIONS.items():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(name.ljust(width), row.summary if isinstance(row, Row) else row[1]) for name, row in section.items()]
-                )
+                formatter.write_dl([(name.ljust(width), row.summary) for name, row in section.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command.

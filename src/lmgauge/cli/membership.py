@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmgauge.cli.derive import Call
-from lmgauge.cli.options import model_among
+from lmgauge.cli.named_paths import model_among
 from lmgauge.option_numbers import Natural
 
 if TYPE_CHECKING:

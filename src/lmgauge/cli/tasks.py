@@ -146,13 +146,12 @@ def _drawn(call: Call) -> dict[str, Any]:
 
 
 def _count_shard(call: Call, metric: str, files: dict[str, list[str]], options: dict[str, Any]) -> None:
-    from lmgauge.cli.options import run_shard
-    from lmgauge.cluster.shard import Shard
+    from lmgauge.cli.shards import run_in_shards
     from lmgauge.cluster.task import TaskJob
     from lmgauge.tasks.settings import ComparisonSettings, Reading
 
     job = TaskJob(metric, **files, options=options, reading=call(Reading), settings=call(ComparisonSettings))
-    run_shard(job, Shard.parse(call["shard"]), call["output"], as_json=call.as_json)
+    call.answer(call(run_in_shards, job=job))
 
 
 def _print(call: Call, systems: Systems, document: Any = None) -> None:
