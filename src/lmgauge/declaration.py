@@ -88,7 +88,7 @@ class Option:
         """The type of each of several values; None where there is one value."""
         several = (list, collections.abc.Sequence, collections.abc.Mapping)
         kinds = (kind for kind in self.kinds if get_origin(kind) in several and kind != Sequence[Sequence[str]])
-        return next((get_args(kind)[-1] for kind in kinds), None)
+        return next((get_args(kind)[-1] for kind in kinds if kind != Mapping[str, str]), None)  # which one file holds
 
     @property
     def is_path(self) -> bool:

@@ -81,7 +81,7 @@ def _takes_strings(function: Any) -> bool:
 
 
 def test_each_public_function_that_takes_strings_is_tried() -> None:
-    public = dict((*_functions(lmgauge), *_functions(tasks, "tasks.")))
+    public = dict((*_functions(lmgauge), *_functions(lmgauge.models), *_functions(tasks, "tasks.")))
     assert {name for name, function in public.items() if _takes_strings(function)} - _TAKEN_AT_THEIR_WORD == set(CALLS)
 
 

@@ -70,7 +70,7 @@ def test_a_killed_shard_leaves_nothing(text: Path, tmp_path: Path) -> None:
         "        print('scoring', flush=True); time.sleep(60)\n"
         "text = sys.argv[1]\n"
         "model = Slow(lmgauge.train('laplace', lmgauge.Corpus.from_files(text), order=1).vocabulary)\n"
-        "lmgauge.cluster.run_shard(EvaluationJob(model, text), 0, 2, sys.argv[2])\n"
+        "lmgauge.cluster.run_shard(lmgauge.cluster.EvaluationJob(model, text), 0, 2, sys.argv[2])\n"
     )
     command = [sys.executable, "-c", program, str(text), str(tmp_path / "shards")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from tests.explore.conftest import ADDRESS, TOKEN, Served
+from tests.finished import finished
 
 from lmgauge.explore.guard import LARGEST_BODY, LONGEST_QUERY, hostname
 from lmgauge.explore.server import application
@@ -186,7 +186,7 @@ def test_who_hangs_up_within_a_request_or_sends_nothing_is_answered_at_once(
         sent.append(message)
 
     app: Any = application(one.explorer, TOKEN)
-    asyncio.run(app(scope, receive, send))
+    finished(app(scope, receive, send))
     assert sent[0]["status"] == 400
     assert reason in json.loads(sent[1]["body"])["error"]
 
@@ -206,7 +206,7 @@ def test_a_query_that_is_no_utf8_is_no_error_of_ours(one: Served) -> None:
         await one.client.app(scope, receive, send)
         return sent
 
-    assert asyncio.run(asked())[0]["status"] == 200
+    assert finished(asked())[0]["status"] == 200
 
 
 def test_a_path_with_control_characters_does_not_come_back_as_it_is(one: Served) -> None:

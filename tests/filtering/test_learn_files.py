@@ -53,7 +53,7 @@ def test_no_order_thread_or_process_changes_a_figure(model: lmgauge.NgramModel, 
     named = {"m": tmp_path / "m"}
     one, two = (
         lmgauge.learn_percentiles(
-            named, files, group="lang", sample=50, work=lmgauge.settings.FilterWork(1, workers=workers)
+            named, files, group="lang", sample=50, work=lmgauge.settings.FilterWork(threads=1, workers=workers)
         )
         for workers in (1, 2)
     )

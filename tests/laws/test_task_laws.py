@@ -54,7 +54,6 @@ from lmgauge.tasks import (
 )
 from lmgauge.tasks.metrics import compiled
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.text.reading_options import ReadingOptions
 
 FUNCTIONS: dict[type, Callable[..., Any]] = {BLEU: bleu, ChrF: chrf, TER: ter, WER: wer, CER: cer}
 ANY_OPTIONS = pytest.mark.parametrize(
@@ -164,8 +163,7 @@ def test_files_and_lists_give_the_same(
     drawn = ComparisonSettings(significance="sacrebleu-bootstrap", resamples=40, threads=1)
     lists = score_systems(metric, hypotheses=systems, references=references, groups=names, settings=drawn)
     assert replace(lists[0].score, signature="") == replace(measured(metric, pairs), signature="")
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setitem(ReadingOptions.__init__.__kwdefaults__, "block_bytes", block)
+    with TemporaryDirectory() as folder:
         at = Path(folder)
         if all(len(several) == 1 for several in references):
             against = written(at / "ref.txt", [text for (text,) in references], end, packing, last)
@@ -173,7 +171,11 @@ def test_files_and_lists_give_the_same(
             against = written(at / "ref.jsonl", [json.dumps({"text": many}) for many in references], end, packing, last)
         outputs = [written(at / f"{name}.txt", lines, end, packing, last) for name, lines in systems.items()]
         groups = written(at / "groups.txt", names, end, "", last)
-        given_files = {"references": against, "hypotheses": outputs, "reading": Reading(group=str(groups))}
+        given_files = {
+            "references": against,
+            "hypotheses": outputs,
+            "reading": Reading(group=str(groups), block_bytes=block),
+        }
         files = score_files(metric, **given_files, settings=drawn)
         blocks = list(score_segments(metric, **given_files, threads=1))
     assert replace(files, notes=()) == replace(lists, notes=())

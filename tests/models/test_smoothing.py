@@ -255,7 +255,7 @@ def test_no_fallback_is_stated_where_none_was_taken(data: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("kneser-nay", {}, "not known; choose one of"),
+        ("kneser-nay", {}, "unknown kind .*: choose one of"),
         ("laplace", {"k": 2.0}, "belongs to lidstone"),
         ("lidstone", {}, "needs --k"),
         ("lidstone", {"k": 0.0}, "out of range"),

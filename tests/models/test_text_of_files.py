@@ -139,7 +139,7 @@ def test_runs_say_what_was_chosen_by_its_name(words: Path, tmp_path: Path) -> No
 
 
 def test_unknown_names_are_refused(words: Path) -> None:
-    with pytest.raises(UsageError, match="normalizer 'nfc': choose ccnet"):
+    with pytest.raises(UsageError, match="unknown normalizer 'nfc': choose one of ccnet"):
         load_model(words / "wb.arpa", normalizer="nfc")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown tokenizer 'pieces'"):
         load_model(words / "wb.arpa", tokenizer="pieces")

@@ -125,7 +125,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "stored_base": replace(
             lmgauge.save_base(models[0], test, folder / "stored.base"), path=Path(HOSTILE), model=LONG, notes=(HOSTILE,)
         ),
-        "overlap": lmgauge.overlap(train, [test, train], n=2),
+        "overlap": lmgauge.overlap(train, [test, train], n=2, passages=100),
         "choices": replace(
             lmgauge.pairs(models, [("a c d", f"{HOSTILE} c", HOSTILE), ("b c", LONG, LONG)]), notes=(HOSTILE,)
         ),

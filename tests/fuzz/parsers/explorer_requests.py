@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 from pathlib import Path
@@ -15,6 +14,7 @@ from lmgauge.explore.door import open_explorer
 from lmgauge.explore.guard import LOOPBACK
 from lmgauge.explore.selection import column_names
 from lmgauge.explore.server import application
+from tests.finished import finished
 from tests.fuzz.mutations import PIECES, changed, changed_value, drawn_number, hostile_text
 from tests.fuzz.table import Attempt
 
@@ -93,7 +93,7 @@ def prepare(folder: Path) -> Attempt:
         async def send(message: dict[str, Any]) -> None:
             answers.append(message)
 
-        asyncio.run(chance.choice(served)(scope, receive, send))  # type: ignore[arg-type]
+        finished(chance.choice(served)(scope, receive, send))  # type: ignore[arg-type]
         return _check_answer(answers)
 
     def close() -> None:

@@ -282,7 +282,7 @@ def test_memory_that_runs_out_means_smaller_batches(checkpoint: Folder) -> None:
         ({"context": 49}, "positions for 48 tokens"),
         ({"context": 8, "stride": 9}, "longer than the context"),
         ({"context": 0}, "1 or more"),
-        ({"first_token": "nothing"}, "choose bos, eos, uniform, unscored"),
+        ({"first_token": "nothing"}, "choose one of bos, eos, uniform, unscored"),
         ({"device": "cuda:9"}, "cannot be used here"),
     ],
 )
