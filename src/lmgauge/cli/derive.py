@@ -332,8 +332,9 @@ class Command(click.Command):
         """Write what the command does: in a line with examples, or in full."""
         summary, body, examples = self.about
         if not ctx.meta.get(_WHOLE):
-            chosen = [one for one in self.params if isinstance(one, click.Argument) and isinstance(one.type, click.Choice)]
-            body = "\n\n".join(f"{one.make_metavar(ctx)}: {', '.join(map(str, one.type.choices))}." for one in chosen)
+            arguments = [(one.make_metavar(ctx), one.type) for one in self.params if isinstance(one, click.Argument)]
+            chosen = [(name, map(str, kind.choices)) for name, kind in arguments if isinstance(kind, click.Choice)]
+            body = "\n\n".join(f"{name}: {', '.join(words)}." for name, words in chosen)
             examples = examples[:2]
         paragraphs = [summary, body, "\b\n" + "\n".join(examples)]
         written = "\n\n".join(paragraph for paragraph in paragraphs if paragraph.strip("\b\n"))

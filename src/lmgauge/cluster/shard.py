@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from lmgauge.declaration import settings
@@ -91,13 +91,14 @@ class Sharing:
         ray: address of a cluster of Ray that does the work; local: one started on this machine.
 
     Example:
-        >>> Sharing("2/8").ray is None
+        >>> Sharing(shard="2/8").ray is None
         True
     """
 
     heading: ClassVar[str] = "Resources"
-    shard: str | Shard | tuple[int, int] | None = None
-    ray: str | None = None
+    # By name only, so that the fields of a class of its kind come first.
+    shard: str | Shard | tuple[int, int] | None = field(default=None, kw_only=True)
+    ray: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if isinstance(self.shard, str):
