@@ -56,7 +56,6 @@ METAVARS = {
 NOT_OFFERED = {
     "progress",
     "watch",
-    "texts_in_memory",
     "block_bytes",
     "lists",
     "keep_bom",
