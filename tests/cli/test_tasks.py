@@ -66,7 +66,8 @@ def chinese(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def sacrebleu(*arguments: object) -> Any:
     """What sacreBLEU's own command prints, as JSON; it runs in this process, on streams that it opens anew."""
-    command = pytest.importorskip("sacrebleu.sacrebleu")
+    with mock.patch("signal.signal"):  # it would have this process end, unseen, where a connection of a later test breaks
+        command = pytest.importorskip("sacrebleu.sacrebleu")
     words = ["sacrebleu", *map(str, arguments), "-w", str(DIGITS), "-f", "json", "--force"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SACREBLEU")} | {"NO_COLOR": "1"}
     with TemporaryFile() as printed:
