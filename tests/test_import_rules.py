@@ -111,7 +111,7 @@ FOR_TYPES: dict[str, set[str]] = {
 """What a room may name under TYPE_CHECKING besides."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "": {"numpy", "pandas"},
+    "": {"msgspec", "numpy", "pandas"},
     "_kernels": {"numpy"},
     "remote": {"fsspec"},
     "installation": set(),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.decoding import Meta, Whole
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import exact_costs, exact_to_nats
 from lmgauge.numerics.units import nats_to_bits
@@ -19,13 +19,14 @@ from lmgauge.numerics.units import nats_to_bits
 class CorpusTotals:
     """Sums of a model over documents."""
 
-    documents: int = 0
-    bytes: int = 0
-    tokens: int = 0
-    impossible: int = 0  # of them, those of probability zero
-    unseen: int = 0  # of them, unseen words
-    ends: int = 0
-    cost: int = 0  # of the possible events, the negative of their log-probabilities in multiples of 2^-80 nats
+    documents: Whole = 0
+    bytes: Whole = 0
+    tokens: Whole = 0
+    impossible: Whole = 0  # of them, those of probability zero
+    unseen: Whole = 0  # of them, unseen words
+    ends: Whole = 0
+    # of the possible events, the negative of their log-probabilities in multiples of 2^-80 nats
+    cost: Annotated[int, Meta(ge=0)] = 0
 
     @classmethod
     def of(cls, totals: SegmentTotals, sizes: NDArray[np.int64], chosen: NDArray[np.bool_]) -> CorpusTotals:
@@ -72,15 +73,6 @@ class CorpusTotals:
         """Return sums and figures as plain values."""
         names = ("bits", "bits_per_byte", "perplexity", "unseen_share")
         return dict(vars(self)) | {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> CorpusTotals:
-        """Return the sums that `to_dict` gave."""
-        counts = {one.name: stored[one.name] for one in fields(cls)}
-        for name, count in counts.items():
-            if type(count) is not int or not 0 <= count < 1 << (160 if name == "cost" else 64):
-                raise ValueError(f"{name} is {count!r}")
-        return cls(**counts)
 
 
 _LARGEST = math.log(np.finfo(np.float64).max)

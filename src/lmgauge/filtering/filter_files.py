@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import time
@@ -12,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from lmgauge.decoding import decode
 from lmgauge.errors import InputError
 from lmgauge.filtering.filter_file import filter_file
 from lmgauge.filtering.folder import FinishedFile, begin, finished, refuse_others, remember, source_state
 from lmgauge.filtering.plan import FileJob, FilterPlan
-from lmgauge.filtering.tally import Tally
+from lmgauge.filtering.tally import StoredTally, Tally
 from lmgauge.json_text import to_json
 from lmgauge.places import file_state, make_folder
 from lmgauge.progress import say_progress
@@ -52,12 +52,12 @@ def filter_files(
         problems = {}
         for place, number in enumerate(rest):
             (name,) = _makes(place)
-            answer = json.loads(engine.read(name).tobytes())
+            answer = decode(engine.read(name).tobytes(), _Answer, name, "the answer of a task", "try again")
             engine.drop([name])
-            if "error" in answer:
-                problems[jobs[number].source.name] = answer["error"]
+            if answer.tally is None:
+                problems[jobs[number].source.name] = answer.error
             else:
-                done[number] = FinishedFile(jobs[number], Tally.from_dict(answer["tally"]), False)
+                done[number] = FinishedFile(jobs[number], Tally.of_stored(answer.tally), False)
         if problems:
             raise InputError(_of_all(problems, len(jobs)))
     return [done[number] for number in range(len(jobs))]
@@ -77,6 +77,12 @@ def _needs(number: int) -> list[str]:
 
 def _makes(number: int) -> list[str]:
     return [f"filtered/{number}"]
+
+
+@dataclass
+class _Answer:
+    tally: StoredTally | None = None
+    error: str = ""  # why there is none
 
 
 @dataclass(frozen=True)

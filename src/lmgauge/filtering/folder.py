@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.filtering.layout import RECORDS
 from lmgauge.filtering.plan import FileJob, FilterPlan, PlanSummary
 from lmgauge.filtering.results import FilteredDocuments
-from lmgauge.filtering.tally import Tally
+from lmgauge.filtering.tally import StoredTally, Tally
 from lmgauge.json_text import plain
 from lmgauge.places import exists, file_state, make_folder, read_json, write_json
 from lmgauge.readable import first_few
@@ -18,6 +18,7 @@ from lmgauge.remote.addresses import base_name, joined
 from lmgauge.version import __version__
 
 _WORK = "work.json"
+_OF_FOLDER = "what is remembered of filtered documents", "choose another folder"
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,7 @@ def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None
         make_folder(joined(folder, RECORDS))
         write_json(place, work)
         return
-    stored = read_json(place)
-    stored = stored if isinstance(stored, dict) else {}
+    stored = read_json(place, dict[str, Any], *_OF_FOLDER)
     different = next((name for name in work if stored.get(name) != work[name]), None)
     if different is not None:
         raise UsageError(f"{folder}: holds documents that were filtered with other {different}; choose another folder")
@@ -51,19 +51,16 @@ def _description(plan: FilterPlan, jobs: Sequence[FileJob]) -> dict[str, Any]:
 def read_folder(folder: str) -> FilteredDocuments:
     """Return what became of the documents of all files of a folder, whichever shard filtered them."""
     # Raises UsageError: a file is not complete yet.
-    work = read_json(joined(folder, RECORDS, _WORK))
-    try:
-        summary = PlanSummary.from_dict(work["summary"])
-        records = {str(name): joined(folder, RECORDS, "files", str(record)) for name, record in work["files"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InputError(f"{folder}: what it remembers of its documents is damaged: {error!r}") from error
+    work = read_json(joined(folder, RECORDS, _WORK), _StoredWork, *_OF_FOLDER)
+    records = {name: joined(folder, RECORDS, "files", record) for name, record in work.files.items()}
     stored = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
     missing = [name for name, own in stored.items() if own is None]
     if missing:
         raise UsageError(
             f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
         )
-    return FilteredDocuments.of(summary, [own[1] for own in stored.values() if own is not None], folder)
+    tallies = [Tally.of_stored(own.tally) for own in stored.values() if own is not None and own.tally is not None]
+    return FilteredDocuments.of(work.summary, tallies, folder)
 
 
 def is_output_folder(folder: str) -> bool:
@@ -71,27 +68,36 @@ def is_output_folder(folder: str) -> bool:
     return exists(joined(folder, RECORDS, _WORK))
 
 
-def _remembered(record: str) -> tuple[dict[str, Any], Tally] | None:
+@dataclass
+class _StoredFile:
+    source: dict[str, Any] | None
+    outputs: dict[str, int | None] | None
+    tally: StoredTally | None
+
+
+@dataclass
+class _StoredWork:
+    summary: PlanSummary
+    files: dict[str, str]
+
+
+def _remembered(record: str) -> _StoredFile | None:
     # What is remembered of a file; None while it is worked on.
-    stored = read_json(record)
-    try:
-        if not isinstance(stored, dict) or not {"source", "outputs"} <= stored.keys():
-            raise InputError("something else")
-        return None if stored["tally"] is None else (stored, Tally.from_dict(stored["tally"]))
-    except (InputError, KeyError) as error:
-        raise InputError(f"{record}: is not what lmgauge remembers of a file; remove it to filter the file again") from error
+    stored = read_json(record, _StoredFile, "what is remembered of a file", "remove it to filter the file again")
+    return None if stored.tally is None else stored
 
 
 def finished(job: FileJob) -> FinishedFile | None:
     """Return what is remembered of a file, if its outputs are complete and it has not changed since."""
     if job.record is None or not exists(job.record):
         return None
-    remembered = _remembered(job.record)
-    if remembered is None:
+    stored = _remembered(job.record)
+    if stored is None or stored.tally is None:
         return None
-    stored, tally = remembered
-    complete = all(map(exists, job.outputs.values())) and stored["outputs"] == _sizes(job)
-    return FinishedFile(job, tally, True) if complete and stored["source"] == source_state(job) else None
+    complete = all(map(exists, job.outputs.values())) and stored.outputs == _sizes(job)
+    return (
+        FinishedFile(job, Tally.of_stored(stored.tally), True) if complete and stored.source == source_state(job) else None
+    )
 
 
 def begin(job: FileJob) -> None:

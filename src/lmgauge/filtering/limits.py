@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from lmgauge.decoding import Perplexity
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentiles import Percentiles
 
@@ -23,24 +23,9 @@ class PerplexityLimits:
 
     model: str
     group: str | None
-    low: float | None
-    high: float | None
-    cuts: tuple[float, ...] = ()
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> PerplexityLimits:
-        """Return the limits with these plain values."""
-        low, high = (None if stored[end] is None else _perplexity(stored[end]) for end in ("low", "high"))
-        group = stored["group"]
-        cuts = tuple(map(_perplexity, stored["cuts"]))
-        return cls(str(stored["model"]), None if group is None else str(group), low, high, cuts)
-
-
-def _perplexity(stored: Any) -> float:
-    value = float(stored)
-    if not value >= 0:
-        raise ValueError(f"{value} is not a perplexity")
-    return value
+    low: Perplexity | None
+    high: Perplexity | None
+    cuts: tuple[Perplexity, ...] = ()
 
 
 def limits_of(

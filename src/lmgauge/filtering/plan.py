@@ -29,15 +29,6 @@ class PlanSummary:
     group_field: str | None = None  # the field of the groups; None without groups
     by: str | None = None  # the field that chooses the model; None where every model scores all documents
 
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> PlanSummary:
-        """Return the summary with these plain values."""
-        signatures = {str(name): str(line) for name, line in stored["signatures"].items()}
-        models, rules = (tuple(map(str, stored[name])) for name in ("models", "rules"))
-        limits = tuple(map(PerplexityLimits.from_dict, stored["limits"]))
-        group, by = (None if stored[name] is None else str(stored[name]) for name in ("group_field", "by"))
-        return cls(models, signatures, rules, limits, group, by)
-
 
 @dataclass(frozen=True)
 class FilterPlan:
