@@ -133,7 +133,7 @@ class TaskWork:
 
 def known_metrics() -> dict[str, type[TaskMetric]]:
     """Return the metrics that `lmgauge.tasks` exports, by their names in lower case."""
-    exported = [getattr(tasks, name) for name in tasks.__all__]
+    exported = [getattr(tasks, name) for name in dir(tasks)]
     return {kind.__name__.lower(): kind for kind in exported if isinstance(kind, type) and TaskMetric in kind.__mro__[1:]}
 
 
