@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class RunRows:
             batch = replace(batch, segments=batch.segments[some], segment_events=events, lossy=lossy)
         sums, policy = sum_block(batch).total.per_segment(), ContextPolicy.parse(self.run.origin.context)
         names = [] if self.text is None else self.text.group_names
-        columns = dict(segment_rows(self.run.name, batch, sums, block, names, policy))
+        columns: dict[str, Any] = dict(segment_rows(self.run.name, batch, sums, block, names, policy))
         columns["bits"] = nats_to_bits(-np.asarray(columns["logprob"], np.float64))
         order = list(with_kept(SEGMENT_COLUMNS, () if self.text is None else self.text.kept))
         order.insert(order.index("logprob") + 1, "bits")

@@ -158,8 +158,9 @@ def score_segments(
 
     files = files_to_score(metric, references, hypotheses, reading, sources)
     yield from segment_scores(metric, files, threads)
-    for note in files.notes if notes else ():
-        notes(note)
+    if notes is not None:
+        for note in files.notes:
+            notes(note)
 
 
 @verb
@@ -201,5 +202,6 @@ def align_files(
 
     files = files_to_score(metric, references, hypotheses, reading)
     yield from aligned_segments(metric, files)
-    for note in files.notes if notes else ():
-        notes(note)
+    if notes is not None:
+        for note in files.notes:
+            notes(note)
