@@ -111,7 +111,7 @@ FOR_TYPES: dict[str, set[str]] = {
 LIBRARIES: dict[str, set[str]] = {
     "": {"numpy", "pandas"},
     "_kernels": {"numpy"},
-    "remote": {"fsspec"},
+    "remote": {"fsspec", "urllib3"},
     "installation": set(),
     "numerics": {"numpy"},
     "information": {"numpy"},
