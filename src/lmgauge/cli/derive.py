@@ -37,33 +37,40 @@ HEADINGS = {
 }
 """Of keywords that do not stand under the heading of their settings, or under "Options"."""
 METAVARS = {
-    "output": "PATH",
-    "threads": "N",
-    "model": "MODEL",
-    **dict.fromkeys(("field", "by", "id", "group"), "NAME"),
-    **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
-    "array": "BITS",
-    "quantize": "BITS,BITS",
-    "device": "NAME",
-    "document": "RULE",
-    "context": "N|stream",
-    "protocol": "NAME",
-    "keep": "NAMES",
-    "columns": "NAMES",
-    "shard": "I/N|slurm",
-    "ray": "ADDRESS",
+    name: shown
+    for shown, names in {
+        "ADDRESS": "ray",
+        "A,B,...": "labels",
+        "A,B,C": "fractions",
+        "BITS": "array bits_per_event max_difference",
+        "BITS,BITS": "quantize",
+        "COLUMN": "logprob",
+        "DEV": "tune",
+        "DIR": "figures temp vega",
+        "FIELD": "label",
+        "I/N|slurm": "shard",
+        "J": "near",
+        "MODEL": "model models",
+        "N": "threads",
+        "N|stream": "context",
+        "NAME": "answer bad by choices device field given good group host hypotheses id program protocol ref_field score "
+        "system x y",
+        "NAME=RUN,RUN": "recipes",
+        "NAMES": "columns keep levels",
+        "NATS": "cross_entropy",
+        "pA,pB": "buckets",
+        "PATH": "output",
+        "RATE": "fpr",
+        "RULE": "document",
+        "RUN": "run",
+        "SHARE": "held_out_share share tolerance weight",
+        "SHARE[,SHARE...]": "cuts",
+        "SIZE": "memory",
+    }.items()
+    for name in names.split()
 }
-NOT_OFFERED = {
-    "progress",
-    "watch",
-    "block_bytes",
-    "lists",
-    "keep_bom",
-    "join",
-    "stream",
-    "chooser",
-    "fields",
-}
+"""What the help calls the value of an option, where neither a row nor its type says it."""
+NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", "progress", "stream", "watch"}
 """What only programs can say."""
 _NAMES, _WHOLE = 30, "whole"
 _WRITTEN = ("rows", "write_clean")  # besides the output and the page
@@ -71,7 +78,7 @@ _WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
 def declared(row: Row) -> list[Callable[..., Any]]:
     """Return the verbs of a row, imported now."""
-    return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
+    return [imported(path) for path in row.verbs]
 
 
 def declared_options(row: Row) -> dict[str, Option]:
@@ -195,27 +202,20 @@ def __getattr__(name: str) -> Command:
 def _parameters(row: Row) -> list[click.Parameter]:
     options, names = declared_options(row), row.arguments
     if names is None:
-        names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
+        names = tuple(one.name for one in options_of(declared(row)[0]) if one.positional and one.name not in SHORT)
     several = [name for name in names if options[name].element is not None]
     # Of two arguments that take several values each takes one: nobody could tell where the first ends.
-    arguments = [_argument(options[name], row, several == [name]) for name in names]
-    rest = [
-        one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
-    ]
-    made = [parameter for one in rest if (parameter := _option(one, row, {one.name for one in rest})) is not None]
-    printed = (
-        []
-        if "json" in row.without
-        else [
-            _Option(["--json", "as_json"], is_flag=True, help="Print JSON, in full precision.", heading="Output", first=True)
-        ]
-    )
-    if row.html:
+    made: list[click.Parameter | None] = [_argument(options[name], row, several == [name]) for name in names]
+    rest = {name: one for name, one in options.items() if name not in {*names, *NOT_OFFERED, *row.without}}
+    made += [_option(one, row, rest) for one in rest.values()]
+    printed: dict[str, Any] = {"heading": "Output", "first": True}
+    if "html" not in row.without:
         words = "Also write a page to look at in a browser: one file, with charts."
-        printed.insert(
-            0, _Option(["--html"], type=click.Path(dir_okay=False), metavar="FILE", help=words, heading="Output", first=True)
-        )
-    return [*arguments, *made, *printed]
+        made.append(_Option(["--html"], type=click.Path(dir_okay=False), metavar="FILE", help=words, **printed))
+    if "json" not in row.without:
+        words = "Print JSON, in full precision."
+        made.append(_Option(["--json", "as_json"], is_flag=True, help=words, **printed))
+    return [parameter for parameter in made if parameter is not None]
 
 
 def _argument(option: Option, row: Row, several: bool) -> click.Argument:
@@ -266,7 +266,7 @@ def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None
 def _metavar(kind: click.ParamType[Any]) -> str | None:
     """Return what the help calls a value; None leaves it to the type."""
     kinds = {click.IntRange: "N", Number: "X", click.Path: "FILE", type(click.INT): "N", type(click.STRING): "TEXT"}
-    return kinds.get(type(kind))
+    return kind.name if isinstance(kind, Parsed) else kinds.get(type(kind))
 
 
 def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
