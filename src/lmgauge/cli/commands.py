@@ -52,10 +52,9 @@ def imported(path: str) -> Any:
 
 def _row(summary: str, *verbs: str, **more: Any) -> Row:
     """Return a row; its keywords are written as words, with spaces between them."""
-    lists = {
-        name: tuple(more[name].split()) for name in ("arguments", "show", "hide", "without", "required") if name in more
-    }
-    return Row(summary, verbs, **(more | lists))
+    for name in more.keys() & {"arguments", "show", "hide", "without", "required"}:
+        more[name] = tuple(more[name].split())
+    return Row(summary, verbs, **more)
 
 
 OF_SEGMENTS = "group document id given boundary keep"
@@ -174,21 +173,21 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "report": _row(
             "Make one page to look at: the answer, charts, tables, and the text in color.",
             "lmgauge.api.report:report",
-            run="lmgauge.cli.report:report",
+            run="lmgauge.cli.runs:report",
             show="text train document seed threads",
             without="html",
         ),
         "diagnose": _row(
             "Show where a model fails.",
             "lmgauge.api.diagnose:diagnose",
-            run="lmgauge.cli.report:diagnose",
+            run="lmgauge.cli.runs:diagnose",
             show="text train only examples contexts seed threads context device",
             without=f"{OF_EVALUATION} reserved",
         ),
         "explore": _row(
             "Look at all of a run, or two of one text, in the browser.",
             "lmgauge.explore.door:explore",
-            run="lmgauge.cli.report:explore",
+            run="lmgauge.cli.runs:explore",
             show="text train context device",
             without="json html",
             metavars={"runs": "[RUN] [RUN]"},
@@ -196,8 +195,8 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "audit": _row(
             "Check a result, or show what is wrong with it.",
             "lmgauge.api.audit:audit",
-            "lmgauge.cli.audit:subject",
-            run="lmgauge.cli.audit:audit",
+            "lmgauge.cli.runs:subject",
+            run="lmgauge.cli.runs:audit",
             arguments="what",
             show="levels contexts max_overlap exhaustive seed field context device",
             without=f"{OF_SEGMENTS} {OF_EVALUATION} run",
@@ -229,8 +228,8 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "membership": _row(
             "Ask whether a model has seen texts in training.",
             "lmgauge.api.membership:membership",
-            "lmgauge.cli.membership:shown",
-            run="lmgauge.cli.membership:membership",
+            "lmgauge.cli.models_and_texts:suspects",
+            run="lmgauge.cli.models_and_texts:membership",
             arguments="model texts",
             stdin="texts",
             show="k fpr threads field",
@@ -276,17 +275,17 @@ SECTIONS: dict[str, dict[str, Row]] = {
             "Say whether results may be compared, and whether their difference is real.",
             "lmgauge.api.compare:compare",
             "lmgauge.api.compare:compare_recipes",
-            "lmgauge.cli.compare:check",
-            "lmgauge.cli.compare:shown",
-            run="lmgauge.cli.compare:compare",
+            "lmgauge.cli.runs:check",
+            "lmgauge.cli.runs:compared",
+            run="lmgauge.cli.runs:compare",
             show="text train",
         ),
         "divergence": _row(
             "Measure how far models' predictions are from those of a base.",
             "lmgauge.api.divergence:divergence",
             "lmgauge.api.stored_base:save_base",
-            "lmgauge.cli.divergence:shown",
-            run="lmgauge.cli.divergence:divergence",
+            "lmgauge.cli.models_and_texts:diverged",
+            run="lmgauge.cli.models_and_texts:divergence",
             arguments="base candidate",
             stdin="candidate",
             show="events exhaustive top_k examples seed threads field group",
@@ -375,7 +374,6 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "convert": _row(
             "Convert between ARPA files, binary files of KenLM, and model folders.",
             "lmgauge.api.convert:convert",
-            run="lmgauge.cli.models:convert",
             show="trie quantize array",
             without="json html",
         ),

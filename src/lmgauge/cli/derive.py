@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -20,6 +20,9 @@ from click.formatting import wrap_text
 from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import PARSERS, CommaList, NamedNumbers, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
+
+if TYPE_CHECKING:
+    from lmgauge.cli.say import Page
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
@@ -118,21 +121,21 @@ class Call:
             verb: the first of the row if None.
             more: keywords in place of the user's.
         """
-        from lmgauge.cli.say import showing_progress
+        from lmgauge.progress import listening
+        from lmgauge.report.progress import progress
 
         called = verb or declared(self.row)[0]
-        with showing_progress():
+        with progress() as listener, listening(listener):
             return called(**self.keywords(called, **more))
 
     def keywords(self, verb: Callable[..., Any], /, **more: Any) -> dict[str, Any]:
         """Return the user's values that a verb knows, and others in their place."""
-        known = own_keywords(verb).keys() | {option.name for option in options_of(verb)}
+        known = own_keywords(verb).keys() | fields_of(verb)
         return {name: value for name, value in (self.values | more).items() if name in known}
 
     def refuse_others(self, reason: str, *verbs: Callable[..., Any]) -> None:
         """Refuse options that none of the verbs knows: none is ignored in silence."""
-        known = {option.name for verb in verbs for option in options_of(verb)}
-        self.refuse(self.values.keys() - known, reason)
+        self.refuse(self.values.keys() - fields_of(*verbs), reason)
 
     def refuse(self, names: Collection[str], reason: str) -> None:
         """Refuse options that do not apply to what was chosen: none is ignored in silence.
@@ -147,23 +150,32 @@ class Call:
                 off = written[name] is False and parameter.secondary_opts
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
-    def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Any = None) -> None:
-        """Print a result, unless rows take its place on standard output; write its page if one is asked for."""
-        from lmgauge.cli.say import answer
+    def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Page | None = None) -> None:
+        """Print a result, unless rows take its place on standard output; write its page; exit with 1 if it did not pass."""
+        from lmgauge.cli.say import Page, write_page
 
         if blocks is None:
             from lmgauge.report.documents import document_of
 
             blocks = partial(document_of, result)
         aside = "-" in (self.values.get("output"), self.values.get("rows"))
-        answer(result, blocks, as_json=self.as_json, html=self.html, page=page, aside=aside)
+        if self.as_json:
+            from lmgauge.json_text import to_json
+
+            click.echo(to_json(getattr(result, "to_dict", lambda: result)()), err=aside)
+        elif not aside:
+            from lmgauge.report.terminal import show
+
+            show(blocks())
+        if self.html is not None:
+            write_page(self.html, page or Page(repr(result)[1:-1], blocks()))
+        if not getattr(result, "passed", True):
+            self.context.exit(1)
 
 
-def fields_of(*kinds: type[Any]) -> set[str]:
-    """Return the names of the fields of classes of settings."""
-    from dataclasses import fields
-
-    return {field.name for kind in kinds for field in fields(kind)}
+def fields_of(*declared: Callable[..., Any]) -> set[str]:
+    """Return the names of all options of verbs and of classes of settings."""
+    return {option.name for one in declared for option in options_of(one)}
 
 
 def command_of(name: str, row: Row) -> Command:
@@ -184,6 +196,8 @@ def command_of(name: str, row: Row) -> Command:
             _check_page(call)
         if row.run:
             imported(row.run)(call)
+        elif "json" in row.without:
+            call()
         else:
             call.answer(call())
 
