@@ -43,18 +43,8 @@ def _train_network(call: Call) -> None:
     from lmgauge.cli.training_display import training_display
 
     try:
-<<<<<<< HEAD
-        from lmgauge.models.training.processes import Processes
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), extra="neural") from error
-    shows = Processes.from_environment().rank == 0
-    try:
-        with training_display(live=shows) as (progress, watch):
+        with training_display() as (progress, watch):
             result = train_neural(**call.keywords(train_neural, progress=progress, watch=watch))
-=======
-        with training_display() as display:
-            result = train_neural(**call.keywords(train_neural, progress=display.say, watch=display.show))
->>>>>>> main
     except (KeyboardInterrupt, SystemExit):
         again = f"the same command with --resume continues from {call['output']}.training"
         say(f"lmgauge: stopped; {again}", err=True)

@@ -50,17 +50,10 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-<<<<<<< HEAD
-def training_display(*, live: bool = True) -> Iterator[tuple[Listener, Callable[[TrainingEvent], None]]]:
-    """Yield what shows what is being done, and where a run is: on a line that moves, if the terminal and `live` allow it."""
-    if not live or not sys.stderr.isatty():
-        yield lambda stage: None, lambda event: click.echo(epoch_line(event), err=True) if event.finished else None
-=======
-def training_display() -> Iterator[LiveDisplay | PlainDisplay]:
-    """Yield what shows a run, as the terminal allows."""
+def training_display() -> Iterator[tuple[Listener, Callable[[TrainingEvent], None]]]:
+    """Yield what shows what is being done, and where a run is: on a line that moves, where there is a terminal."""
     if not sys.stderr.isatty():
-        yield PlainDisplay()
->>>>>>> main
+        yield lambda stage: None, lambda event: click.echo(epoch_line(event), err=True) if event.finished else None
         return
     from rich.console import Console
 
