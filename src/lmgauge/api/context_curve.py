@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.api.types import PATHS, Model, PathLike, Text
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions, parse_lengths
 from lmgauge.option_numbers import Count
 from lmgauge.progress import say_progress, show_speed
@@ -78,6 +77,7 @@ def context_curve(
     from lmgauge.evaluation.context_curve import curve as curves
     from lmgauge.evaluation.origin import Origin
     from lmgauge.evaluation.row_files import check_row_file
+    from lmgauge.files import refuse_replacing
     from lmgauge.models.network.long_segments import LongSegments
     from lmgauge.models.registry import model_names
     from lmgauge.models.spelling.model import SpelledModel

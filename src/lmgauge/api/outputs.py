@@ -10,7 +10,6 @@ from lmgauge.api.types import PathLike
 from lmgauge.choices import WORD_UNITS
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
 
 
 @settings
@@ -80,6 +79,8 @@ class Outputs:
             UsageError: the first of them.
         """
         # Several models have folders of their own in it.
+        from lmgauge.files import refuse_replacing
+
         folder = self.output if models == 1 else None
         files = {"--per-segment": self.per_segment, "--per-token": self.per_token, "--per-word": self.per_word, "-o": folder}
         read = self.train if self.regions is None else (self.regions, *self.train)

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from click.formatting import wrap_text
 
 from lmgauge.cli.commands import COMMANDS, Row, imported
-from lmgauge.cli.odd_values import PARSERS, CommaList, NamedNumbers, Number, Parsed
+from lmgauge.cli.odd_values import PARSERS, CommaList, KindChoice, NamedNumbers, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
 
 if TYPE_CHECKING:
@@ -288,7 +288,8 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     if option.name in PARSERS:
         return PARSERS[option.name]
     if option.choices and str not in option.kinds:
-        return click.Choice(tuple(row.choices.get(option.name, option.choices)))
+        words = tuple(row.choices.get(option.name, option.choices))
+        return KindChoice(words) if option.name == "kind" else click.Choice(words)
     if Mapping[str, float] in option.kinds:
         return NamedNumbers()
     if option.element is not None and not option.is_path:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.memory import size_in_words
 from lmgauge.readable import visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lmgauge.report.blocks import Document
 
 
@@ -50,4 +50,6 @@ def write_page(path: str, page: Page) -> None:
 
 def say_where(page: Path, *, err: bool = False) -> None:
     """Say where a page lies, and how to look at it."""
+    from lmgauge.memory import size_in_words
+
     say(f"{page}: {size_in_words(page.stat().st_size)}; open it in a browser: {page.resolve().as_uri()}", err=err)
