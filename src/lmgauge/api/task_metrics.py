@@ -79,10 +79,10 @@ def bleu(
         50.0
     """
     from lmgauge.tasks.metrics.bleu import BLEU
-    from lmgauge.tasks.public_sets import references_or_public, tokenizer_for
+    from lmgauge.tasks.public_sets import tokenizer_for
 
     chosen = vars(options) | {"tokenizer": options.tokenizer or tokenizer_for(public.language_pair)}
-    return cast("BleuScore", _score(BLEU(**chosen), hypotheses, references_or_public(references, public), threads))
+    return cast("BleuScore", _score(BLEU(**chosen), hypotheses, references, threads, public))
 
 
 @_texts_by_name
@@ -121,9 +121,8 @@ def chrf(
         50.0
     """
     from lmgauge.tasks.metrics.chrf import ChrF
-    from lmgauge.tasks.public_sets import references_or_public
 
-    return cast("ChrfScore", _score(ChrF(**vars(options)), hypotheses, references_or_public(references, public), threads))
+    return cast("ChrfScore", _score(ChrF(**vars(options)), hypotheses, references, threads, public))
 
 
 @_texts_by_name
@@ -162,9 +161,8 @@ def ter(
         25.0
     """
     from lmgauge.tasks.metrics.ter import TER
-    from lmgauge.tasks.public_sets import references_or_public
 
-    return cast("TerScore", _score(TER(**vars(options)), hypotheses, references_or_public(references, public), threads))
+    return cast("TerScore", _score(TER(**vars(options)), hypotheses, references, threads, public))
 
 
 @_texts_by_name
@@ -249,9 +247,16 @@ def cer(
     return cast("ErrorRates", _score(CER(**vars(options)), hypotheses, references, threads))
 
 
-def _score(metric: TaskMetric, hypotheses: Sequence[str], references: GivenReferences, threads: int | None) -> object:
+def _score(
+    metric: TaskMetric,
+    hypotheses: Sequence[str],
+    references: GivenReferences | None,
+    threads: int | None,
+    public: PublicTest = PublicTest(),
+) -> object:
     from lmgauge.tasks.accumulator import Accumulator
+    from lmgauge.tasks.public_sets import references_or_public
 
     accumulator = Accumulator(metric, keep_segments=False, threads=threads)
-    accumulator.add(hypotheses=hypotheses, references=references)
+    accumulator.add(hypotheses=hypotheses, references=references_or_public(references, public))
     return accumulator.score()
