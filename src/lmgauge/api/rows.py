@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -92,8 +92,9 @@ class RunRows:
         if self.text is None:
             raise UsageError(f"{self.run.name}: words are in the text that was scored; name it: read_run(path, text)")
         settings, origin = word_settings(words, regions, train, self.text.kept), self.run.origin
-        parts = ((block, batch) for block, (batch,) in lockstep([self.run.batches()], self.text, [self.run.name]))
-        return words_of_table(_with_text(parts), settings, origin, self.text)
+        blocks = lockstep([self.run.batches()], self.text, [self.run.name])
+        parts = ((block, batch) for block, (batch,) in blocks if block is not None)
+        return words_of_table(parts, settings, origin, self.text)
 
     def to_arrow(self, rows: Rows) -> pa.Table:
         """Return the columns that `lmgauge eval --per-segment` (or `--per-token`) writes, and `bits`.
@@ -139,11 +140,6 @@ class RunRows:
         names.insert(names.index("logprob") + 1, "bits")
         bits = nats_to_bits(-np.asarray(columns["logprob"], np.float64))
         return {name: bits if name == "bits" else columns[name] for name in names}
-
-
-def _with_text(parts: Iterable[tuple[Segments | None, ScoreBatch]]) -> Iterator[tuple[Segments, ScoreBatch]]:
-    """Yield the blocks of a text that is at hand, with their rows."""
-    yield from ((block, batch) for block, batch in parts if block is not None)
 
 
 def read_run(path: PathLike, text: Text | None = None) -> RunRows:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lmgauge.declaration import verb
 from lmgauge.option_numbers import Count
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
     from lmgauge.tasks.metrics.ter import TerScore
     from lmgauge.tasks.texts import GivenReferences
 
-_Parameters = ParamSpec("_Parameters")
-_Score = TypeVar("_Score")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _texts_by_name(function: Callable[_Parameters, _Score]) -> Callable[_Parameters, _Score]:
+def _texts_by_name(function: F) -> F:
     """Return the function with an error that shows the right call, for a call with texts by position."""
 
     @wraps(function)
-    def call(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Score:
+    def call(*arguments: Any, **named: Any) -> Any:
         if arguments:
             name = function.__name__
             raise TypeError(f"{name} takes its texts by name, not by position: {name}(hypotheses=[...], references=[...])")
-        return function(*arguments, **named)
+        return function(**named)
 
-    return call
+    return cast("F", call)
 
 
 @_texts_by_name
