@@ -30,10 +30,9 @@ class Owners:
 
 
 @dataclass(frozen=True)
-class Merged:
+class Merged(Owners):
     """What a model makes of each unit; NaN where a figure is missing."""
 
-    owners: Owners
     pieces: Ints  # int64 [u], rows
     nats: Floats  # float64 [u], minus the sum of their log-probabilities
     corrected: Floats  # float64 [u], nats: minus the log-probability of the unit as a word (or words) with its ends
@@ -146,7 +145,7 @@ def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolic
     with np.errstate(invalid="ignore"):  # where no word could begin, none has a probability
         corrected = np.where(owners.shared | np.isneginf(before), np.nan, nats + before - after)
     return Merged(
-        owners=owners,
+        **vars(owners),
         pieces=pieces,
         nats=nats,
         corrected=corrected,
