@@ -94,12 +94,12 @@ def correlate_tables(
 
 
 def _write_rows(result: Correlation, path: str) -> None:
-    from lmgauge.evaluation.row_files import RowWriter
+    from lmgauge.evaluation.row_files import writing_rows
     from lmgauge.report.correlation import CORRELATION_COLUMNS
 
     points = result.rows()
-    with RowWriter(path, CORRELATION_COLUMNS) as writer:
-        writer.write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
+    with writing_rows(path, CORRELATION_COLUMNS) as write:
+        write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
 
 
 def _by_system(rows: list[Row], system: str) -> list[Row]:

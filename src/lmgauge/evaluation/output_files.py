@@ -16,11 +16,11 @@ from lmgauge.evaluation.row_files import (
     ID_COLUMN,
     SEGMENT_COLUMNS,
     TOKEN_COLUMNS,
-    RowWriter,
-    TableWriter,
     segment_rows,
     token_rows,
     with_kept,
+    writing_rows,
+    writing_table,
 )
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.tally import Tally
@@ -110,27 +110,29 @@ def _row_files(
     # Open the files of rows on the stack, and yield what writes the rows of a block to each.
     kept, policies = corpus.kept, [origin.policy for origin in origins]
     if outputs.per_segment is not None:
-        of_segments = stack.enter_context(RowWriter(os.fspath(outputs.per_segment), with_kept(SEGMENT_COLUMNS, kept)))
+        write_segment_rows = stack.enter_context(
+            writing_rows(os.fspath(outputs.per_segment), with_kept(SEGMENT_COLUMNS, kept))
+        )
 
         def write_segments(i: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
             groups = corpus.group_names  # a list of its own each pass
             sums = tally.per_segment()
-            of_segments.write(segment_rows(origins[i].model, batch, sums, block, groups, policies[i]))
+            write_segment_rows(segment_rows(origins[i].model, batch, sums, block, groups, policies[i]))
 
         yield write_segments
     if outputs.per_token is not None:
         asked = dict.fromkeys(outputs.columns)
         more = [name for column in asked for name in _IN_ROWS.get(column.rstrip("0123456789"), (column,))]
         columns = with_kept((*TOKEN_COLUMNS, *more, ID_COLUMN), kept)
-        of_tokens = stack.enter_context(RowWriter(os.fspath(outputs.per_token), columns))
-        yield lambda i, block, batch, _: of_tokens.write(token_rows(origins[i].model, batch, block))
+        write_token_rows = stack.enter_context(writing_rows(os.fspath(outputs.per_token), columns))
+        yield lambda i, block, batch, _: write_token_rows(token_rows(origins[i].model, batch, block))
     if words is not None:
-        of_words = stack.enter_context(TableWriter(os.fspath(outputs.per_word or "-"), words.columns))
+        write_word_rows = stack.enter_context(writing_table(os.fspath(outputs.per_word or "-"), words.columns))
         units: list[Units] = []  # of the block, for all models
 
         def write_words(i: int, block: Segments, batch: ScoreBatch, _: Tally) -> None:
             if i == 0:
                 units[:] = [words.units(block)]
-            of_words.write(rows[i].table(block, batch, *units))
+            write_word_rows(rows[i].table(block, batch, *units))
 
         yield write_words

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.row_files import write_table
 from lmgauge.numerics.intervals import Interval
-from lmgauge.result_list import data_frame, pandas_module
-from lmgauge.shown import Shown
+from lmgauge.result_list import Tabled, pandas_module
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +55,7 @@ class Preference:
 
 
 @dataclass(frozen=True, repr=False)
-class Choices(Shown):
+class Choices(Tabled):
     """How often models prefer the right one of several texts, by group, and whether the models differ.
 
     Attributes:
@@ -126,14 +125,6 @@ class Choices(Shown):
     def to_rows(self) -> list[dict[str, Any]]:
         """Return the accuracies as flat dicts, the rows of the data frame."""
         return list(self._flat())
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the accuracies as a data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(self.to_rows())
 
     def items_to_pandas(self) -> pd.DataFrame:
         """Return `rows` as a data frame.

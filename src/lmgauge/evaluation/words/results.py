@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.evaluation.row_files import TableWriter
+from lmgauge.evaluation.row_files import writing_table
 from lmgauge.result_list import pandas_module
 from lmgauge.shown import Shown
 
@@ -86,8 +86,8 @@ class WordSurprisals(Shown):
             OutputError: it cannot be written; nothing is left behind.
             UsageError: another ending.
         """
-        with TableWriter(os.fspath(path), self.rows.column_names) as writer:
-            writer.write(self.rows)
+        with writing_table(os.fspath(path), self.rows.column_names) as write:
+            write(self.rows)
 
     def _in_brief(self) -> str:
         what = self.unit.partition(" ")[0]
