@@ -24,7 +24,6 @@ from lmgauge.evaluation.row_files import (
 )
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.tally import Tally
-from lmgauge.progress import say_progress
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 
@@ -87,7 +86,6 @@ def evaluated(
             threads=threads,
             spans=outputs.wanted,
             watch=watched if watches or runs is not None else None,
-            progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
         )
         if rows:
             notes = [own.notes() for own in reversed(rows)]  # what must be known of the words of each model's whole text
