@@ -152,8 +152,8 @@ def _compared(
         result = compare()
     else:
         with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
-            result = compare(watch=runs.write)
-            runs.finish(scoring)
+            result = compare(watch=runs.add)
+            runs.evaluate(scoring)
     if not spelled:
         return result
     return CandidateDivergences(tuple(replace(item, notes=(*item.notes, *spelled)) for item in result))

@@ -43,8 +43,8 @@ class Region:
 class Regions:
     """The regions of texts, by the id of the text."""
 
-    def __init__(self, by_text: Mapping[str, list[Region]], source: str) -> None:
-        self._by_text, self._source = by_text, source
+    def __init__(self, by_text: Mapping[str, list[Region]]) -> None:
+        self._by_text = by_text
         content = sorted((key, [(one.name, one.start, one.end, one.text) for one in by_text[key]]) for key in by_text)
         self.fingerprint = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
         self._waiting = dict.fromkeys(by_text)
@@ -66,7 +66,7 @@ class Regions:
             own.append(region if region.name else replace(region, name=str(len(own) + 1)))
         if not by_text:
             raise InputError(f"{source}: no region is named in it")
-        return cls(by_text, source)
+        return cls(by_text)
 
     def lay(self, block: Segments) -> Units:
         """Return the regions of the texts of a block as units."""
@@ -82,9 +82,7 @@ class Regions:
             self._waiting.pop(key)
             spans += [(*span, i, region) for span, region in _placed(self._by_text[key], block, i, key)]
         starts, ends, owners = (np.array([span[k] for span in spans], np.int64) for k in range(3))
-        named = [span[3] for span in spans]
-        lines = np.array([region.line for region in named], np.int64)
-        return Units(starts, ends, owners, is_white_space(block.data), [region.name for region in named], lines)
+        return Units(starts, ends, owners, is_white_space(block.data), [region for *_, region in spans])
 
     def check_all_laid(self) -> None:
         """Check that each text that a region names was there."""
@@ -93,10 +91,6 @@ class Regions:
             raise InputError(
                 f"{where}: there is no text {_short(text_id)}; a text is named by its id (--id), or by its number, from 1"
             )
-
-    def where(self, line: int) -> str:
-        """Return the place of a region for messages."""
-        return f"{self._source}, line {line}"
 
 
 def _rows_of(name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -19,7 +19,7 @@ from lmgauge.evaluation.words.frequency import WordFrequencies, strings_of
 from lmgauge.evaluation.words.merging import BOUNDARY, ENTROPY, Merged, merge
 from lmgauge.evaluation.words.regions import Regions
 from lmgauge.evaluation.words.results import WordSurprisals
-from lmgauge.evaluation.words.units import Units, WordTokenizer, words_of
+from lmgauge.evaluation.words.units import Units, words_of
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import ScoreBatch
 from lmgauge.signature import Signature
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
+    from lmgauge.text.tokens import Tokenizer
 
 MARKINGS = {
     "before": "its tokens bring the space before a word along: surprisal_corrected is minus log2 of a probability of words, "
@@ -67,7 +68,7 @@ class WordSettings:
         carried: names of the fields of the text that are carried along.
     """
 
-    tokenizer: WordTokenizer
+    tokenizer: Tokenizer
     regions: Regions | None = None
     frequencies: WordFrequencies | None = None
     carried: tuple[str, ...] = ()
@@ -131,7 +132,7 @@ class WordRows:
         units = self.settings.units(block) if units is None else units
         merged = merge(block, batch, units, self._policy)
         if self.settings.regions is not None and len(merged.crossing):
-            raise _cut(self.settings.regions, block, batch, units, merged)
+            raise _cut(block, batch, units, merged)
         self._units += len(units)
         self._texts += len(block)
         self._lossy += batch.lossy_segments
@@ -153,7 +154,7 @@ class WordRows:
             "region_number": units.numbers(),
             "word": pa.array(strings, pa.string()),
             "text": pa.array(strings, pa.string()),
-            "region": pa.array(units.names or [""] * len(units), pa.string()),
+            "region": pa.array([region.name for region in units.regions or ()], pa.string()),
             "start": units.starts - base,
             "end": units.ends - base,
             "pieces": merged.pieces,
@@ -255,15 +256,13 @@ def _bits(nats: Any) -> pa.Array:
     return pa.array(nats_to_bits(nats), from_pandas=True)
 
 
-def _cut(regions: Regions, block: Segments, batch: ScoreBatch, units: Units, merged: Merged) -> InputError:
+def _cut(block: Segments, batch: ScoreBatch, units: Units, merged: Merged) -> InputError:
     row = int(merged.crossing[0])
     place = int(batch.row_segments()[row] - block.first)
-    unit = int(merged.of_row[row])
     start, end = int(batch.starts()[row]), int(batch.ends[row])
     piece = block.text(place)[start:end].decode(errors="replace")
-    name = (units.names or [])[unit]
-    line = int((units.lines if units.lines is not None else [0])[unit])
+    region = (units.regions or [])[int(merged.of_row[row])]
     return InputError(
-        f"{regions.where(line)}: region {name!r} cuts the token {piece!r} (bytes {start} to {end} of text "
+        f"{region.where}: region {region.name!r} cuts the token {piece!r} (bytes {start} to {end} of text "
         f"{block.identifiers()[place]!r}), which has one probability; let regions begin and end where tokens do"
     )
