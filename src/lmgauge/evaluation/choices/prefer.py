@@ -20,6 +20,7 @@ from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.evaluation.evaluate import sum_block
+from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.exact import Floats, Ints
 from lmgauge.numerics.proportions import mcnemar_p_value, wilson_interval
 from lmgauge.numerics.significance import holm
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 PAIRS, QUESTIONS = "pairs", "questions"
 _DIGITS = 12
+_TEXTS_IN_BLOCK = 8192
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -117,13 +119,45 @@ def _right(texts: _Texts, begin: int, end: int) -> int:
     )
 
 
-def _score(models: Sequence[LanguageModel], corpora: Sequence[Corpus], threads: int | None) -> _Texts:
+def log_probabilities(
+    models: Sequence[LanguageModel], texts: Sequence[str], threads: int | None = None
+) -> tuple[Floats, list[int]]:
+    """Return what each model gives each text on its own, and how many words each model does not know."""
+    # -> float64 [models, texts], natural logs, ends included where a model predicts them; -inf for what a model rules out.
+    _refuse_running(models, "hypotheses need")
+    nats, unseen = np.zeros((len(models), len(texts))), [0 for _ in models]
+    for _, tallies in score_together(models, _blocks(texts) if models else (), _tallies, threads=threads):
+        for k, tally in enumerate(tallies):
+            own = tally.per_segment()
+            nats[k, own.segments] = own.nats
+            unseen[k] += tally.unseen_events
+    return nats, unseen
+
+
+def _blocks(texts: Sequence[str]) -> Iterator[Segments]:
+    # Texts are known to be valid, so they are not cleaned again.
+    for begin in range(0, len(texts), _TEXTS_IN_BLOCK):
+        encoded = [text.encode() for text in texts[begin : begin + _TEXTS_IN_BLOCK]]
+        ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+        data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        yield Segments(data, np.append(0, ends[:-1]), ends, "<hypotheses>", first_line=begin + 1, first=begin)
+
+
+def _refuse_running(models: Sequence[LanguageModel], what: str) -> None:
     running = next((model.label for model in models if policy_of(model).runs_on), None)
     if running is not None:
         raise UsageError(
-            f"{running}: its context runs on from one text to the next, and texts to choose from need contexts of their own "
+            f"{running}: its context runs on from one text to the next, and {what} contexts of their own "
             "(--context sentence)"
         )
+
+
+def _tallies(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[Tally]]:
+    return block, [sum_block(batch).total for batch in batches]
+
+
+def _score(models: Sequence[LanguageModel], corpora: Sequence[Corpus], threads: int | None) -> _Texts:
+    _refuse_running(models, "texts to choose from need")
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, Floats, NDArray[np.bool_]]:
         nats = [sum_block(batch).total.per_segment().nats for batch in batches]
