@@ -81,7 +81,12 @@ def context_curve(
     from lmgauge.models.registry import model_names
     from lmgauge.models.spelling.model import SpelledModel
 
-    lengths, step = _windows(contexts, scoring)
+    lengths = parse_lengths(contexts)
+    step = max(1, lengths[0] // 4) if scoring.stride is None else scoring.stride
+    if step > lengths[0]:
+        raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
+    if scoring.context is not None or scoring.stream:
+        raise UsageError("contexts say how much is seen: leave the context out")
     corpus = corpus_of(text, reading).without_given("a curve of contexts")
     if per_context is not None:
         check_row_file(os.fspath(per_context))
@@ -103,17 +108,6 @@ def context_curve(
     if per_context is not None:
         curve.write_rows(per_context)
     return curve
-
-
-def _windows(contexts: str | Sequence[int | str], scoring: ScoringOptions) -> tuple[tuple[int, ...], int]:
-    """Return the lengths of the contexts, and the stride."""
-    lengths = parse_lengths(contexts)
-    step = max(1, lengths[0] // 4) if scoring.stride is None else scoring.stride
-    if step > lengths[0]:
-        raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
-    if scoring.context is not None or scoring.stream:
-        raise UsageError("contexts say how much is seen: leave the context out")
-    return lengths, step
 
 
 def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -> list[NetworkModel]:

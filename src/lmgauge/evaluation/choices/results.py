@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +123,11 @@ class Choices(Tabled):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return the accuracies as flat dicts, the rows of the data frame."""
-        return list(self._flat())
+        rows = [asdict(one) for one in self.accuracies]
+        for row in rows:
+            interval = row.pop("interval")
+            row |= {"interval_low": interval["low"], "interval_high": interval["high"]}
+        return rows
 
     def items_to_pandas(self) -> pd.DataFrame:
         """Return `rows` as a data frame.
@@ -158,12 +161,6 @@ class Choices(Tabled):
             UsageError: another ending.
         """
         write_table(os.fspath(path), self.rows)
-
-    def _flat(self) -> Iterator[dict[str, Any]]:
-        for one in self.accuracies:
-            own = asdict(one)
-            interval = own.pop("interval")
-            yield own | {"interval_low": interval["low"], "interval_high": interval["high"]}
 
     def _in_brief(self) -> str:
         shares = "; ".join(f"{model}: accuracy {self.accuracy(model).accuracy:.4f}" for model in self.models)
