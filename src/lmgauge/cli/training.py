@@ -42,20 +42,13 @@ def run(call: Call) -> None:
 
 def _train_network(call: Call) -> None:
     from lmgauge.cli.training_display import training_display
-    from lmgauge.errors import MissingExtraError
 
     try:
-        from lmgauge.models.training.processes import Processes
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), extra="neural") from error
-    shows = Processes.from_environment().rank == 0
-    try:
-        with training_display(live=shows) as display:
+        with training_display() as display:
             result = train_neural(**call.keywords(train_neural, progress=display.say, watch=display.show))
     except (KeyboardInterrupt, SystemExit):
-        if shows:
-            again = f"the same command with --resume continues from {call['output']}.training"
-            say(f"lmgauge: stopped; {again}", err=True)
+        again = f"the same command with --resume continues from {call['output']}.training"
+        say(f"lmgauge: stopped; {again}", err=True)
         raise
     best = "" if result.valid_perplexity is None else f"; validation perplexity {result.valid_perplexity:,.2f}"
     epochs = "1 epoch" if result.epochs == 1 else f"{result.epochs} epochs"
@@ -63,8 +56,7 @@ def _train_network(call: Call) -> None:
         f"{result.path}: {result.settings.kind}, {result.settings.preset}, {result.parameters:,} parameters, trained on "
         f"{result.events:,} events in {epochs} and {result.seconds:,.0f} s{best}"
     )
-    if shows:
-        _say(call, result.to_dict(), line, result.learned, result.notes)
+    _say(call, result.to_dict(), line, result.learned, result.notes)
 
 
 def _say(call: Call, content: Mapping[str, Any], line: str, learned: Mapping[str, Any] | None, notes: Sequence[str]) -> None:

@@ -94,9 +94,9 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def training_display(*, live: bool = True) -> Iterator[LiveDisplay | PlainDisplay]:
-    """Yield what shows a run, as the terminal allows; `live` says whether a line may move there."""
-    if not live or not sys.stderr.isatty():
+def training_display() -> Iterator[LiveDisplay | PlainDisplay]:
+    """Yield what shows a run, as the terminal allows."""
+    if not sys.stderr.isatty():
         yield PlainDisplay()
         return
     from rich.console import Console
