@@ -29,7 +29,13 @@ def laid(regions: Regions, segments: Segments | None = None) -> list[tuple[int, 
     units = regions.lay(segments)
     regions.check_all_laid()
     data = segments.data.tobytes()
-    spans = zip(units.owners.tolist(), units.names or [], units.starts.tolist(), units.ends.tolist(), strict=True)
+    spans = zip(
+        units.owners.tolist(),
+        [one.name for one in units.regions or ()],
+        units.starts.tolist(),
+        units.ends.tolist(),
+        strict=True,
+    )
     return [(owner, name, data[start:end].decode()) for owner, name, start, end in spans]
 
 
