@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from lmgauge.api.types import PATHS, Models, PathLike, Text
-from lmgauge.choices import LADDER_CHARACTER_ORDER, LADDER_WORD_ORDER
+from lmgauge.api.types import Models, PathLike, Text
 from lmgauge.declaration import settings, verb
 from lmgauge.errors import InputError, UsageError
 from lmgauge.option_numbers import Bounds, Count
@@ -40,8 +39,8 @@ class NgramRungs:
     """
 
     heading: ClassVar[str] = "N-gram models"
-    order: Annotated[int, Bounds(1, 64)] = LADDER_WORD_ORDER
-    character_order: Annotated[int, Bounds(1, 64)] = LADDER_CHARACTER_ORDER
+    order: Annotated[int, Bounds(1, 64)] = 5
+    character_order: Annotated[int, Bounds(1, 64)] = 10
     memory: str | int | None = None
     threads: Count | None = None
 
@@ -103,19 +102,18 @@ def baseline(
         >>> ladder.best.name
         'word 5-gram'
     """
-    from lmgauge.api.inputs import corpus_of, listed, refuse_field
+    from lmgauge.api.inputs import corpus_of, listed, refuse_field, refuse_output
     from lmgauge.api.rungs import Workplace, compressed, ngram_rungs, your_rungs
     from lmgauge.evaluation.ladder import ladder_of
-    from lmgauge.files import refuse_other_folder, refuse_replacing, writing_directory
+    from lmgauge.files import refuse_other_folder, writing_directory
     from lmgauge.json_text import plain, to_json
     from lmgauge.temporaries import scratch_folder
 
     training, scored = (corpus_of(text, reading, alone=False) for text in (train, test))
     refuse_field(reading, training, scored)
     _refuse_texts(training.without_given("training"), scored)
-    paths = [os.fspath(one) for one in listed(models) if isinstance(one, PATHS)]
     if output is not None:
-        refuse_replacing({"-o": output}, [*paths, *(one.path for one in (*training.sources, *scored.sources))])
+        refuse_output(output, listed(models), training, scored)
         refuse_other_folder(output, is_ours=is_ladder_folder)
     with ExitStack() as stack:
         folder = None if output is None else stack.enter_context(writing_directory(output, is_ours=is_ladder_folder))

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.api import train as training_door
 from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models
-from lmgauge.api.output_files import evaluated
-from lmgauge.api.outputs import Outputs
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import NotEnoughMemoryError
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.diagnosis.baselines import PRIMER_BYTES, Baseline, Baselines, bytes_of
 from lmgauge.evaluation.evaluate import evaluate_scores, sum_block
 from lmgauge.evaluation.ladder import MeasuredRung, SegmentCosts, rung_of
+from lmgauge.evaluation.options import Outputs
+from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.run_folder import EVALUATION_FILE
 from lmgauge.evaluation.runs import about, lockstep, open_run
 from lmgauge.files import folder_named
+from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import listener, say_progress
 from lmgauge.scores import ScoreBatch
@@ -115,7 +116,8 @@ def _measured(
         costs.add(scored_text(block, [policy_of(model)]), sum_block(batch).total.per_segment())
 
     began = time.perf_counter() if began is None else began
-    (result,) = evaluated([model], [name], scored, Outputs(work.run(name)), threads=threads, watch=watch)
+    how: dict[str, Any] = {"threads": threads, "scoring": ScoringOptions(), "watch": watch}
+    (result,) = evaluated([model], [name], scored, Outputs(work.run(name)), **how)
     return rung_of(result, costs.finish(), what, seconds=time.perf_counter() - began, own=own)
 
 
