@@ -75,7 +75,8 @@ ALLOWED: dict[str, set[str]] = {
     | SOURCE_TEXT
     | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions"},
     "filtering": FOR_ALL
-    | {"lmgauge.cluster.shard", "lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
+    | {"lmgauge.cluster.shard", "lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"}
+    | {"lmgauge.evaluation"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
     "report": FOR_ALL

@@ -68,11 +68,12 @@ def test_mix_eval_info_sample(folder: Path, tmp_path: Path) -> None:
 
 
 def test_mix_as_json_is_what_python_says(folder: Path, tmp_path: Path) -> None:
-    from lmgauge.models.mixture.weights import estimate_weights
+    from lmgauge.models.mixture.weights import find_weights
 
     paths = [folder / "kn3", folder / "pruned"]
     told = json.loads(ok("mix", "-m", paths[0], "-m", paths[1], folder / "valid.txt", "-o", tmp_path / "m", "--json").stdout)
-    fit = estimate_weights([lmgauge.load_model(path) for path in paths], lmgauge.Corpus.from_files(folder / "valid.txt"))
+    models, valid = [lmgauge.load_model(path) for path in paths], lmgauge.Corpus.from_files(folder / "valid.txt")
+    fit = find_weights(models, None, valid)
     assert [part["weight"] for part in told["components"]] == list(fit.weights)
     assert [part["path"] for part in told["components"]] == [str(path) for path in paths]
     assert told["estimation"]["perplexity"] == fit.perplexity

@@ -25,12 +25,12 @@ from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.limits import PerplexityLimits
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.plan import PlanSummary
-from lmgauge.filtering.rules import DocumentFigures, FilterRules, judge
-from lmgauge.filtering.selection_examples import SelectionExample
+from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge
 from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
+from lmgauge.filtering.selection_search import SelectionExample
 from lmgauge.filtering.tally import Example, Tally
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.scored_text import ScoredTexts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.api.types import PathLike, Text
@@ -87,7 +86,7 @@ def train(
         [4, 4]
     """
     from lmgauge.api.inputs import corpus_of
-    from lmgauge.api.train_within import train_or_within, train_spelled
+    from lmgauge.models.spelling.learn import train_model
     from lmgauge.progress import listener
 
     if kind in NEURAL_KINDS:
@@ -95,9 +94,7 @@ def train(
     assert training is not None  # it has the kind
     form.check_name("" if output is None else output)
     corpus = corpus_of(texts, reading).without_given("training")
-    how = train_spelled if training.vocabulary == "spelled" else train_or_within
-    inner = replace(training, vocabulary="open") if training.vocabulary == "spelled" else training
-    return how(inner, corpus, resources, form, threads=threads, progress=progress or listener())
+    return train_model(training, corpus, resources, form, threads=threads, progress=progress or listener())
 
 
 @verb

@@ -211,9 +211,9 @@ class FilterRules:
             >>> FilterRules(max_perplexity=1000, min_bytes=200).describe(["en"])
             ['at least 200 bytes', 'perplexity of at most 1,000']
         """
-        from lmgauge.filtering.rule_words import percentile_lines, plain_lines
+        from lmgauge.filtering.rules import percentile_lines, plain_lines
 
-        lines = [*plain_lines(self)]
+        lines = plain_lines(self)
         if percentiles is not None and self.needs_percentiles:
             lines += percentile_lines(self, self.counting(models), percentiles)
         if self.judged_by is not None and len(models) > 1:

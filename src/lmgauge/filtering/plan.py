@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmgauge.choices import Format
-from lmgauge.filtering.limits import PerplexityLimits, limits_of
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.records.records import RecordFields, Records
-from lmgauge.filtering.rules import BUCKETS
-from lmgauge.filtering.scorer import CHOSEN, Scorer
+from lmgauge.filtering.rules import BUCKETS, PerplexityLimits, limits_of
+from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
+from lmgauge.models.network.options import ScoringOptions
 from lmgauge.signature import Signature
 from lmgauge.text.streams import Source
 
@@ -48,6 +48,19 @@ class FilterPlan:
     rules: FilterRules = field(default_factory=FilterRules)
     percentiles: Percentiles | None = None  # those that the rules refer to
     seed: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        model: Model | Mapping[str, Model],
+        options: RecordOptions,
+        scoring: ScoringOptions,
+        rules: FilterRules | None = None,
+        percentiles: Percentiles | None = None,
+    ) -> FilterPlan:
+        """Return the plan for models as people name them; each block is scored by one thread."""
+        scorer = Scorer(model, field=options.field, lines=options.lines, by=options.by, scoring=scoring, threads=1)
+        return cls(scorer, options, rules or FilterRules(), percentiles)
 
     @property
     def names(self) -> list[str]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.filtering.corpus_totals import CorpusTotals
 from lmgauge.filtering.histogram import PerplexityHistogram
-from lmgauge.filtering.limits import PerplexityLimits
 from lmgauge.filtering.plan import PlanSummary
-from lmgauge.filtering.rules import BUCKETS, REASONS
+from lmgauge.filtering.rules import BUCKETS, REASONS, PerplexityLimits
 from lmgauge.filtering.tally import STAYS, Example, Tally
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
