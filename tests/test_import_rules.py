@@ -104,9 +104,9 @@ FOR_TYPES: dict[str, set[str]] = {
     "scores": {"lmgauge.text"},
     "tasks": {f"lmgauge.api.task_{name}" for name in ("correlation", "labels", "metrics", "scores")},
     "report": SOURCE_TEXT
-    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
+    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.text.split"}
     | {"lmgauge.models.spelling"}
-    | {"lmgauge.api.doctor", "lmgauge.api.mix", "lmgauge.api.prune", "lmgauge.filtering", "lmgauge.installation"}
+    | {"lmgauge.api.doctor", "lmgauge.models.ngram.pruning", "lmgauge.filtering", "lmgauge.installation"}
     | {"lmgauge.models.training.run", "lmgauge.cluster.running"},
 }
 """What a room may name under TYPE_CHECKING besides."""

@@ -186,7 +186,7 @@ def test_mix_refuses(folder: Path, tmp_path: Path) -> None:
     assert "1 weights for 2 models" in refused(*both, "--weights", "1", *output)
     assert "not a list of numbers" in refused(*both, "--weights", "half,half", *output)
     for name in ("m.arpa", "m.arpa.gz", "m.binary"):
-        assert "a mixture is a folder" in refused(*both, text, "-o", tmp_path / name)
+        assert "a mixture that is not --static is a folder" in refused(*both, text, "-o", tmp_path / name)
     (tmp_path / "empty.txt").touch()
     assert "no events" in refused(*both, tmp_path / "empty.txt", *output)
     assert "no such file" in refused(*both, folder / "nothing.txt", *output).lower()
