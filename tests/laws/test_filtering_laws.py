@@ -15,8 +15,8 @@ from tests.reference import filtering as slow
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.options import FilterRules
+from lmgauge.filtering.percentile_file import PERCENTS
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.percentile_values import PERCENTS
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, judge
 

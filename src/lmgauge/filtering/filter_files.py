@@ -16,9 +16,8 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.files import refuse_replacing, writing
 from lmgauge.filtering.file_tasks import answers, open_engine
 from lmgauge.filtering.filter_file import filter_file, refuse_nothing
-from lmgauge.filtering.layout import RECORDS, jobs_of
 from lmgauge.filtering.options import FilterWork
-from lmgauge.filtering.plan import FileJob, FilterPlan, PlanSummary
+from lmgauge.filtering.plan import RECORDS, FileJob, FilterPlan, PlanSummary, jobs_of
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.filtering.tally import Tally
 from lmgauge.json_text import from_json, plain, to_json

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from threading import Lock
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,17 +21,6 @@ from lmgauge.stages.memory_engine import MemoryEngine
 from lmgauge.stages.stage import Array, Engine, Read
 from lmgauge.text.streams import Source
 from lmgauge.threads import map_in_order, thread_count
-
-
-class _Candidates(NamedTuple):
-    """Documents of a block that may be in the sample, with their perplexities, and what is wrong with bad records."""
-
-    keys: Keys
-    groups: Groups
-    values: Floats
-    problems: list[str]
-    bad_records: int
-    size: int
 
 
 def learn_files(
@@ -68,7 +56,8 @@ def sample_file(
     reader = reader_of(source, plan.fields())
     lock, seed = Lock(), sample.settings.seed
 
-    def candidates(block: RawBlock) -> _Candidates:
+    def candidates(block: RawBlock) -> tuple[Keys, Groups, Floats, list[str], int, int]:
+        # Documents that may be in the sample, with perplexities; what is wrong with records, bad ones, and bytes read.
         records = reader.parse(block)
         usable = np.zeros(len(records), bool)
         usable[records.documents.rows] = True
@@ -81,15 +70,15 @@ def sample_file(
         said = [f"{records.identifier(row)}: {problems[row][1]}" for row in sorted(problems)]
         bad = len(records) - int(np.count_nonzero(usable))
         perplexity = figures_of(plan.names, scores).perplexity
-        return _Candidates(keys[wanted], groups.where(wanted), perplexity[wanted], said, bad, block.size)
+        return keys[wanted], groups.where(wanted), perplexity[wanted], said, bad, block.size
 
     total = 0
-    for batch in map_in_order(candidates, reader.blocks(), thread_count(threads)):
-        if batch.problems and plan.options.errors == "fail":
-            raise InputError(batch.problems[0])
+    for keys, groups, values, problems, bad, size in map_in_order(candidates, reader.blocks(), thread_count(threads)):
+        if problems and plan.options.errors == "fail":
+            raise InputError(problems[0])
         with lock:
-            sample.add(batch.keys, batch.groups, batch.values)
-        sample.bad_records += batch.bad_records
-        total += batch.size
+            sample.add(keys, groups, values)
+        sample.bad_records += bad
+        total += size
         say_progress(f"sampling {source.name}: {total / 1e6:,.0f} MB")
     return sample

@@ -120,7 +120,7 @@ class FilterRules:
     @property
     def percent_range(self) -> tuple[float | None, float | None]:
         """Both ends of `keep`; None where it has no such end."""
-        from lmgauge.filtering.percentile_values import check_percent
+        from lmgauge.filtering.percentile_file import check_percent
 
         if self.keep is None:
             return None, None
@@ -135,7 +135,7 @@ class FilterRules:
     @property
     def percent_cuts(self) -> tuple[float, float] | None:
         """The two percentiles of `buckets`; None without them."""
-        from lmgauge.filtering.percentile_values import check_percent
+        from lmgauge.filtering.percentile_file import check_percent
 
         if self.buckets is None:
             return None

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing
 from lmgauge.filtering.document_scores import name_taken
-from lmgauge.filtering.layout import jobs_of
-from lmgauge.filtering.plan import FileJob
+from lmgauge.filtering.plan import FileJob, jobs_of
 from lmgauge.filtering.records.forms import reader_of, writer_of
 from lmgauge.filtering.records.records import RawBlock, RecordFields, ScoredRecords
 from lmgauge.filtering.selection_scores import COLUMNS, EntropyColumns, Ints, SelectionModels
