@@ -93,7 +93,6 @@ ALLOWED: dict[str, set[str]] = {
 
 CLIMBING = {
     "lmgauge.shown": {"lmgauge.report"},
-    "lmgauge.tasks": {f"lmgauge.api.task_{name}" for name in ("correlation", "labels", "metrics", "scores")},
 }
 """Modules that load by name what their room may not import, until they are laid out anew; none joins them."""
 
@@ -102,7 +101,6 @@ FOR_TYPES: dict[str, set[str]] = {
     "distributions": {"lmgauge.models.protocol"},
     "evaluation": {"lmgauge.models.protocol", "lmgauge.text.tokens"},
     "scores": {"lmgauge.text"},
-    "tasks": {f"lmgauge.api.task_{name}" for name in ("correlation", "labels", "metrics", "scores")},
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.text.split"}
     | {"lmgauge.models.spelling"}

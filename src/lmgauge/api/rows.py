@@ -20,7 +20,7 @@ from lmgauge.evaluation.words.results import WordSurprisals
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible
 from lmgauge.result_list import pandas_module
-from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
 
 Rows = Literal["segment", "token"]
-_OF_TEXT = ("group", ID_COLUMN, "document", "bytes")
-"""Columns of segments that only the text tells."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,11 +120,13 @@ class RunRows:
     def _segments(self, block: Segments | None, batch: ScoreBatch) -> Iterator[pa.Table]:
         import pyarrow as pa
 
-        if block is None or self.text is None:
-            columns: dict[str, Any] = _without_text(self.run.name, batch)
-        else:
-            sums, policy = sum_block(batch).total.per_segment(), ContextPolicy.parse(self.run.origin.context)
-            columns = dict(segment_rows(self.run.name, batch, sums, block, self.text.group_names, policy))
+        if block is None:  # what has no rows is not known
+            some = batch.segment_events > 0
+            events, lossy = batch.segment_events[some], np.zeros(0, bool)
+            batch = replace(batch, segments=batch.segments[some], segment_events=events, lossy=lossy)
+        sums, policy = sum_block(batch).total.per_segment(), ContextPolicy.parse(self.run.origin.context)
+        names = [] if self.text is None else self.text.group_names
+        columns: dict[str, Any] = dict(segment_rows(self.run.name, batch, sums, block, names, policy))
         columns["bits"] = nats_to_bits(-np.asarray(columns["logprob"], np.float64))
         order = list(with_kept(SEGMENT_COLUMNS, () if self.text is None else self.text.kept))
         order.insert(order.index("logprob") + 1, "bits")
@@ -154,29 +154,6 @@ class RunRows:
 def _with_text(parts: Iterable[tuple[Segments | None, ScoreBatch]]) -> Iterator[tuple[Segments, ScoreBatch]]:
     """Yield the blocks of a text that is at hand, with their rows."""
     yield from ((block, batch) for block, batch in parts if block is not None)
-
-
-def _without_text(model: str, batch: ScoreBatch) -> dict[str, Any]:
-    """Return the columns of the segments that have rows, as far as the table alone tells them."""
-    scored = batch.segment_events > 0
-    batch = replace(
-        batch, segments=batch.segments[scored], segment_events=batch.segment_events[scored], lossy=np.zeros(0, bool)
-    )
-    sums = sum_block(batch).total.per_segment()
-    count = len(sums.segments)
-    place = np.repeat(np.arange(count), batch.segment_events)
-    with np.errstate(over="ignore"):
-        perplexity = np.exp(-sums.nats / sums.events)
-    return {
-        "model": [model] * count,
-        "segment": sums.segments,
-        "events": sums.events,
-        "logprob": sums.nats,
-        "perplexity": perplexity,
-        "zero_probability_events": sums.zeros,
-        "tokens": np.bincount(place[batch.kind != EOS_KIND], minlength=count),
-        "oov": np.bincount(place[batch.unseen()], minlength=count),
-    } | dict.fromkeys(_OF_TEXT, [None] * count)
 
 
 def read_run(path: PathLike, text: Text | None = None) -> RunRows:

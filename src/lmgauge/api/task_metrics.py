@@ -10,7 +10,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
 from lmgauge.option_numbers import Count
 from lmgauge.tasks.settings import BleuOptions, ChrfOptions, NormalizationOptions, PublicTest, TerOptions
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from lmgauge.tasks.metrics.error_rates import ErrorRates
     from lmgauge.tasks.metrics.protocol import TaskMetric
     from lmgauge.tasks.metrics.ter import TerScore
-    from lmgauge.tasks.scoring import GivenReferences
+    from lmgauge.tasks.texts import GivenReferences
 
 _Parameters = ParamSpec("_Parameters")
 _Score = TypeVar("_Score")
@@ -80,10 +79,10 @@ def bleu(
         50.0
     """
     from lmgauge.tasks.metrics.bleu import BLEU
-    from lmgauge.tasks.public_sets import tokenizer_for
+    from lmgauge.tasks.public_sets import references_or_public, tokenizer_for
 
     chosen = vars(options) | {"tokenizer": options.tokenizer or tokenizer_for(public.language_pair)}
-    return cast("BleuScore", _score(BLEU(**chosen), hypotheses, _references(references, public), threads))
+    return cast("BleuScore", _score(BLEU(**chosen), hypotheses, references_or_public(references, public), threads))
 
 
 @_texts_by_name
@@ -122,8 +121,9 @@ def chrf(
         50.0
     """
     from lmgauge.tasks.metrics.chrf import ChrF
+    from lmgauge.tasks.public_sets import references_or_public
 
-    return cast("ChrfScore", _score(ChrF(**vars(options)), hypotheses, _references(references, public), threads))
+    return cast("ChrfScore", _score(ChrF(**vars(options)), hypotheses, references_or_public(references, public), threads))
 
 
 @_texts_by_name
@@ -162,8 +162,9 @@ def ter(
         25.0
     """
     from lmgauge.tasks.metrics.ter import TER
+    from lmgauge.tasks.public_sets import references_or_public
 
-    return cast("TerScore", _score(TER(**vars(options)), hypotheses, _references(references, public), threads))
+    return cast("TerScore", _score(TER(**vars(options)), hypotheses, references_or_public(references, public), threads))
 
 
 @_texts_by_name
@@ -246,23 +247,6 @@ def cer(
     from lmgauge.tasks.metrics.error_rates import CER
 
     return cast("ErrorRates", _score(CER(**vars(options)), hypotheses, references, threads))
-
-
-def _references(references: GivenReferences | None, public: PublicTest) -> GivenReferences:
-    """Return the references that were given, or those of a public test set."""
-    from lmgauge.tasks.public_sets import find_public_set
-    from lmgauge.text.documents import Corpus
-
-    if references is not None:
-        if public != PublicTest():
-            raise UsageError("give references, or a test set and its language pair: not both")
-        return references
-    if public == PublicTest():
-        raise UsageError("nothing to score against: give references, or a test set and its language pair")
-    paths = find_public_set(public.test_set, public.language_pair).references
-    files = [Corpus.from_files(path, group=None, format="text", keep_bom=True) for path in paths]
-    columns = [[block.text(i).decode() for block in file for i in range(len(block))] for file in files]
-    return list(zip(*columns, strict=True))
 
 
 def _score(metric: TaskMetric, hypotheses: Sequence[str], references: GivenReferences, threads: int | None) -> object:

@@ -10,6 +10,7 @@ import click
 
 from lmgauge.choices import SMOOTHING_KINDS, SMOOTHINGS
 from lmgauge.models.training.settings import NEURAL_KINDS
+from lmgauge.option_numbers import read_number
 
 _FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
@@ -20,8 +21,6 @@ def number(word: str) -> float:
     >>> number("1/4"), number("25%")
     (0.25, 0.25)
     """
-    from lmgauge.api.calc import read_number
-
     return read_number(word, "number", percent=True)
 
 

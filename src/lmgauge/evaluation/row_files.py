@@ -176,31 +176,34 @@ def segment_rows(
     model: str,
     batch: ScoreBatch,
     sums: SegmentSums,
-    block: Segments,
+    block: Segments | None,
     group_names: Sequence[str],
     context_policy: ContextPolicy,
 ) -> dict[str, Sequence[Any]]:
-    """Return a row for each segment of a batch, as columns."""
+    """Return a row for each segment of a batch, as columns; those that only the text tells are null without it."""
     import numpy as np
 
     count = len(sums.segments)
-    of_block = sums.segments - block.first
     of_row = np.repeat(np.arange(count), batch.segment_events)
-    ids = block.identifiers()
     with np.errstate(over="ignore"):
         perplexity = np.exp(-sums.nats / sums.events)
-    return {
+    columns: dict[str, Sequence[Any]] = {
         "model": [model] * count,
         "segment": sums.segments.tolist(),
-        "group": [""] * count if block.groups is None else [group_names[g] for g in block.groups[of_block].tolist()],
         "events": sums.events.tolist(),
         "logprob": sums.nats.tolist(),
         "perplexity": perplexity.tolist(),
         "zero_probability_events": sums.zeros.tolist(),
-        ID_COLUMN: [ids[i] for i in of_block.tolist()],
-        "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
         "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
         "oov": np.bincount(of_row[batch.unseen()], minlength=count).tolist(),
+    }
+    if block is None:
+        return columns | dict.fromkeys(("group", ID_COLUMN, "document", "bytes"), [None] * count)
+    of_block, ids = sums.segments - block.first, block.identifiers()
+    return columns | {
+        "group": [""] * count if block.groups is None else [group_names[g] for g in block.groups[of_block].tolist()],
+        ID_COLUMN: [ids[i] for i in of_block.tolist()],
+        "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
         "bytes": segment_bytes(block, batch, context_policy).tolist(),
         **block.kept(of_block),
     }

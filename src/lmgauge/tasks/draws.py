@@ -13,6 +13,7 @@ import numpy as np
 
 from lmgauge.choices import SIGNIFICANCE_TESTS
 from lmgauge.errors import UsageError
+from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, SEGMENTS, UNKNOWN, Interval
 from lmgauge.numerics.resampling import (
@@ -27,6 +28,7 @@ from lmgauge.numerics.resampling import (
 from lmgauge.numerics.significance import bootstrap_p_value, randomization_p_value
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.tasks.settings import ComparisonSettings
+from lmgauge.tasks.texts import Integers
 
 STUDENT, SACREBLEU, SACREBLEU_BOOTSTRAP, _ = SIGNIFICANCE_TESTS
 SIGNIFICANT = 0.05
@@ -45,6 +47,13 @@ class IndependentRows:
     segments_per_row: int = 1  # more than 1 where neighbors were added up (`UnitSums`)
     documents_by: str = UNKNOWN  # what tells documents apart, for people; "unknown" if nothing does
     by_document: bool = False  # each row is the sum of a document
+
+    @classmethod
+    def of(cls, statistics: Sequence[Statistics], codes: Integers | None, documents_by: str) -> IndependentRows:
+        """Return segments as rows, or their documents where these are known and enough."""
+        # codes: int64 [segments], the number of the document of each; None where documents are not known.
+        rows = cls(statistics, documents_by=documents_by)
+        return rows if codes is None else rows.with_documents(document_sums(statistics, codes))
 
     def with_documents(self, documents: Sequence[Statistics]) -> IndependentRows:
         """Return documents as rows where there are six or more; else the same rows."""

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.alternatives import Lattice
-from lmgauge.tasks.blocks import Block
+from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.metrics.error_rates import EditRate
+from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.nbest.lines import by_id
 from lmgauge.tasks.nbest.references import speakers_of
-from lmgauge.tasks.parallel import Path, paths_of
+from lmgauge.tasks.parallel import ParallelFiles, Path, paths_of
 from lmgauge.tasks.records import check_once, merged, places, whole
+from lmgauge.tasks.scoring import check_sources
 from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.transcripts import (
@@ -30,12 +32,29 @@ from lmgauge.tasks.transcripts import (
     read_stm,
     read_trn,
 )
+from lmgauge.tasks.utterance_ids import formats_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.labels import BY_NAMES, SEGMENT, UNKNOWN, DocumentNumbers, Names
 from lmgauge.text.streams import find_sources
 
 LABELS = ("speaker", "file", "channel", "label")
 """What segments can be grouped by; all but the speaker are of stm files."""
+
+
+def files_to_score(
+    metric: TaskMetric,
+    references: Path | Iterable[Path],
+    hypotheses: Path | Iterable[Path],
+    reading: Reading,
+    sources: Path | None = None,
+) -> ParallelSegments:
+    """Return the files in the reader for their formats: those of speech tools are joined by ids or by time."""
+    check_sources(metric, sources is not None)
+    references, hypotheses = paths_of(references), paths_of(hypotheses)
+    formats = formats_of([*references, *hypotheses], reading) if isinstance(metric, EditRate) else {}
+    if isinstance(metric, EditRate) and any(formats.values()):
+        return TranscriptFiles(metric, references, hypotheses, reading, formats)
+    return ParallelFiles(references, hypotheses, reading, sources)
 
 
 @dataclass(frozen=True)

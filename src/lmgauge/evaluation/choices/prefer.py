@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 PAIRS, QUESTIONS = "pairs", "questions"
 _DIGITS = 12
+_TEXTS_IN_BLOCK = 8192
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -137,24 +138,56 @@ def _right(texts: _Texts, begin: int, end: int) -> int:
     )
 
 
-def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None) -> _Texts:
+def log_probabilities(
+    models: Sequence[LanguageModel], texts: Sequence[str], threads: int | None = None
+) -> tuple[Floats, list[int]]:
+    """Return what each model gives each text on its own, and how many words each model does not know."""
+    # -> float64 [models, texts], natural logs, ends included where a model predicts them; -inf for what a model rules out.
+    _refuse_running(models, "hypotheses need")
+    nats, unseen = np.zeros((len(models), len(texts))), [0 for _ in models]
+    for _, tallies in score_together(models, _blocks(texts) if models else (), _tallies, threads=threads):
+        for k, tally in enumerate(tallies):
+            own = tally.per_segment()
+            nats[k, own.segments] = own.nats
+            unseen[k] += tally.unseen_events
+    return nats, unseen
+
+
+def _blocks(texts: Sequence[str]) -> Iterator[Segments]:
+    # Texts are known to be valid, so they are not cleaned again.
+    for begin in range(0, len(texts), _TEXTS_IN_BLOCK):
+        encoded = [text.encode() for text in texts[begin : begin + _TEXTS_IN_BLOCK]]
+        ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+        data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        yield Segments(data, np.append(0, ends[:-1]), ends, "<hypotheses>", first_line=begin + 1, first=begin)
+
+
+def _refuse_running(models: Sequence[LanguageModel], what: str) -> None:
     running = next((model.label for model in models if policy_of(model).runs_on), None)
     if running is not None:
         raise UsageError(
-            f"{running}: its context runs on from one text to the next, and texts to choose from need contexts of their own "
+            f"{running}: its context runs on from one text to the next, and {what} contexts of their own "
             "(--context sentence)"
         )
-    tallies = [Tally() for _ in models]
+
+
+def _tallies(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[Tally]]:
+    return block, [sum_block(batch).total for batch in batches]
+
+
+def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None) -> _Texts:
+    _refuse_running(models, "texts to choose from need")
+    nats = [np.zeros((len(models), 0))]
     sizes, places, strings, ids = [np.zeros(0, np.int64)], list[str](), list[str](), list[str]()
     codes: list[int] = []
     unseen: list[NDArray[np.bool_]] = []
 
-    def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[Tally], NDArray[np.bool_]]:
-        return block, [sum_block(batch).total for batch in batches], np.stack([_with_unseen(batch) for batch in batches])
+    def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, Floats, NDArray[np.bool_]]:
+        own = np.stack([sum_block(batch).total.per_segment().nats for batch in batches])
+        return block, own, np.stack([_with_unseen(batch) for batch in batches])
 
-    for block, sums, flags in score_together(models, corpus, summed, threads=threads):
-        for tally, part in zip(tallies, sums, strict=True):
-            tally.merge(part)
+    for block, own, flags in score_together(models, corpus, summed, threads=threads):
+        nats.append(own)
         unseen.append(flags)
         sizes.append(block.ends - block.starts)
         places += [f"{block.source}:{line}" for line in block.lines().tolist()]
@@ -166,9 +199,10 @@ def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None)
         raise InputError("the text holds nothing to choose from")
     if not lengths.all():
         raise InputError(f"{places[int(np.argmin(lengths))]}: a text to choose from is empty")
-    nats = np.stack([tally.per_segment().nats for tally in tallies])
     groups = [corpus.group_names[code] for code in codes] if codes else None
-    return _Texts(nats, np.concatenate(unseen, axis=1), lengths, places, strings, groups, ids, (corpus.report.sha256,))
+    flags = np.concatenate(unseen, axis=1)
+    hashes = (corpus.report.sha256,)
+    return _Texts(np.concatenate(nats, axis=1), flags, lengths, places, strings, groups, ids, hashes)
 
 
 def _with_unseen(batch: ScoreBatch) -> NDArray[np.bool_]:
