@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from lmgauge.api.types import PATHS, Models, PathLike, Text
-from lmgauge.choices import LADDER_CHARACTER_ORDER, LADDER_WORD_ORDER
 from lmgauge.declaration import settings, verb
 from lmgauge.errors import InputError
 from lmgauge.option_numbers import Bounds, Count
@@ -48,8 +47,8 @@ class NgramRungs:
     """
 
     heading: ClassVar[str] = "N-gram models"
-    order: Annotated[int, Bounds(1, 64)] = LADDER_WORD_ORDER
-    character_order: Annotated[int, Bounds(1, 64)] = LADDER_CHARACTER_ORDER
+    order: Annotated[int, Bounds(1, 64)] = 5
+    character_order: Annotated[int, Bounds(1, 64)] = 10
     memory: str | int | None = None
     threads: Count | None = None
 
@@ -114,10 +113,10 @@ def baseline(
         >>> ladder.best.name
         'word 5-gram'
     """
-    from lmgauge.api.inputs import corpus_of, listed, refuse_field
+    from lmgauge.api.inputs import corpus_of, listed, refuse_field, refuse_output
     from lmgauge.evaluation.diagnosis.baselines import compressed
     from lmgauge.evaluation.ladder import LADDER_FILE, is_ladder_folder, ladder_of
-    from lmgauge.files import refuse_other_folder, refuse_replacing, writing_directory
+    from lmgauge.files import refuse_other_folder, writing_directory
     from lmgauge.json_text import plain, to_json
     from lmgauge.temporaries import scratch_folder
 
@@ -129,9 +128,8 @@ def baseline(
     for source in scored.sources:
         if os.path.exists(source.path) and os.path.realpath(source.path) in of_training:
             raise InputError(f"{source.path}: is in the training text and in the test text; name texts that share no file")
-    paths = [os.fspath(one) for one in listed(models) if isinstance(one, PATHS)]
     if output is not None:
-        refuse_replacing({"-o": output}, [*paths, *(one.path for one in (*training.sources, *scored.sources))])
+        refuse_output(output, listed(models), training, scored)
         refuse_other_folder(output, is_ours=is_ladder_folder)
     with ExitStack() as stack:
         folder = None if output is None else stack.enter_context(writing_directory(output, is_ours=is_ladder_folder))
@@ -206,12 +204,13 @@ def _measured(
     own: bool = False,
 ) -> MeasuredRung:
     # Scores a text with a model, and keeps its run where there is a folder for it.
-    from lmgauge.api.output_files import evaluated
-    from lmgauge.api.outputs import Outputs
     from lmgauge.context_policy import policy_of
     from lmgauge.evaluation.denominators import scored_text
     from lmgauge.evaluation.ladder import SegmentCosts, rung_of
+    from lmgauge.evaluation.options import Outputs
+    from lmgauge.evaluation.output_files import evaluated
     from lmgauge.files import folder_named
+    from lmgauge.models.network.options import ScoringOptions
 
     costs, began = SegmentCosts(), began or time.perf_counter()
 
@@ -219,5 +218,6 @@ def _measured(
         costs.add(scored_text(block, [policy_of(model)]), tally.per_segment())
 
     outputs = Outputs(None if folder is None else folder / folder_named(name.replace(" ", "-")))
-    (result,) = evaluated([model], [name], scored, outputs, threads=threads, watch=watch)
+    how: dict[str, Any] = {"threads": threads, "scoring": ScoringOptions(), "watch": watch}
+    (result,) = evaluated([model], [name], scored, outputs, **how)
     return rung_of(result, costs.finish(), what, seconds=time.perf_counter() - began, own=own)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lmgauge.api.inputs import PathLike, Text, opened, text_of
-from lmgauge.api.words import RegionRows, word_settings, words_of_table
+from lmgauge.api.words import RegionRows, word_settings
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import sum_block
 from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, segment_rows, with_kept
 from lmgauge.evaluation.runs import Run, lockstep, remembered
 from lmgauge.evaluation.words.results import WordSurprisals
+from lmgauge.evaluation.words.rows import words_of_table
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible
 from lmgauge.result_list import pandas_module

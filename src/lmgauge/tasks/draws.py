@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 import numpy as np
 
-from lmgauge.choices import SIGNIFICANCE_TESTS
+from lmgauge.choices import SignificanceTest
 from lmgauge.errors import UsageError
 from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.independence import caveats, in_signature, in_words
@@ -30,7 +31,7 @@ from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.texts import Integers
 
-STUDENT, SACREBLEU, SACREBLEU_BOOTSTRAP, _ = SIGNIFICANCE_TESTS
+STUDENT, SACREBLEU, SACREBLEU_BOOTSTRAP, _ = get_args(SignificanceTest)
 SIGNIFICANT = 0.05
 
 # With fewer segments sacreBLEU's intervals are too narrow, and its bootstrap's rule, made for test sets, gives too small

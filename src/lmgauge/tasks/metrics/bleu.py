@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import BLEU_SMOOTHING_VALUES, REFERENCE_LENGTHS, BleuTokenizer
+from lmgauge.choices import BLEU_SMOOTHING_VALUES, BleuTokenizer, ReferenceLength
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
 from lmgauge.shown import Shown
@@ -250,7 +250,7 @@ class BLEU(BleuOptions, CompiledMetric):
 
     def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
         """Return what counts lengths, matches and n-grams; an average reference length in parts of 1/720720 of a word."""
-        length = REFERENCE_LENGTHS.index(self.reference_length)
+        length = get_args(ReferenceLength).index(self.reference_length)
         texts = (hypotheses.arrays, references.texts.arrays, references.offsets, self.order, length)
         return lambda begin, end, out: _native.bleu_statistics(*texts, begin, end, out.reshape(-1))
 
