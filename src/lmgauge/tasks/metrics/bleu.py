@@ -23,8 +23,7 @@ from lmgauge._kernels import _native
 from lmgauge.choices import BLEU_SMOOTHING_VALUES, BleuTokenizer, ReferenceLength
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.shown import Shown
-from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, PrintedScore, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.settings import BleuOptions
 from lmgauge.tasks.texts import References, Texts
@@ -128,7 +127,7 @@ def _weighted_means(ratios: Floats, counted: Floats, metric: BLEU) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BleuScore(Shown):
+class BleuScore(PrintedScore):
     """A BLEU score and the parts it was made of."""
 
     score: float  # 0 to 100
@@ -167,9 +166,6 @@ class BleuScore(Shown):
 
     def __str__(self) -> str:
         return self.line()
-
-    def _in_brief(self) -> str:
-        return str(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score and its parts, flat: `count_1` to `count_N`, `total_1` ..., `precision_1` ..."""
