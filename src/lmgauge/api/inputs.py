@@ -13,6 +13,7 @@ from lmgauge.api.types import Model as Model
 from lmgauge.api.types import Models as Models
 from lmgauge.api.types import PathLike as PathLike
 from lmgauge.api.types import Text as Text
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.context_policy import policy_of
 from lmgauge.declaration import chosen
 from lmgauge.errors import InputError, UsageError
@@ -118,11 +119,25 @@ def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOp
 
 
 def refuse_output(
-    output: PathLike | None, models: Iterable[Model], *texts: Corpus | PathLike | None, option: str = "-o"
+    output: PathLike | None,
+    models: Iterable[Model],
+    *texts: Corpus | PathLike | None,
+    option: str = "-o",
+    folder: str = "",
 ) -> None:
-    """Refuse an output that would replace a model or a text that is read."""
+    """Refuse an output that would replace a model or a text that is read, and the name of a file for what is a folder."""
+    if folder and output is not None and os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
+        raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; {folder} is a folder")
     read = [*models, *texts, *(source.path for text in texts if isinstance(text, Corpus) for source in text.sources)]
     refuse_replacing({option: output}, [os.fspath(one) for one in read if isinstance(one, PATHS)])
+
+
+def saved(model: Any, output: PathLike | None) -> Any:
+    """Save a model where an output is named, and return it."""
+    if output is not None:
+        say_progress(f"saving {output}")
+        model.save(os.fspath(output))
+    return model
 
 
 # -- texts --------------------------------------------------------------------------------------------------------------

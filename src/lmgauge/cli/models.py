@@ -12,7 +12,7 @@ from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say
 
 if TYPE_CHECKING:
-    from lmgauge.api.mix import StaticMixture
+    from lmgauge.models.mixture.static import StaticMixture
     from lmgauge.models.mixture.together import Mixture
 
 
