@@ -75,7 +75,8 @@ ALLOWED: dict[str, set[str]] = {
     | SOURCE_TEXT
     | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions"},
     "filtering": FOR_ALL
-    | {"lmgauge.cluster.shard", "lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
+    | {"lmgauge.cluster.shard", "lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"}
+    | {"lmgauge.evaluation"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
     "report": FOR_ALL
@@ -101,9 +102,9 @@ FOR_TYPES: dict[str, set[str]] = {
     "evaluation": {"lmgauge.models.protocol", "lmgauge.text.tokens"},
     "scores": {"lmgauge.text"},
     "report": SOURCE_TEXT
-    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
+    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.text.split"}
     | {"lmgauge.models.spelling"}
-    | {"lmgauge.api.doctor", "lmgauge.api.mix", "lmgauge.api.prune", "lmgauge.filtering", "lmgauge.installation"}
+    | {"lmgauge.api.doctor", "lmgauge.models.ngram.pruning", "lmgauge.filtering", "lmgauge.installation"}
     | {"lmgauge.models.training.run", "lmgauge.cluster.running"},
 }
 """What a room may name under TYPE_CHECKING besides."""

@@ -65,7 +65,7 @@ def correlate_tables(
         -1.0
     """
     from lmgauge.api.evaluate import evaluate
-    from lmgauge.evaluation.row_files import RowWriter
+    from lmgauge.evaluation.row_files import writing_rows
     from lmgauge.files import refuse_replacing
     from lmgauge.models.mixture.agreement import with_reserved
     from lmgauge.models.registry import load_model
@@ -94,6 +94,6 @@ def correlate_tables(
     result = correlate_rows(x_rows, y_rows, settings, (x_table, read[0]))
     if rows is not None:
         points = result.rows()
-        with RowWriter(os.fspath(rows), CORRELATION_COLUMNS) as writer:
-            writer.write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
+        with writing_rows(os.fspath(rows), CORRELATION_COLUMNS) as write:
+            write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
     return result

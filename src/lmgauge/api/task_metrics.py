@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lmgauge.declaration import verb
 from lmgauge.option_numbers import Count
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
     from lmgauge.tasks.metrics.ter import TerScore
     from lmgauge.tasks.texts import GivenReferences
 
-_Parameters = ParamSpec("_Parameters")
-_Score = TypeVar("_Score")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _texts_by_name(function: Callable[_Parameters, _Score]) -> Callable[_Parameters, _Score]:
+def _texts_by_name(function: F) -> F:
     """Return the function with an error that shows the right call, for a call with texts by position."""
 
     @wraps(function)
-    def call(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Score:
+    def call(*arguments: Any, **named: Any) -> Any:
         if arguments:
             name = function.__name__
             raise TypeError(f"{name} takes its texts by name, not by position: {name}(hypotheses=[...], references=[...])")
-        return function(*arguments, **named)
+        return function(**named)
 
-    return call
+    return cast("F", call)
 
 
 @_texts_by_name
@@ -79,10 +78,10 @@ def bleu(
         50.0
     """
     from lmgauge.tasks.metrics.bleu import BLEU
-    from lmgauge.tasks.public_sets import references_or_public, tokenizer_for
+    from lmgauge.tasks.public_sets import tokenizer_for
 
     chosen = vars(options) | {"tokenizer": options.tokenizer or tokenizer_for(public.language_pair)}
-    return cast("BleuScore", _score(BLEU(**chosen), hypotheses, references_or_public(references, public), threads))
+    return cast("BleuScore", _score(BLEU(**chosen), hypotheses, references, threads, public))
 
 
 @_texts_by_name
@@ -121,9 +120,8 @@ def chrf(
         50.0
     """
     from lmgauge.tasks.metrics.chrf import ChrF
-    from lmgauge.tasks.public_sets import references_or_public
 
-    return cast("ChrfScore", _score(ChrF(**vars(options)), hypotheses, references_or_public(references, public), threads))
+    return cast("ChrfScore", _score(ChrF(**vars(options)), hypotheses, references, threads, public))
 
 
 @_texts_by_name
@@ -162,9 +160,8 @@ def ter(
         25.0
     """
     from lmgauge.tasks.metrics.ter import TER
-    from lmgauge.tasks.public_sets import references_or_public
 
-    return cast("TerScore", _score(TER(**vars(options)), hypotheses, references_or_public(references, public), threads))
+    return cast("TerScore", _score(TER(**vars(options)), hypotheses, references, threads, public))
 
 
 @_texts_by_name
@@ -249,9 +246,16 @@ def cer(
     return cast("ErrorRates", _score(CER(**vars(options)), hypotheses, references, threads))
 
 
-def _score(metric: TaskMetric, hypotheses: Sequence[str], references: GivenReferences, threads: int | None) -> object:
+def _score(
+    metric: TaskMetric,
+    hypotheses: Sequence[str],
+    references: GivenReferences | None,
+    threads: int | None,
+    public: PublicTest = PublicTest(),
+) -> object:
     from lmgauge.tasks.accumulator import Accumulator
+    from lmgauge.tasks.public_sets import references_or_public
 
     accumulator = Accumulator(metric, keep_segments=False, threads=threads)
-    accumulator.add(hypotheses=hypotheses, references=references)
+    accumulator.add(hypotheses=hypotheses, references=references_or_public(references, public))
     return accumulator.score()

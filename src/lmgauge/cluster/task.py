@@ -173,13 +173,8 @@ class _StoredRows:
             owner = self._first // _SEGMENTS % len(self._parts)
             number, arrays = next(self._parts[owner], (-1, {}))
             names = [f"system.{k}" for k in range(self._systems)]
-            if (
-                number != self._number
-                or sorted(arrays) != sorted(names)
-                or not all(
-                    arrays[name].shape == (len(piece), self._columns) and arrays[name].dtype == np.int64 for name in names
-                )
-            ):
+            kinds = {name: (part.shape, part.dtype) for name, part in arrays.items()}
+            if number != self._number or kinds != dict.fromkeys(names, ((len(piece), self._columns), np.dtype(np.int64))):
                 raise InputError(
                     f"{self._records[owner].path}: does not have the statistics of segment {self._first + 1:,} and those "
                     "behind it; run this shard again"

@@ -14,7 +14,7 @@ from lmgauge.tasks.metrics.error_rates import EditRate
 from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.nbest.lines import by_id
 from lmgauge.tasks.nbest.references import speakers_of
-from lmgauge.tasks.parallel import ParallelFiles, Path, paths_of
+from lmgauge.tasks.parallel import ParallelFiles, Path, find_outputs, paths_of
 from lmgauge.tasks.records import check_once, merged, places, whole
 from lmgauge.tasks.scoring import check_sources
 from lmgauge.tasks.settings import Reading
@@ -82,17 +82,12 @@ class TranscriptFiles:
         folder = next((path for path in (*self._references, *listed) if os.path.isdir(path)), None)
         if folder is not None:
             raise UsageError(f"{folder} is a folder: name the file in it, such as {os.path.join(folder, 'text')}")
-        if [*self._references, *listed, reading.group, reading.document].count("-") > 1:
-            raise UsageError("standard input (-) is named twice, but can be read only once")
         if reading.unit != "line" or reading.ref_field:
             raise UsageError(
                 "transcripts with ids have utterances for segments, and no fields: leave out unit and ref-field"
             )
-        sources = find_sources(listed, _plain(reading).format)
+        sources = find_outputs(listed, [*self._references, reading.group, reading.document], _plain(reading).format)
         self._hypotheses = [source.path for source in sources]
-        repeated = next((path for i, path in enumerate(self._hypotheses) if path in self._hypotheses[:i]), None)
-        if repeated is not None:
-            raise UsageError(f"{repeated} is named twice; name each system once")
         self.names = _names([source.label for source in sources])
         self.group_names: list[str] = []
         self.notes: list[str] = []
