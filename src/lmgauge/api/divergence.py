@@ -113,7 +113,7 @@ def _compared(
     scoring: ScoringOptions,
 ) -> CandidateDivergences:
     from lmgauge.api.diagnose import training_words
-    from lmgauge.api.inputs import listed, load_models, refuse_twice
+    from lmgauge.api.inputs import listed, load_models, refuse_output, refuse_twice
     from lmgauge.distributions.blocks import of_events
     from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.evaluation.divergence.divergence import divergence as _divergence
@@ -121,19 +121,18 @@ def _compared(
     from lmgauge.evaluation.divergence.from_base import divergence_from
     from lmgauge.evaluation.divergence.results import CandidateDivergences
     from lmgauge.evaluation.divergence.runs import CandidateRuns
-    from lmgauge.files import refuse_replacing
     from lmgauge.models.mixture.vocabulary_alignment import over_common_tokens
     from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
 
     stored, own = (base, []) if isinstance(base, BaseFile) else (None, [base])
     models = [*own, *listed(candidate)]
-    paths = [*refuse_twice(models), *([] if stored is None else [str(stored.path)])]
+    refuse_twice(models)
     if output is not None:
         if settings.events is not None:
             again = "add --exhaustive" + ("" if stored is None else " where the base is stored")
             raise UsageError(f"a run has all events of a text: with -o (output) {again}")
-        refuse_replacing({"-o": output}, [*paths, *(source.path for source in corpus.sources)])
+        refuse_output(output, models, corpus, None if stored is None else stored.path)
     loaded = load_models(models, scoring)
     names = model_names(models, loaded)
     spelled = spelled_notes(loaded, names)
@@ -153,8 +152,8 @@ def _compared(
         result = compare()
     else:
         with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
-            result = compare(watch=runs.write)
-            runs.finish(scoring)
+            result = compare(watch=runs.add)
+            runs.evaluate(scoring)
     if not spelled:
         return result
     return CandidateDivergences(tuple(replace(item, notes=(*item.notes, *spelled)) for item in result))

@@ -1,4 +1,4 @@
-"""The file of percentiles: JSON with a line for each percentile, written by `write` and not trusted by `read`."""
+"""The percentiles of a group, and their file: JSON with a line for each, written by `write` and not trusted by `read`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from lmgauge.decoding import Meta, Perplexity, Whole, decode
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.files import local_path, writing
 from lmgauge.filtering.groups import MOST_GROUPS
 from lmgauge.filtering.percentile_sample import SampleSettings
-from lmgauge.filtering.percentile_values import PERCENTS, GroupPercentiles, ModelPercentiles, percent_name
 from lmgauge.json_text import to_json
 
 if TYPE_CHECKING:
     from lmgauge.filtering.percentiles import Percentiles
 
+PERCENTS = (0.0, 0.1, 0.5, *(float(percent) for percent in range(1, 100)), 99.5, 99.9, 100.0)
+"""The percentiles that are learned."""
+
+PLACES = {percent: place for place, percent in enumerate(PERCENTS)}
+"""Percentile -> its place in `PERCENTS`."""
 FORMAT = "lmgauge percentiles"
 FORMAT_VERSION = 1
 
@@ -29,6 +33,41 @@ _LARGEST = 2**28
 _INNER_LIST = re.compile(r"\[\n\s*([^][]*?)\n\s*\]")
 """A list of plain values in indented JSON: a line end outside of a string stands nowhere else."""
 _LINE_END = re.compile(r"\n\s*")
+
+
+def percent_name(percent: float) -> str:
+    """Return how a percentile is written."""
+    return f"p{percent:g}"
+
+
+def check_percent(percent: float) -> float:
+    """Return a percentage if it is one of those that are learned."""
+    if percent not in PLACES:
+        raise UsageError(
+            f"{percent_name(percent)}: percentiles are p0, p1 to p100, and p0.1, p0.5, p99.5 and p99.9; choose one of them"
+        )
+    return float(percent)
+
+
+@dataclass(frozen=True)
+class ModelPercentiles:
+    """Percentiles of one model's perplexity in one group."""
+
+    scored: int  # documents of the sample that have a perplexity
+    values: tuple[float, ...]  # perplexity at each of `PERCENTS`, rising; empty where too few documents have one
+    # low, high: ends of the 95 % interval of each; None where the sample does not bound it. Where the sample is all
+    # documents, both are the value.
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class GroupPercentiles:
+    """Percentiles of the documents of one group."""
+
+    documents: int  # documents of the group that there were
+    sampled: int
+    models: Mapping[str, ModelPercentiles]  # by the models' names, in the order of the models
 
 
 def as_dict(percentiles: Percentiles) -> dict[str, Any]:
