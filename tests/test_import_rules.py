@@ -99,7 +99,7 @@ CLIMBING = {
 FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
     "distributions": {"lmgauge.models.protocol"},
-    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.tokens"},
+    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.overlap.results", "lmgauge.text.tokens"},
     "scores": {"lmgauge.text"},
     "tasks": {f"lmgauge.api.task_{name}" for name in ("correlation", "labels", "metrics", "scores")},
     "report": SOURCE_TEXT

@@ -4,7 +4,6 @@ from lmgauge.api.doctor import Checkup as Checkup
 from lmgauge.api.info import Info as Info
 from lmgauge.api.mix import StaticMixture as StaticMixture
 from lmgauge.api.prune import PrunedModel as PrunedModel
-from lmgauge.api.report import Report as Report
 from lmgauge.api.rows import RunRows as RunRows
 from lmgauge.api.split import SplitText as SplitText
 from lmgauge.cluster.running import FinishedShard as FinishedShard
@@ -31,6 +30,7 @@ from lmgauge.filtering.selection_results import Selection as Selection
 from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.numerics.lower_bound import LowerBound as LowerBound
+from lmgauge.report.made import Report as Report
 from lmgauge.tasks.nbest.results import Rescored as Rescored
 from lmgauge.text.overlap.results import Overlap as Overlap
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lmgauge
-from lmgauge.api.report import Report
+from lmgauge.report.made import Report
 from lmgauge.errors import InputError, MissingExtraError, UsageError
 from lmgauge.evaluation.group_matrix import group_matrix
 from lmgauge.json_text import to_json

@@ -143,7 +143,7 @@ def _error_of(code: str) -> str:
     # The code is among our own words; a library may print, raise, hang or end Python: it does so over there.
     command = [sys.executable, "-P", "-c", f"{code}\nimport os\nos._exit({_PASSED})"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"}
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     try:
         done = subprocess.run(command, env=environment, **streams, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
