@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lmgauge.filtering.corpus_totals import CorpusTotals
+from lmgauge.filtering.tally import CorpusTotals
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import SCALE, exact_costs
 

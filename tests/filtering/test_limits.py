@@ -9,9 +9,9 @@ import pytest
 
 import lmgauge
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.limits import PerplexityLimits, limits_of
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
-from lmgauge.filtering.rules import DocumentFigures, FilterRules, judge
+from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge, limits_of
 
 
 def learned() -> lmgauge.results.Percentiles:

@@ -13,9 +13,8 @@ import lmgauge
 from lmgauge.errors import InputError
 from lmgauge.filtering.filter_file import filter_file
 from lmgauge.filtering.groups import MOST_GROUPS, OTHERS
-from lmgauge.filtering.layout import jobs_of
-from lmgauge.filtering.plan import FilterPlan, RecordOptions
-from lmgauge.filtering.rules import FilterRules
+from lmgauge.filtering.options import FilterRules
+from lmgauge.filtering.plan import FilterPlan, RecordOptions, jobs_of
 from lmgauge.filtering.tally import EXAMPLES, Tally, example_text
 from lmgauge.json_text import to_json
 from lmgauge.text.streams import find_sources

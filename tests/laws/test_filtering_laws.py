@@ -14,10 +14,11 @@ from tests.reference import filtering as slow
 
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
+from lmgauge.filtering.options import FilterRules
+from lmgauge.filtering.percentile_file import PERCENTS
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.percentile_values import PERCENTS
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, FilterRules, judge
+from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, judge
 
 perplexities = st.one_of(st.integers(1, 20).map(float), st.floats(1, 1e6), st.just(math.inf), st.just(math.nan))
 groups_of = st.sampled_from(["en", "de", None, "\u202e<b>"])

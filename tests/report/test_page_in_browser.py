@@ -82,6 +82,7 @@ def test_a_page_of_every_result_is_accessible(opens: Opens, documents: dict[str,
     for kind, content in documents.items():
         opened = opens(render(content, kind))
         assert (kind, opened.violations(), opened.complaints) == (kind, [], [])
+        opened.page.close()
 
 
 def test_a_page_fits_its_window(opens: Opens, documents: dict[str, doc.Document]) -> None:

@@ -99,9 +99,11 @@ def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments
 
 def training_rungs(train: Corpus, threads: int | None, scored: Corpus) -> list[Baseline]:
     """Return the rungs of n-gram models of a training text, in bits per byte; none if a text can be read only once."""
-    from lmgauge.api.baseline import NgramRungs
-    from lmgauge.api.rungs import ngram_rungs
+    from lmgauge.api.baseline import NgramRungs, ngram_rungs
+    from lmgauge.temporaries import scratch_folder
 
     if not (train.rereadable and scored.rereadable):
         return []
-    return [one.rung for one in ngram_rungs(train.without_given("training"), scored, NgramRungs(threads=threads))]
+    with scratch_folder() as work:
+        rungs = ngram_rungs(train.without_given("training"), scored, NgramRungs(threads=threads), work)
+        return [one.rung for one in rungs]

@@ -107,7 +107,7 @@ def divergence(
         if output is not None and settings.events is not None:
             again = "add --exhaustive" + ("" if stored is None else " where the base is stored")
             raise UsageError(f"a run has all events of a text: with -o (output) {again}")
-        refuse_output(output, models if stored is None else [*models, stored.path], corpus)
+        refuse_output(output, models, corpus, None if stored is None else stored.path)
         loaded = load_models(models, scoring)
         names = model_names(models, loaded)
         notes = of_models.spelled_notes(loaded, names)
@@ -127,7 +127,7 @@ def divergence(
             result = compare()
         else:
             with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
-                result = compare(watch=runs.write)
-                runs.finish(scoring)
+                result = compare(watch=runs.add)
+                runs.evaluate(scoring)
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]

@@ -20,7 +20,7 @@ from lmgauge.shown import Shown
 if TYPE_CHECKING:
     from lmgauge.evaluation.audit.results import Audit
     from lmgauge.evaluation.overview import Overview
-    from lmgauge.report.made import Report
+    from lmgauge.report.notebook import Report
 
 Runs = PathLike | Shown | Sequence[PathLike] | Sequence[Shown]
 Passages = Annotated[int, Bounds(0, MOST_PASSAGES)]
@@ -86,7 +86,7 @@ def report(
     from lmgauge.progress import say_progress
     from lmgauge.report.blocks import ChartData
     from lmgauge.report.drawing import write_figures, write_specifications
-    from lmgauge.report.made import page_of, page_of_results
+    from lmgauge.report.notebook import page_of, page_of_results
     from lmgauge.report.page import check_installed
 
     shown, paths = _parted(runs)
@@ -146,7 +146,7 @@ def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
     """Return the report of a network's training; None for anything else than the folder of one."""
     from lmgauge.files import local_path
     from lmgauge.models.protocol import read_config
-    from lmgauge.report.made import Report
+    from lmgauge.report.notebook import Report
     from lmgauge.report.training import history_blocks
 
     folder = paths[0]

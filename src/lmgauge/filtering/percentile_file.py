@@ -1,12 +1,13 @@
-"""The file of percentiles: JSON with a line for each percentile, written by `write` and not trusted by `read`."""
+"""The percentiles of a group, and their file: JSON with a line for each, written by `write` and not trusted by `read`."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
+import sys
 from collections.abc import Mapping
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,21 +15,59 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.files import local_path, writing
 from lmgauge.filtering.groups import MOST_GROUPS
 from lmgauge.filtering.percentile_sample import SampleSettings
-from lmgauge.filtering.percentile_values import PERCENTS, GroupPercentiles, ModelPercentiles, percent_name
 from lmgauge.json_text import from_json, to_json
 
 if TYPE_CHECKING:
     from lmgauge.filtering.percentiles import Percentiles
 
+PERCENTS = (0.0, 0.1, 0.5, *(float(percent) for percent in range(1, 100)), 99.5, 99.9, 100.0)
+"""The percentiles that are learned."""
+
+PLACES = {percent: place for place, percent in enumerate(PERCENTS)}
+"""Percentile -> its place in `PERCENTS`."""
 FORMAT = "lmgauge percentiles"
 FORMAT_VERSION = 1
 
 _LARGEST = 2**28
 """Bytes of the largest file that is read: a thousand groups and a dozen models take less."""
-_MOST_DOCUMENTS = 2**63 - 1
 _INNER_LIST = re.compile(r"\[\n\s*([^][]*?)\n\s*\]")
 """A list of plain values in indented JSON: a line end outside of a string stands nowhere else."""
 _LINE_END = re.compile(r"\n\s*")
+
+
+def percent_name(percent: float) -> str:
+    """Return how a percentile is written."""
+    return f"p{percent:g}"
+
+
+def check_percent(percent: float) -> float:
+    """Return a percentage if it is one of those that are learned."""
+    if percent not in PLACES:
+        raise UsageError(
+            f"{percent_name(percent)}: percentiles are p0, p1 to p100, and p0.1, p0.5, p99.5 and p99.9; choose one of them"
+        )
+    return float(percent)
+
+
+@dataclass(frozen=True)
+class ModelPercentiles:
+    """Percentiles of one model's perplexity in one group."""
+
+    scored: int  # documents of the sample that have a perplexity
+    values: tuple[float, ...]  # perplexity at each of `PERCENTS`, rising; empty where too few documents have one
+    # low, high: ends of the 95 % interval of each; None where the sample does not bound it. Where the sample is all
+    # documents, both are the value.
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class GroupPercentiles:
+    """Percentiles of the documents of one group."""
+
+    documents: int  # documents of the group that there were
+    sampled: int
+    models: Mapping[str, ModelPercentiles]  # by the models' names, in the order of the models
 
 
 def as_dict(percentiles: Percentiles) -> dict[str, Any]:
@@ -91,6 +130,11 @@ class _Damage(Exception):
     """What is wrong with a file, without its name."""
 
 
+def _need(holds: bool, problem: str) -> None:
+    if not holds:
+        raise _Damage(problem)
+
+
 def _group_as_dict(group: GroupPercentiles) -> dict[str, Any]:
     models = {name: _model_as_dict(model) for name, model in group.models.items()}
     return {"documents": group.documents, "sampled": group.sampled, "models": models}
@@ -103,8 +147,7 @@ def _model_as_dict(model: ModelPercentiles) -> dict[str, Any]:
 
 def _percentiles(record: Mapping[str, Any]) -> dict[str, Any]:
     models = _strings(record, "models")
-    if not models:
-        raise _Damage("it names no model")
+    _need(bool(models), "it names no model")
     size = record.get("sample")
     sample = SampleSettings(
         None if size is None else _whole(record, "sample", 1),
@@ -112,11 +155,9 @@ def _percentiles(record: Mapping[str, Any]) -> dict[str, Any]:
         None if record.get("group") is None else _string(record, "group"),
     )
     groups = _dict(record, "groups")
-    if len(groups) > MOST_GROUPS:
-        raise _Damage(f"{len(groups):,} groups are more than {MOST_GROUPS:,}")
+    _need(len(groups) <= MOST_GROUPS, f"{len(groups):,} groups are more than {MOST_GROUPS:,}")
     overall = _group(_dict(record, "overall"), models, "overall")
-    if not all(model.values for model in overall.models.values()):
-        raise _Damage("overall has no percentiles")
+    _need(all(model.values for model in overall.models.values()), "overall has no percentiles")
     return {
         "signatures": models,
         "settings": _strings(record, "settings"),
@@ -131,8 +172,7 @@ def _percentiles(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _group(record: Mapping[str, Any], models: Mapping[str, str], where: str) -> GroupPercentiles:
     columns = _dict(record, "models")
-    if set(columns) != set(models):
-        raise _Damage(f"{where} does not have the percentiles of each model")
+    _need(set(columns) == set(models), f"{where} does not have the percentiles of each model")
     documents = _whole(record, "documents", 0)
     sampled = _whole(record, "sampled", 0, documents)
     of_models = {name: _model(_dict(columns, name), sampled, f"{where}, model {name!r}") for name in models}
@@ -144,22 +184,18 @@ def _model(record: Mapping[str, Any], sampled: int, where: str) -> ModelPercenti
     names = [percent_name(percent) for percent in PERCENTS]
     if set(record) == {"scored"}:
         return ModelPercentiles(scored, (), (), ())
-    if set(record) != {"scored", *names}:
-        raise _Damage(f"{where} does not have each percentile once")
-    if not scored:
-        raise _Damage(f"{where} has percentiles of no document")
+    _need(set(record) == {"scored", *names}, f"{where} does not have each percentile once")
+    _need(scored > 0, f"{where} has percentiles of no document")
     rows = [_row(record[name], f"{name} of {where}") for name in names]
     values, low, high = zip(*rows, strict=True)
     for column in (values, low, high):
         numbers = [number for number in column if number is not None]
-        if any(first > second for first, second in pairwise(numbers)):
-            raise _Damage(f"the percentiles of {where} do not rise")
+        _need(numbers == sorted(numbers), f"the percentiles of {where} do not rise")
     return ModelPercentiles(scored, values, low, high)
 
 
 def _row(row: Any, where: str) -> tuple[float, float | None, float | None]:
-    if not isinstance(row, list) or len(row) != 3:
-        raise _Damage(f"{where} is not a perplexity with the ends of its interval")
+    _need(isinstance(row, list) and len(row) == 3, f"{where} is not a perplexity with the ends of its interval")
     value, low, high = (None if entry is None else _perplexity(entry, where) for entry in row)
     if value is None or (low is not None and low > value) or (high is not None and high < value):
         raise _Damage(f"{where} is not inside its interval")
@@ -169,29 +205,21 @@ def _row(row: Any, where: str) -> tuple[float, float | None, float | None]:
 def _perplexity(value: Any, where: str) -> float:
     if value == "inf":
         return math.inf
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _Damage(f"{where} is not a perplexity")
-    try:
-        number = float(value)
-    except OverflowError as error:
-        raise _Damage(f"{where} is out of range") from error
-    if not 0 <= number < math.inf:
-        raise _Damage(f"{where} is out of range")
-    return number
+    _need(isinstance(value, (int, float)) and not isinstance(value, bool), f"{where} is not a perplexity")
+    _need(0 <= value <= sys.float_info.max, f"{where} is out of range")
+    return float(value)
 
 
 def _dict(record: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = record.get(name)
-    if not isinstance(value, dict):
-        raise _Damage(f"{name!r} is not an object")
-    return value
+    _need(isinstance(value, dict), f"{name!r} is not an object")
+    return value  # type: ignore[return-value]  # looked at
 
 
 def _string(record: Mapping[str, Any], name: str) -> str:
     value = record.get(name)
-    if not isinstance(value, str):
-        raise _Damage(f"{name!r} is not text")
-    return _text(value)
+    _need(isinstance(value, str), f"{name!r} is not text")
+    return _text(value)  # type: ignore[arg-type]  # looked at
 
 
 def _text(value: str) -> str:
@@ -207,8 +235,7 @@ def _strings(record: Mapping[str, Any], name: str) -> dict[str, str]:
     return {_text(key): _string(part, key) for key in part}
 
 
-def _whole(record: Mapping[str, Any], name: str, least: int, most: int = _MOST_DOCUMENTS) -> int:
+def _whole(record: Mapping[str, Any], name: str, least: int, most: int = 2**63 - 1) -> int:
     value = record.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise _Damage(f"{name!r} is not a whole number from {least} to {most}")
-    return value
+    _need(type(value) is int and least <= value <= most, f"{name!r} is not a whole number from {least} to {most}")
+    return value  # type: ignore[return-value]  # looked at

@@ -1,28 +1,100 @@
-"""What became of the documents of a file, in numbers that add up, and a few examples."""
+"""What became of the documents of a file, in exact numbers that add up in any order, and a few examples."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.filtering.corpus_totals import CorpusTotals
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.groups import MOST_GROUPS, OTHERS, Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, Judgement
+from lmgauge.models.segment_totals import SegmentTotals
+from lmgauge.numerics.exact import exact_costs, exact_to_nats
+from lmgauge.numerics.units import nats_to_bits
 
 STAYS = REASONS[0]
 EXAMPLES = 5
 """How many examples there are of what stays, and of what is dropped for each reason."""
 _EXAMPLE_CHARACTERS = 400
+_LARGEST = math.log(np.finfo(np.float64).max)
 _COUNTS = ("documents", "bytes", "stay_documents", "stay_bytes")
 _TOTALS = ("totals", "stay_totals")
+
+
+@dataclass(frozen=True)
+class CorpusTotals:
+    """Sums of a model over documents."""
+
+    documents: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    impossible: int = 0  # of them, those of probability zero
+    unseen: int = 0  # of them, unseen words
+    ends: int = 0
+    cost: int = 0  # of the possible events, the negative of their log-probabilities in multiples of 2^-80 nats
+
+    @classmethod
+    def of(cls, totals: SegmentTotals, sizes: NDArray[np.int64], chosen: NDArray[np.bool_]) -> CorpusTotals:
+        """Return the sums of some of the documents of a batch."""
+        # sizes: int64 [documents], bytes of each text; chosen: bool [documents].
+        return cls(
+            documents=int(np.count_nonzero(chosen)),
+            bytes=int(sizes[chosen].sum()),
+            tokens=int(totals.events[chosen].sum()),
+            impossible=int(totals.zeros[chosen].sum()),
+            unseen=int(totals.unseen[chosen].sum()),
+            ends=int(totals.ends[chosen].sum()),
+            cost=exact_costs(-totals.nats[chosen]),
+        )
+
+    def __add__(self, other: CorpusTotals) -> CorpusTotals:
+        return CorpusTotals(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+
+    @property
+    def bits(self) -> float:
+        """Return the bits of all events; infinite where one is impossible."""
+        return math.inf if self.impossible else nats_to_bits(exact_to_nats(self.cost))
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """Return bits for each byte of the texts; None where there is none."""
+        return self.bits / self.bytes if self.bytes else None
+
+    @property
+    def perplexity(self) -> float | None:
+        """Return the perplexity of all tokens together; None where there is none, infinite where an event is impossible."""
+        if not self.tokens:
+            return None
+        nats = exact_to_nats(self.cost) / self.tokens
+        return math.inf if self.impossible or nats > _LARGEST else math.exp(nats)
+
+    @property
+    def unseen_share(self) -> float | None:
+        """Return the share of unseen words among the tokens but `</s>`; None where there is none."""
+        words = self.tokens - self.ends
+        return self.unseen / words if words > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return sums and figures as plain values."""
+        names = ("bits", "bits_per_byte", "perplexity", "unseen_share")
+        return dict(vars(self)) | {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> CorpusTotals:
+        """Return the sums that `to_dict` gave."""
+        counts = {one.name: stored[one.name] for one in fields(cls)}
+        for name, count in counts.items():
+            if type(count) is not int or not 0 <= count < 1 << (160 if name == "cost" else 64):
+                raise ValueError(f"{name} is {count!r}")
+        return cls(**counts)
 
 
 @dataclass(frozen=True)

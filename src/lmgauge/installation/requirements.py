@@ -21,7 +21,6 @@ PURPOSES: Mapping[str, str] = {
     "gguf": "GGUF files, with llama-cpp-python",
     "lightning": "numbers during a training with Lightning",
     "torchmetrics": "numbers during a training, as a metric",
-    "tensorboard": "numbers during a training, in TensorBoard",
     "audit": "the compression check of an audit (level 5)",
     "overlap": "near duplicates",
     "icu": "words of languages without spaces",

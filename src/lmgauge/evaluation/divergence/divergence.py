@@ -79,10 +79,10 @@ def divergence(
     for candidate in candidates:
         _check_alike(base, candidate)
     sample = draw((base, *candidates), corpus, settings.events, settings.seed)
-    kept = Divergences(ranks_of(settings))
+    columns = Divergences(ranks_of(settings))
 
     def reduce(candidate: LanguageModel, text: Iterable[Segments]) -> Compared:
-        return reduce_pair(base, candidate, text, kept, events=sample.events, spans=True, threads=settings.threads)
+        return reduce_pair(base, candidate, text, columns, events=sample.events, spans=True, threads=settings.threads)
 
     measured = Measured(ModelFacts.of(base, shown[0]), reduce, sample, corpus, settings, tuple(notes))
     return measured.compared(candidates, shown[1:], training, watch)

@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.words.units import Units
+from lmgauge.files import PATHS, PathLike
 from lmgauge.json_text import from_json
 from lmgauge.readable import visible
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
@@ -42,43 +43,30 @@ class Region:
 class Regions:
     """The regions of texts, by the id of the text."""
 
-    def __init__(self, by_text: Mapping[str, list[Region]], source: str) -> None:
-        self._by_text, self._source = by_text, source
+    def __init__(self, by_text: Mapping[str, list[Region]]) -> None:
+        self._by_text = by_text
         content = sorted((key, [(one.name, one.start, one.end, one.text) for one in by_text[key]]) for key in by_text)
         self.fingerprint = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
         self._waiting = dict.fromkeys(by_text)
         self.texts_without = 0
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Regions:
-        """Return the regions of a file."""
-        name = os.fspath(path)
-        if not name.endswith(REGION_FILES):
-            raise UsageError(f"{name}: regions are read from {', '.join(REGION_FILES)}")
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(f"{name}: {(error.strerror or str(error)).lower()}") from error
-        return cls._of(_rows_of(content, name), name)
-
-    @classmethod
-    def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Regions:
-        """Return the regions of rows, each a mapping with the fields that a file has."""
-        return cls._of(((number, "regions, row", row) for number, row in enumerate(rows, 1)), "regions")
-
-    @classmethod
-    def _of(cls, rows: Iterable[tuple[int, str, Mapping[str, Any]]], source: str) -> Regions:
+    def of(cls, regions: PathLike | Iterable[Mapping[str, Any]] | Any) -> Regions:
+        """Return the regions of a file, of a data frame, or of rows, each a mapping with the fields that a file has."""
+        if isinstance(regions, PATHS):
+            source = os.fspath(regions)
+            place, rows = f"{source}, line", _rows_of(source)
+        else:
+            source, place = "regions", "regions, row"
+            rows = enumerate(regions.to_dict("records") if hasattr(regions, "to_dict") else regions, 1)
         by_text: dict[str, list[Region]] = {}
-        for line, where, row in rows:
-            text_id, region = _region(line, f"{where} {line}", row)
-            by_text.setdefault(text_id, []).append(region)
+        for line, row in rows:
+            text_id, region = _region(line, f"{place} {line}", row)
+            own = by_text.setdefault(text_id, [])
+            own.append(region if region.name else replace(region, name=str(len(own) + 1)))
         if not by_text:
             raise InputError(f"{source}: no region is named in it")
-        numbered = {
-            text_id: [_named(region, number) for number, region in enumerate(regions, 1)]
-            for text_id, regions in by_text.items()
-        }
-        return cls(numbered, source)
+        return cls(by_text)
 
     def lay(self, block: Segments) -> Units:
         """Return the regions of the texts of a block as units."""
@@ -94,9 +82,7 @@ class Regions:
             self._waiting.pop(key)
             spans += [(*span, i, region) for span, region in _placed(self._by_text[key], block, i, key)]
         starts, ends, owners = (np.array([span[k] for span in spans], np.int64) for k in range(3))
-        named = [span[3] for span in spans]
-        lines = np.array([region.line for region in named], np.int64)
-        return Units(starts, ends, owners, is_white_space(block.data), [region.name for region in named], lines)
+        return Units(starts, ends, owners, is_white_space(block.data), [region for *_, region in spans])
 
     def check_all_laid(self) -> None:
         """Check that each text that a region names was there."""
@@ -106,21 +92,21 @@ class Regions:
                 f"{where}: there is no text {_short(text_id)}; a text is named by its id (--id), or by its number, from 1"
             )
 
-    def where(self, line: int) -> str:
-        """Return the place of a region for messages."""
-        return f"{self._source}, line {line}"
 
-
-def _rows_of(content: bytes, name: str) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+def _rows_of(name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    # Rows of a file, each with the number of its line.
+    if not name.endswith(REGION_FILES):
+        raise UsageError(f"{name}: regions are read from {', '.join(REGION_FILES)}")
     try:
-        text = content.decode("utf-8-sig")
+        text = Path(name).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{name}: {(error.strerror or str(error)).lower()}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{name}, byte {error.start}: not UTF-8; convert the file") from error
     where = f"{name}, line"
     if name.endswith(".jsonl"):
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                yield number, where, _object(line, f"{where} {number}")
+        lines = enumerate(text.split("\n"), 1)
+        yield from ((number, _object(line, f"{where} {number}")) for number, line in lines if line.strip())
         return
     plain = name.endswith(".tsv")
     form: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if plain else {"strict": True}
@@ -134,7 +120,7 @@ def _rows_of(content: bytes, name: str) -> Iterator[tuple[int, str, Mapping[str,
                 continue
             if len(cells) != len(names):
                 raise InputError(f"{where} {reader.line_num}: has {len(cells)} cells, and the first line {len(names)}")
-            yield reader.line_num, where, dict(zip(names, cells, strict=True))
+            yield reader.line_num, dict(zip(names, cells, strict=True))
     except csv.Error as error:
         raise InputError(f"{where} {reader.line_num}: {error}") from error
 
@@ -177,10 +163,6 @@ def _offset(value: str, where: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS):
         raise InputError(f"{where}: {_short(value)} is not a number of bytes; start and end count from 0")
     return int(value)
-
-
-def _named(region: Region, number: int) -> Region:
-    return region if region.name else Region(**{**vars(region), "name": str(number)})
 
 
 def _placed(regions: list[Region], block: Segments, i: int, key: str) -> list[tuple[tuple[int, int], Region]]:
