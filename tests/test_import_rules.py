@@ -100,7 +100,7 @@ CLIMBING = {
 FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
     "distributions": {"lmgauge.models.protocol"},
-    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.tokens"},
+    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.overlap.results", "lmgauge.text.tokens"},
     "scores": {"lmgauge.text"},
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.text.split"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.run_text import RunText, refuse_without_model
 from lmgauge.api.types import Model, PathLike
-from lmgauge.declaration import chosen, verb
+from lmgauge.declaration import verb
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.models.network.options import ScoringOptions
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.slicing.cuts import TrainingWords
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
-
-_OF_MODEL = ("contexts", "exhaustive", "sample_tokens")
 
 
 @verb
@@ -80,7 +78,7 @@ def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, sco
     from lmgauge.progress import say_progress
 
     if model is None:
-        refuse_without_model(*chosen(scoring), *(name for name in chosen(settings) if name in _OF_MODEL))
+        refuse_without_model(scoring, settings)
     opened = None if model is None else loaded(model, scoring)
     return {
         "training": about.trained(training_words, settings.threads),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from lmgauge.choices import AUDIT_LEVELS
 from lmgauge.errors import CheckFailedError, InputError
+from lmgauge.json_text import from_json
 from lmgauge.numerics.lower_bound import marked, plain_figures
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.result_list import Tabled
@@ -205,6 +207,19 @@ class Audit(Tabled):
 
     def _in_brief(self) -> str:
         return ", ".join(filter(None, [f"{self.model}: {'passed' if self.passed else 'FAILED'}", str(self.headline)]))
+
+
+def read_audit(path: Path) -> Audit:
+    """Return the audit that a file holds."""
+    try:
+        plain = from_json(path.read_bytes(), own=True)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not JSON"
+        raise InputError(f"{path}: cannot be read as an audit ({why}); write one with `lmgauge audit RUN --json`") from error
+    try:
+        return Audit.from_dict(plain)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def numbers_of(record: object) -> dict[str, Any]:
