@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
-
-from lmgauge.choices import ALL_PROTOCOLS, FORMATS, PROTOCOL_NAMES
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A command: what of it is not derived.
 
     Attributes:
@@ -24,7 +20,7 @@ class Row:
         show: fields of settings that stand on the first page of help; the others are on --help-all.
         hide: the verb's own keywords that do not.
         without: keywords that are not offered; "json" where a command prints nothing, "html" where its result makes no page.
-        choices: keyword -> the words that are offered, where these are not all of its own, or more.
+        choices: keyword -> `module:name` of the words that are offered, where these are not all of its own, or more.
         metavars: what the help calls values, by keyword.
         negative: arguments may begin with -, as negative numbers do.
         required: keywords that only programs may leave out, or only some of the verbs.
@@ -38,8 +34,8 @@ class Row:
     show: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    choices: Mapping[str, Collection[str]] = field(default_factory=dict)
-    metavars: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = {}
+    metavars: Mapping[str, str] = {}
     negative: bool = False
     required: tuple[str, ...] = ()
 
@@ -79,7 +75,7 @@ def _scores(summary: str, verb: str, *, without: str, show: str = "", **more: An
     )
 
 
-_TEXTS = {"format": FORMATS}
+_TEXTS = {"format": "lmgauge.choices:FORMATS"}
 _ERRORS = "lowercase remove_punctuation expand_contractions standardize substitutions whisper format align top"
 
 SECTIONS: dict[str, dict[str, Row]] = {
@@ -88,7 +84,7 @@ SECTIONS: dict[str, dict[str, Row]] = {
             "Train a language model on text.",
             "lmgauge.api.train:train",
             "lmgauge.api.train:train_neural",
-            run="lmgauge.cli.training:run",
+            run="lmgauge.cli.training:train",
             stdin="texts",
             show="order tokenizer vocabulary min_count interpolate memory resume preset epochs",
             without=f"{OF_SEGMENTS} paper initializer_range sum_over_steps html",
@@ -152,7 +148,7 @@ SECTIONS: dict[str, dict[str, Row]] = {
             show="output per_segment per_token per_word columns unit field group document given context device",
             hide="per_context",
             without="texts name",
-            choices={"protocol": (*PROTOCOL_NAMES, ALL_PROTOCOLS)},
+            choices={"protocol": "lmgauge.choices:PROTOCOLS"},
             metavars={"contexts": "N,N..."},
         ),
         "baseline": _row(
@@ -168,7 +164,6 @@ SECTIONS: dict[str, dict[str, Row]] = {
             "lmgauge.api.import_scores:import_scores",
             show="unit field document given",
             without="group id keep html",
-            metavars={"files": "FILE..."},
         ),
         "report": _row(
             "Make one page to look at: the answer, charts, tables, and the text in color.",
@@ -244,14 +239,14 @@ SECTIONS: dict[str, dict[str, Row]] = {
             "lmgauge.api.filter:filter_documents",
             run="lmgauge.cli.filter:filter_documents",
             show="field lines by max_perplexity min_perplexity keep buckets min_bytes workers threads",
-            metavars={"model": "[NAME=]MODEL", "inputs": "IN...", "keep": "pA..pB"},
+            metavars={"model": "[NAME=]MODEL", "keep": "pA..pB"},
         ),
         "score": _row(
             "Give each document columns with what models make of it.",
             "lmgauge.api.filter:score_documents",
             run="lmgauge.cli.filter:filter_documents",
             show="field lines by workers threads",
-            metavars={"model": "[NAME=]MODEL", "inputs": "IN..."},
+            metavars={"model": "[NAME=]MODEL"},
         ),
         "percentiles": _row(
             "Learn the percentiles of perplexity that a filter keeps by.",
@@ -259,7 +254,7 @@ SECTIONS: dict[str, dict[str, Row]] = {
             run="lmgauge.cli.filter:percentiles",
             show="field lines by group workers threads",
             without="shard",
-            metavars={"model": "[NAME=]MODEL", "inputs": "IN..."},
+            metavars={"model": "[NAME=]MODEL"},
         ),
         "select": _row(
             "Select the documents of a pool that are most like a target.",
@@ -267,7 +262,6 @@ SECTIONS: dict[str, dict[str, Row]] = {
             arguments="pool",
             show="cuts tolerance share max_difference order field",
             without="group id given boundary keep",
-            metavars={"pool": "POOL..."},
         ),
     },
     "Compare": {
@@ -380,7 +374,7 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "calc": _row(
             "Compute perplexity, cross-entropy and bits from the probabilities of events.",
             "lmgauge.api.calc:calc",
-            "lmgauge.cli.calc:shown",
+            "lmgauge.report.calc:blocks",
             run="lmgauge.cli.calc:calc",
             without="html",
             negative=True,
