@@ -203,7 +203,7 @@ def command_of(name: str, row: Row) -> Command:
         else:
             call.answer(call())
 
-    parsing = {"ignore_unknown_options": row.negative}
+    parsing = {"ignore_unknown_options": bool(row.negative)}
     return Command(name, params=parameters, callback=run, about=about_it, context_settings=parsing)
 
 
