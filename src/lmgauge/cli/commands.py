@@ -63,6 +63,9 @@ _SYSTEMS = """verbs: lmgauge.api.task_scores:score_files lmgauge.cli.tasks:Print
     hide: threads
     without: hypotheses references sources gold predicted given keep boundary
     metavars: files=REFERENCE HYPOTHESES..."""
+_TRANSLATIONS = f"""without: align top
+    choices: format=lmgauge.choices:FORMATS
+    {_SYSTEMS}"""
 _TABLE = f"""
 Train
   train: Train a language model on text.
@@ -116,7 +119,7 @@ Measure
     show: output per_segment per_token per_word columns unit field group document given context device
     hide: per_context
     without: texts name
-    choices: protocol=lmgauge.choices:PROTOCOLS
+    choices: protocol=lmgauge.cli.evaluate:PROTOCOLS
     metavars: contexts=N,N...
   baseline: Say what a network must beat: compressors and n-grams.
     verbs: lmgauge.api.baseline:baseline
@@ -223,21 +226,15 @@ Tasks
   bleu: Score translations with BLEU, as sacreBLEU does.
     verbs: lmgauge.api.task_metrics:bleu
     show: order smoothing lowercase tokenizer test_set language_pair sentence
-    without: align top
-    choices: format=lmgauge.choices:FORMATS
-    {_SYSTEMS}
+    {_TRANSLATIONS}
   chrf: Score translations with chrF or chrF++, as sacreBLEU does.
     verbs: lmgauge.api.task_metrics:chrf
     show: char_order word_order plus_plus beta lowercase test_set language_pair sentence
-    without: align top
-    choices: format=lmgauge.choices:FORMATS
-    {_SYSTEMS}
+    {_TRANSLATIONS}
   ter: Measure the translation edit rate, as sacreBLEU does.
     verbs: lmgauge.api.task_metrics:ter
     show: normalized no_punct case_sensitive test_set language_pair sentence
-    without: align top
-    choices: format=lmgauge.choices:FORMATS
-    {_SYSTEMS}
+    {_TRANSLATIONS}
   wer: Measure the word error rate of transcripts, as jiwer does.
     verbs: lmgauge.api.task_metrics:wer
     show: {_ERRORS}
