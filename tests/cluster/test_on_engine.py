@@ -12,9 +12,9 @@ from lmgauge.cli.main import main
 from lmgauge.cluster import EvaluationJob
 from lmgauge.cluster.on_engine import run_shards
 from lmgauge.errors import LmgaugeError
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.stage import Engine
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.memory_engine import MemoryEngine
+from lmgauge.work.stage import Engine
 
 TEXT = Path(__file__).resolve().parent.parent / "data" / "classic-books.test.txt"
 

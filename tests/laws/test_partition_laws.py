@@ -17,7 +17,7 @@ from lmgauge.models.ngram.model import load_ngram_model
 from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.partitioned.training import train_partitions
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.stages.memory_engine import MemoryEngine
+from lmgauge.work.memory_engine import MemoryEngine
 
 
 @given(trainings(), st.integers(1, 5), st.integers(1, 40), st.sampled_from([200, 1 << 20]))

@@ -13,11 +13,11 @@ from lmgauge.cluster.job import Job
 from lmgauge.cluster.merging import merge
 from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE, is_shard_folder
 from lmgauge.cluster.running import run_shard
-from lmgauge.cluster.shard import Shard
 from lmgauge.files import writing_directory
-from lmgauge.stages.ray_engine import RayEngine
-from lmgauge.stages.stage import Array, Engine, Read, Stage
 from lmgauge.temporaries import scratch_folder
+from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.shard import Shard
+from lmgauge.work.stage import Array, Engine, Read, Stage
 
 if TYPE_CHECKING:
     from lmgauge.cluster.merging import Merged

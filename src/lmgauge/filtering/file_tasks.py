@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from lmgauge.filtering.options import FilterWork
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.ray_engine import RayEngine
-from lmgauge.stages.stage import Array, Engine, Read, Stage
 from lmgauge.temporaries import scratch_folder
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.memory_engine import MemoryEngine
+from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.stage import Array, Engine, Read, Stage
 
 Work = Callable[[Read, int, Any], Iterator[Array]]
 """Called with what reads arrays, which it needs not, the number of the file, and the settings; see `Stage`."""

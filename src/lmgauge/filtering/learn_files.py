@@ -17,10 +17,10 @@ from lmgauge.filtering.plan import FilterPlan, column_signatures, keys_of
 from lmgauge.filtering.records.forms import reader_of
 from lmgauge.filtering.records.records import RawBlock
 from lmgauge.progress import say_progress
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.stage import Array, Engine, Read
 from lmgauge.text.streams import Source
 from lmgauge.threads import map_in_order, thread_count
+from lmgauge.work.memory_engine import MemoryEngine
+from lmgauge.work.stage import Array, Engine, Read
 
 
 def learn_files(

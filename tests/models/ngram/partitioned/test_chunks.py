@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.models.ngram.partitioned.chunks import ChunkWriter
-from lmgauge.stages.memory_engine import MemoryEngine
 from lmgauge.text.vocabulary import BOS
+from lmgauge.work.memory_engine import MemoryEngine
 
 
 @given(st.lists(st.lists(st.integers(1, 9), max_size=12), max_size=6), st.integers(1, 4), st.integers(1, 9))

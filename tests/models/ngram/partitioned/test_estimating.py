@@ -15,8 +15,8 @@ from lmgauge.models.ngram.partitioned.estimating import Estimated, estimate
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.stages.memory_engine import MemoryEngine
 from lmgauge.text.vocabulary import BOS
+from lmgauge.work.memory_engine import MemoryEngine
 
 LINES = ["the cat sat on the mat", "the dog sat", "a cat ran", "the cat sat", "", "on the mat the cat ran and ran"]
 Values = dict[tuple[int, ...], tuple[float, float]]

@@ -7,7 +7,7 @@ import pytest
 
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.streams import add_up, answers_to, joined
-from lmgauge.stages.memory_engine import MemoryEngine
+from lmgauge.work.memory_engine import MemoryEngine
 
 
 def test_sums_leave_the_parts_alone() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from lmgauge import Corpus
 from lmgauge.models.ngram.partitioned.text import read_json, read_text, write_json
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.stages.memory_engine import MemoryEngine
+from lmgauge.work.memory_engine import MemoryEngine
 
 LINES = ["a b a", "c a"]
 

@@ -13,10 +13,10 @@ from lmgauge.models.ngram.counting import TypesSketch
 from lmgauge.models.ngram.partitioned.chunks import ChunkWriter
 from lmgauge.models.ngram.reading import FittedVocabulary, Progress, TextReader
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.stages.stage import Array, Engine, Read, Stage
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import TextReport
 from lmgauge.text.vocabulary import Vocabulary
+from lmgauge.work.stage import Array, Engine, Read, Stage
 
 
 @dataclass(frozen=True)

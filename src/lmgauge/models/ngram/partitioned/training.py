@@ -35,14 +35,14 @@ from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.progress import listening
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.ray_engine import RayEngine
-from lmgauge.stages.stage import Engine
 from lmgauge.text.documents import Corpus
 from lmgauge.text.streams import Source
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.stage import Engine
 
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
 _STORE = 0.4  # of the memory: arrays between tasks, where a cluster holds them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmgauge.stages import countdown
+from lmgauge.work import countdown
 
 
 def test_countdown() -> None:

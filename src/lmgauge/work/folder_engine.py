@@ -11,14 +11,14 @@ from typing import Any, Self
 
 from lmgauge.files import OutputError
 from lmgauge.memory import size_in_words
-from lmgauge.stages.array_folder import ArrayFolder, DiskFullError
-from lmgauge.stages.countdown import Countdown
-from lmgauge.stages.process_crew import ProcessCrew
-from lmgauge.stages.stage import Array, Stage
-from lmgauge.stages.task import Task
-from lmgauge.stages.thread_crew import ThreadCrew
-from lmgauge.stages.work_record import ARRAYS, WorkRecord
 from lmgauge.threads import thread_count
+from lmgauge.work.array_folder import ArrayFolder, DiskFullError
+from lmgauge.work.countdown import Countdown
+from lmgauge.work.process_crew import ProcessCrew
+from lmgauge.work.stage import Array, Stage
+from lmgauge.work.task import Task
+from lmgauge.work.thread_crew import ThreadCrew
+from lmgauge.work.work_record import ARRAYS, WorkRecord
 
 
 class FolderEngine:

@@ -16,9 +16,9 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from lmgauge.errors import LmgaugeError
-from lmgauge.stages.array_folder import ArrayFolder
-from lmgauge.stages.task import Task, TaskError, do_task
 from lmgauge.threads import be_worker
+from lmgauge.work.array_folder import ArrayFolder
+from lmgauge.work.task import Task, TaskError, do_task
 
 _GRACE_SECONDS = 3.0
 

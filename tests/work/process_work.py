@@ -13,9 +13,9 @@ import numpy as np
 
 from lmgauge.errors import MissingExtraError
 from lmgauge.files import writing
-from lmgauge.stages.array_folder import DiskFullError
-from lmgauge.stages.stage import Array, Read
 from lmgauge.threads import run_workers
+from lmgauge.work.array_folder import DiskFullError
+from lmgauge.work.stage import Array, Read
 
 
 def report(read: Read, number: int, settings: None) -> Iterator[Array]:

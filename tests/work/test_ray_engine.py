@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import skipped_after_minutes
-from tests.stages.graphs import Plan, arrays_after
-from tests.stages.ray_work import fail, stages, with_a_broken_pipe
+from tests.work.graphs import Plan, arrays_after
+from tests.work.ray_work import fail, stages, with_a_broken_pipe
 
 import lmgauge
 from lmgauge import Corpus
@@ -24,11 +24,11 @@ from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.partitioned.training import train_partitions
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.progress import listening
-from lmgauge.stages import ray_engine
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.ray_connection import library, ray_at
-from lmgauge.stages.ray_engine import RayEngine
-from lmgauge.stages.stage import Engine, Stage
+from lmgauge.work import ray_engine
+from lmgauge.work.memory_engine import MemoryEngine
+from lmgauge.work.ray_connection import library, ray_at
+from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.stage import Engine, Stage
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional library"),

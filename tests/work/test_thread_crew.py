@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lmgauge.stages.array_folder import ArrayFolder
-from lmgauge.stages.stage import Array, Read
-from lmgauge.stages.task import Task
-from lmgauge.stages.thread_crew import ThreadCrew
 from lmgauge.threads import run_workers
+from lmgauge.work.array_folder import ArrayFolder
+from lmgauge.work.stage import Array, Read
+from lmgauge.work.task import Task
+from lmgauge.work.thread_crew import ThreadCrew
 
 
 def threads_of(read: Read, number: int, begun: threading.Barrier) -> Iterator[Array]:

@@ -11,7 +11,7 @@ import pytest
 
 from lmgauge.errors import UsageError
 from lmgauge.files import OutputError
-from lmgauge.stages.work_record import ARRAYS, WorkRecord
+from lmgauge.work.work_record import ARRAYS, WorkRecord
 
 WORK = {"order": 5, "text": ["a.txt", 3]}
 

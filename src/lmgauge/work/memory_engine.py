@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lmgauge.stages.stage import Array, Stage
-from lmgauge.stages.task import Task, make_arrays
+from lmgauge.work.stage import Array, Stage
+from lmgauge.work.task import Task, make_arrays
 
 
 class MemoryEngine:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmgauge.errors import LmgaugeError
-from lmgauge.stages.array_folder import ArrayFolder
-from lmgauge.stages.stage import Array, Read, Stage
+from lmgauge.work.array_folder import ArrayFolder
+from lmgauge.work.stage import Array, Read, Stage
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from lmgauge.errors import LmgaugeError
-from lmgauge.stages.countdown import Countdown
-from lmgauge.stages.ray_connection import LOCAL, ray_at
-from lmgauge.stages.stage import Array, Stage
-from lmgauge.stages.task import Task, TaskError, made_arrays
 from lmgauge.threads import be_worker, thread_count
+from lmgauge.work.countdown import Countdown
+from lmgauge.work.ray_connection import LOCAL, ray_at
+from lmgauge.work.stage import Array, Stage
+from lmgauge.work.task import Task, TaskError, made_arrays
 
 _RETRIES = 5
 _GROUP = 1000

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.stages.graphs import arrays_after
-from tests.stages.process_work import fail, report
+from tests.work.graphs import arrays_after
+from tests.work.process_work import fail, report
 
 from lmgauge.errors import LmgaugeError, MissingExtraError
-from lmgauge.stages.array_folder import ArrayFolder, DiskFullError
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.process_crew import ProcessCrew
-from lmgauge.stages.task import Task
+from lmgauge.work.array_folder import ArrayFolder, DiskFullError
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.memory_engine import MemoryEngine
+from lmgauge.work.process_crew import ProcessCrew
+from lmgauge.work.task import Task
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
@@ -97,9 +97,9 @@ def test_arrays_are_the_same_as_in_memory(tmp_path: Path) -> None:
 WAITING = """
 import signal
 import sys
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.stage import Stage
-from tests.stages.process_work import wait_long
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.stage import Stage
+from tests.work.process_work import wait_long
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
@@ -140,10 +140,10 @@ def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
     sys.path.insert(0, {str(ROOT)!r})
     from pathlib import Path
-    from lmgauge.stages.array_folder import ArrayFolder
-    from lmgauge.stages.process_crew import ProcessCrew
-    from lmgauge.stages.task import Task
-    from tests.stages.process_work import write_long
+    from lmgauge.work.array_folder import ArrayFolder
+    from lmgauge.work.process_crew import ProcessCrew
+    from lmgauge.work.task import Task
+    from tests.work.process_work import write_long
     crew = ProcessCrew(ArrayFolder(Path("arrays")), 2)
     try:
         list(crew.run([Task("write", number, write_long, None, [], [f"a{{number}}"]) for number in range(2)]))

@@ -7,9 +7,9 @@ from collections.abc import Generator, Iterable
 from contextlib import closing
 
 from lmgauge.errors import LmgaugeError
-from lmgauge.stages.array_folder import ArrayFolder
-from lmgauge.stages.task import Task, do_task, failure
 from lmgauge.threads import map_as_done
+from lmgauge.work.array_folder import ArrayFolder
+from lmgauge.work.task import Task, do_task, failure
 
 
 class _StoppedError(Exception):
