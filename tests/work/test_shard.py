@@ -6,10 +6,10 @@ import random
 
 import pytest
 
+from lmgauge.cluster.evaluation import numbered_pieces
 from lmgauge.errors import UsageError
 from lmgauge.text import units
 from lmgauge.text.documents import Corpus
-from lmgauge.text.units import numbered_pieces
 from lmgauge.work.shard import Shard
 
 

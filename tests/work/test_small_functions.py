@@ -1,4 +1,4 @@
-"""What small functions of `stages` give for an example each."""
+"""What small functions of `work` give for an example each."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.errors import InputError, LmgaugeError
-from lmgauge.work.memory_engine import MemoryEngine
 from lmgauge.work.stage import Array, Read, Stage
 from lmgauge.work.task import Task, failure, made_arrays
 

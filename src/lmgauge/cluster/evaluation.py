@@ -32,7 +32,7 @@ from lmgauge.scores import ScoreBatch, TokenStrings, join_pieces
 from lmgauge.scoring import score_together
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.text.units import UnitCounter, numbered_pieces, pieces
+from lmgauge.text.units import UnitCounter, pieces
 from lmgauge.work.shard import Shard
 
 _WHERE = ("device", "devices", "processes")
@@ -157,6 +157,13 @@ def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None
         raise UsageError("all segments are joined into one text, which cannot be cut: leave out --shard, or the protocol")
     if hasattr(model, "server"):
         raise UsageError(f"{model.label}: a server answers many requests at a time: leave out --shard, and raise --threads")
+
+
+def numbered_pieces(blocks: Iterable[Segments]) -> Iterator[tuple[int, int, Segments]]:
+    """Yield the pieces that a text is cut into, each with its number and that of its unit, from 0."""
+    counter = UnitCounter()
+    for number, piece in enumerate(piece for block in blocks for piece in pieces(block)):
+        yield number, counter.unit_of(piece), piece
 
 
 class StoredModel:

@@ -6,30 +6,25 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from lmgauge.decoding import decode
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import refuse_replacing, writing
-from lmgauge.filtering.file_tasks import answers, open_engine
 from lmgauge.filtering.filter_file import filter_file, refuse_nothing
 from lmgauge.filtering.options import FilterWork
 from lmgauge.filtering.plan import RECORDS, FileJob, FilterPlan, PlanSummary, jobs_of
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.filtering.tally import StoredTally, Tally
-from lmgauge.json_text import to_json
 from lmgauge.places import exists, file_state, make_folder, open_reading
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
 from lmgauge.remote.addresses import base_name, is_remote, joined, shown_name
 from lmgauge.text.streams import find_sources
 from lmgauge.work.countdown import rounded_time
+from lmgauge.work.executor import run_tasks
 from lmgauge.work.manifest import Manifest, decode_facts, described, difference, read_manifest, refuse_other, write_manifest
-from lmgauge.work.stage import Array, Engine, Read
 
 _LOG = logging.getLogger(__name__)
 _WORK = "work.json"
@@ -53,8 +48,7 @@ def filter_all(
     if is_folder:
         begin_folder(target, plan, jobs)
     jobs = work.share(jobs)
-    with open_engine(work, len(jobs)) as engine:
-        tallies, before = filter_files(plan, jobs, engine, threads=work.threads)
+    tallies, before = filter_files(plan, jobs, work)
     if not any(tally.reasons for tally in tallies):
         for tally in tallies:
             refuse_nothing(tally)
@@ -66,9 +60,7 @@ def filter_all(
     return FilteredDocuments.of(plan.summary(), tallies, shown_name(target), before=before)
 
 
-def filter_files(
-    plan: FilterPlan, jobs: Sequence[FileJob], engine: Engine, *, threads: int | None = None
-) -> tuple[list[Tally], int]:
+def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) -> tuple[list[Tally], int]:
     """Filter files, several at a time, but for those that are complete; return what became of each, and how many were."""
     # Raises InputError: some files cannot be read; all others are complete then. A record is bad, and errors are to "fail".
     done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
@@ -79,16 +71,16 @@ def filter_files(
             if exists(path):
                 raise UsageError(f"{path}: is there already, and is not the output of an earlier run; choose another folder")
     sizes = [0 if job.source.one_shot else file_state(job.source.path).size or 0 for job in tasks]
-    settings = _Settings(plan, tasks, threads, sizes, time.monotonic())
+    settings = _Settings(plan, tasks, work.threads, sizes, time.monotonic())
     problems: dict[str, str] = {}
     try:
-        made = answers(engine, "filter", "filtering files", _work, settings, len(rest)) if rest else ()
-        for number, (array,) in zip(rest, made, strict=True):
-            answer = decode(array.tobytes(), _Answer, jobs[number].source.name, "what became of a file", "filter it again")
-            if answer.tally is None:
-                problems[jobs[number].source.name] = answer.problem
+        how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
+        made = run_tasks("filter", "filtering files", _filter, settings, len(rest), **how) if rest else ()
+        for number, answer in zip(rest, made, strict=True):
+            if isinstance(answer, Tally):
+                done[number] = answer
             else:
-                done[number] = Tally.of_stored(answer.tally)
+                problems[jobs[number].source.name] = answer
     except (KeyboardInterrupt, SystemExit):
         if jobs[0].record is not None:
             complete = sum(finished(job) is not None for job in jobs)
@@ -100,12 +92,6 @@ def filter_files(
         of_all = f" ({len(done):,} of {len(jobs):,} files are complete)" if len(jobs) > 1 else ""
         raise InputError(f"{first}{more}{of_all}")
     return [done[number] for number in range(len(jobs))], before
-
-
-@dataclass
-class _Answer:
-    tally: StoredTally | None = None
-    problem: str = ""  # why there is none
 
 
 @dataclass(frozen=True)
@@ -124,7 +110,7 @@ class _Settings:
         say_progress(f"filtering, {before / 1e6:,.0f} of {total / 1e6:,.0f} MB, file {number + 1} of {len(self.jobs)}{left}")
 
 
-def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
+def _filter(number: int, settings: _Settings) -> Tally | str:
     # What became of the records of a file, or its problem: one that cannot be read keeps no other from being filtered.
     job, done = settings.jobs[number], 0
     for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
@@ -139,14 +125,13 @@ def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
 
     try:
         before = source_state(job)
-        tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch).to_dict()
-        remember(job, before, tally)
-        answer: dict[str, Any] = {"tally": tally}
+        tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch)
+        remember(job, before, tally.to_dict())
+        return tally
     except InputError as error:
         if settings.plan.options.errors == "fail":
             raise
-        answer = {"problem": str(error)}
-    yield np.frombuffer(to_json(answer, indent=None).encode(), np.uint8)
+        return str(error)
 
 
 # -- what a folder of outputs remembers ---------------------------------------------------------------------------------
@@ -168,9 +153,9 @@ def read_folder(folder: str) -> FilteredDocuments:
     work = read_manifest(place)
     files = decode_facts(work.made_of.get("files"), dict[str, str], place)
     records = {name: joined(folder, RECORDS, "files", record) for name, record in files.items()}
-    found = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
-    done = {name: Tally.of_stored(own[1].tally) for name, own in found.items() if own is not None}
-    if missing := [name for name in found if name not in done]:
+    remembered = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
+    done = {name: Tally.of_stored(own[1].tally) for name, own in remembered.items() if own is not None}
+    if missing := [name for name in files if name not in done]:
         raise UsageError(
             f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
         )

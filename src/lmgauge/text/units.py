@@ -58,10 +58,3 @@ class UnitCounter:
             self._unit, self._size = self._unit + 1, 0
         self._size += piece.byte_count()
         return self._unit
-
-
-def numbered_pieces(blocks: Iterable[Segments]) -> Iterator[tuple[int, int, Segments]]:
-    """Yield the pieces that a text is cut into, each with its number and that of its unit, from 0."""
-    counter = UnitCounter()
-    for number, piece in enumerate(piece for block in blocks for piece in pieces(block)):
-        yield number, counter.unit_of(piece), piece

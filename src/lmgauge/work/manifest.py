@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import reason_of, regular
-from lmgauge.json_text import plain
+from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.places import Place, read_json, shown_name, write_json
 from lmgauge.version import __version__
 
@@ -40,7 +40,7 @@ class Manifest:
 
 def described(made_of: Mapping[str, Any]) -> dict[str, Any]:
     """Return what some work is made of as a manifest has it."""
-    whole: dict[str, Any] = json.loads(json.dumps(plain({"lmgauge": __version__, **made_of})))
+    whole: dict[str, Any] = from_json(to_json({"lmgauge": __version__, **made_of}))
     return whole
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, Self
+from copy import deepcopy
+from typing import Any, Self, TypeVar
 
 from lmgauge.errors import LmgaugeError
 from lmgauge.threads import be_worker, thread_count
 from lmgauge.work.countdown import Countdown
 from lmgauge.work.ray_connection import LOCAL, ray_at
-from lmgauge.work.stage import Array, Stage
+from lmgauge.work.stage import Array, Read, Stage
 from lmgauge.work.task import Task, TaskError, made_arrays
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 _RETRIES = 5
 _GROUP = 1000
@@ -31,7 +35,6 @@ class RayEngine:
         self.workers = int(self._ray.cluster_resources().get("CPU", 1))
         self._arrays: dict[str, Any] = {}
         self._sources: list[Any] = []
-        self._finished: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -82,8 +85,6 @@ class RayEngine:
     def run(self, stage: Stage) -> None:
         """Run all tasks of a stage; then drop what no later stage reads."""
         # Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
-        if self.is_finished(stage.name):
-            return
         countdown = Countdown(stage.title or stage.name, stage.tasks)
         common = self._source((stage.name, stage.work, stage.settings))
         tasks = {self._submit(task, common): task for task in (Task.of(stage, number) for number in range(stage.tasks))}
@@ -94,7 +95,7 @@ class RayEngine:
                 for receipt in done:
                     task = tasks.pop(receipt)
                     try:
-                        self._get(receipt, f"stage {stage.name}, task {task.number}")
+                        self._get(receipt, str(task))
                     except LmgaugeError as error:
                         # Ray's own: its process outlived its machine by a moment. What the task raises is a TaskError.
                         if not (retries and isinstance(getattr(error.__cause__, "cause", None), OSError)):
@@ -111,7 +112,6 @@ class RayEngine:
                 self._ray.cancel(receipt, force=True)
             raise
         self.drop(stage.drops)
-        self.finish(stage.name)
 
     def _submit(self, task: Task, common: Any) -> Any:
         names = [*task.needs, *task.makes]
@@ -127,13 +127,23 @@ class RayEngine:
         self._arrays.update(zip(task.makes, references, strict=False))
         return references[-1]
 
-    def is_finished(self, name: str) -> bool:
-        """Return True if the stage of this name has run, or `finish` was told this name."""
-        return name in self._finished
+    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """Return what `make` does: there is no earlier run."""
+        return make()
 
-    def finish(self, name: str) -> None:
-        """Remember that what the program itself did under this name is done."""
-        self._finished.add(name)
+    def results(self, stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int) -> Iterator[T]:
+        """Run tasks, and yield what each returns, in order, when all are done."""
+        names = [f"{stage}/{number}" for number in range(tasks)]
+        self.run(Stage(stage, tasks, _result, (work, settings), lambda _: [], lambda n: [names[n]], title=title))
+        for name in names:
+            result: Any = self.read(name)
+            yield deepcopy(result)  # what lies in Ray's store cannot be written to
+            self.drop([name])
+
+
+def _result(read: Read, number: int, settings: tuple[Callable[[int, S], T], S]) -> Iterator[Any]:
+    work, own = settings
+    yield work(number, own)
 
 
 def _do(common: tuple[str, Any, Any], number: int, needs: int, *rest: Any) -> Iterator[Any]:

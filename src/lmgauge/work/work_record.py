@@ -14,7 +14,7 @@ from lmgauge.errors import UsageError
 from lmgauge.files import OutputError, locking, read_regular
 from lmgauge.json_text import from_json, to_json
 from lmgauge.work.array_folder import unwritten
-from lmgauge.work.manifest import described, read_manifest, refuse_other, write_manifest
+from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, write_manifest
 
 ARRAYS = "arrays"
 _WORK, _FINISHED, _LOCK = "work.json", "finished.log", "lock"
@@ -36,7 +36,7 @@ class WorkRecord:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 names = {path.name for path in folder.iterdir() if not path.name.startswith(f".{_WORK}.")}  # of a killed run
-                if _WORK not in names and names - _OURS:
+                if self._earlier() is None and names - _OURS:
                     raise UsageError(f"{folder}: holds other files; name a folder that is empty or does not exist yet")
                 self._stack.enter_context(locking(folder / _LOCK, f"{folder}: another run is using this folder"))
                 self._made = self._open(work, resume, made)
@@ -48,7 +48,7 @@ class WorkRecord:
 
     def _open(self, work: Mapping[str, Any], resume: bool, made: bool) -> bool:
         # Begin the work, or go on with it; return whether the folder was made for it.
-        earlier = read_manifest(self.folder / _WORK) if (self.folder / _WORK).exists() else None
+        earlier = self._earlier()
         self._done = dict(self._notes())
         made = made or (earlier is not None and earlier.facts == "made")
         if resume and earlier is not None:
@@ -65,6 +65,9 @@ class WorkRecord:
         self._clear()
         write_manifest(self.folder / _WORK, "stages", work, "made" if made else "found")
         return made
+
+    def _earlier(self) -> Manifest | None:
+        return read_manifest(self.folder / _WORK) if (self.folder / _WORK).exists() else None
 
     def _notes(self) -> Iterator[tuple[tuple[str, int | None], Any]]:
         # What is done, and what came of it; a line that a killed run began to write, or that was changed, says nothing.

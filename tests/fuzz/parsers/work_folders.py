@@ -71,7 +71,7 @@ def _changed(files: Files, chance: random.Random) -> Files:
     for _ in range(chance.choice([1, 1, 2])):
         name = chance.choice([*files])
         content, draw = files[name], chance.random()
-        if name == "finished.jsonl":
+        if name == "finished.log":
             files[name] = _changed_notes(content, chance)
         elif draw < 0.05 and len(files) > 1:
             del files[name]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.models.ngram.partitioned.chunks import ChunkWriter
 from lmgauge.text.vocabulary import BOS
-from lmgauge.work.memory_engine import MemoryEngine
 
 
 @given(st.lists(st.lists(st.integers(1, 9), max_size=12), max_size=6), st.integers(1, 4), st.integers(1, 9))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.ngram import KINDS
 from tests.reference.partitions import Grams, grams_of, hold_partitions, pack_at_once
+from tests.work.memory_engine import MemoryEngine
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
@@ -21,7 +22,6 @@ from lmgauge.models.ngram.packed_tables import RepeatedNgramsError
 from lmgauge.models.ngram.partitioned import packing
 from lmgauge.models.ngram.partitioned.packing import PackedOrder, Packing, pack_partitions, save_packed
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.memory_engine import MemoryEngine
 from lmgauge.work.stage import Engine, Stage
 
 TEXT = ["a b c a", "b c d", "a b e f g", "a b c d", "", "g f e a b", "Ärger 漢字 a"] * 4
