@@ -59,3 +59,9 @@ def power(number: int, exponent: int) -> tuple[dict[str, int], int]:
     """Return a power, and which process computed it; not so fast that one does all."""
     time.sleep(0.2)
     return {"power": number**exponent}, os.getpid()
+
+
+def rest(number: int, settings: None) -> int:
+    """Return the number of the task, from the second on after a while."""
+    time.sleep(0.2 if number < 2 else 100)
+    return number

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # what Ray leaves open, it closes late
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+ROOT = Path(__file__).resolve().parent.parent.parent
 STORE = 100_000_000
 patient = skipped_after_minutes(3, "Ray")
 """Where the machine does not serve Ray's own processes in time, nothing is learned of the engine."""
@@ -176,3 +179,37 @@ def test_a_training_with_ray_on_this_machine(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     with pytest.raises(UsageError, match="resume: a cluster holds the parts"):
         lmgauge.train("witten-bell", corpus, output=tmp_path / "model", ray="local", resume=True)
+
+
+LOSING = """
+import os, signal, sys
+from lmgauge.errors import LmgaugeError
+from lmgauge.progress import listening
+from lmgauge.work.ray_connection import library
+from lmgauge.work.ray_engine import RayEngine
+from tests.work.process_work import rest
+
+library()
+from ray.cluster_utils import Cluster
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+
+def listen(line):
+    if line.startswith("resting, 2 of 6"):
+        os.kill(cluster.head_node.all_processes["gcs_server"][0].process.pid, signal.SIGKILL)
+
+try:
+    with RayEngine(cluster.address) as engine, listening(listen):
+        list(engine.results("rest", "resting", rest, None, 6))
+except LmgaugeError as error:
+    print(error)
+"""
+
+
+@patient
+def test_a_lost_head_ends_in_an_error_within_a_minute() -> None:
+    """Ray itself would end the program without a word to it."""
+    command = [sys.executable, "-c", LOSING]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("stage rest: the head of the cluster was lost: no Ray cluster answers at ")

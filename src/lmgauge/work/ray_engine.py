@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from copy import deepcopy
 from typing import Any, Self, TypeVar
 
-from lmgauge.errors import LmgaugeError
+from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
 from lmgauge.work.countdown import Countdown
-from lmgauge.work.ray_connection import LOCAL, ray_at
+from lmgauge.work.ray_connection import LOCAL, ray_at, refuse_unanswered
 from lmgauge.work.stage import Array, Read, Stage
 from lmgauge.work.task import Task, TaskError, made_arrays
 
@@ -18,6 +18,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _RETRIES = 5
+_SECONDS_BETWEEN_LOOKS = 5.0
 _GROUP = 1000
 """Names that a task gets in one argument: Ray runs a task again only if its arguments have less than 100 KB each."""
 
@@ -32,6 +33,7 @@ class RayEngine:
     def __init__(self, address: str = LOCAL, *, workers: int | None = None, store_bytes: int | None = None) -> None:
         self._stack = ExitStack()
         self._ray = self._stack.enter_context(ray_at(address, thread_count(workers), store_bytes))
+        self._head = self._ray.get_runtime_context().gcs_address if address == LOCAL else address
         self.workers = int(self._ray.cluster_resources().get("CPU", 1))
         self._arrays: dict[str, Any] = {}
         self._sources: list[Any] = []
@@ -68,6 +70,7 @@ class RayEngine:
     def _get(self, reference: Any, what: str) -> Any:
         exceptions = self._ray.exceptions
         try:
+            self._wait([reference], what)
             return self._ray.get(reference)
         except exceptions.RayTaskError as error:
             if isinstance(error.cause, TaskError):
@@ -76,6 +79,17 @@ class RayEngine:
         except exceptions.RayError as error:
             reason = next(iter(str(error).splitlines()), "")
             raise LmgaugeError(f"{what}: Ray: {type(error).__name__}: {reason}") from error
+
+    def _wait(self, references: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+        # Wait until one of them is there, or can be known to fail; return those, and the others.
+        while True:
+            done, waiting = self._ray.wait(references, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
+            if done:
+                return done, waiting
+            try:
+                refuse_unanswered(self._head)  # Ray would end the whole program after a minute
+            except UsageError as error:
+                raise LmgaugeError(f"{what}: the head of the cluster was lost: {error}") from error
 
     def drop(self, names: Sequence[str]) -> None:
         """Forget arrays; names that are not there do not matter."""
@@ -91,7 +105,7 @@ class RayEngine:
         waiting, retries = list(tasks), _RETRIES
         try:
             while waiting:
-                done, waiting = self._ray.wait(waiting, fetch_local=False)
+                done, waiting = self._wait(waiting, f"stage {stage.name}")
                 for receipt in done:
                     task = tasks.pop(receipt)
                     try:
