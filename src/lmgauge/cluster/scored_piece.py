@@ -75,7 +75,8 @@ def _check(batch: ScoreBatch, block: Segments) -> None:
     _require(inside and bool((np.diff(segments) > 0).all()), "segments")
     _require(len(events) == listed and bool((events >= 0).all()) and int(events.sum()) == rows, "numbers of events")
     plain = (segments, events, batch.logprob, batch.token_ids, batch.kind, batch.ends, batch.begins, batch.lossy)
-    _require(all(column.ndim == 1 for column in plain), "columns")
+    wide = [name for name, column in batch.extra.items() if column.ndim != (2 if name.startswith("top_") else 1)]
+    _require(all(column.ndim == 1 for column in plain) and not wide, "columns")
     of_rows: list[NDArray[Any]] = [batch.token_ids, batch.kind, *batch.extra.values()]
     _require(all(column.shape[:1] == (rows,) for column in of_rows), "columns are not as long")
     _require(all(len(column) in (0, rows) for column in (batch.ends, batch.begins)), "spans")
