@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,10 @@ from lmgauge.models.ngram.states import NgramStates
 from lmgauge.models.protocol import (
     CLASS_MODEL_TYPE,
     check_context,
-    check_format,
+    checked,
     inside,
     is_folder_of,
-    read_config,
+    read_own_config,
     write_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
@@ -357,17 +358,17 @@ def read_class_model(model: str | Path | NgramModel, classes: str | Path) -> Cla
     return ClassModel(read_arpa(model), definitions)
 
 
+@dataclass
+class _Config:
+    fingerprint: str
+
+
 def load_class_model(path: str | Path) -> ClassModel:
     """Load the folder of a class-based model."""
     path = Path(path)
-    config = read_config(path)
-    check_format(path, config, FORMAT_VERSION)
+    config = read_own_config(path, _Config, CLASS_MODEL_TYPE, FORMAT_VERSION, "copy it again", sealed=False)
     try:
         model = ClassModel(load_ngram_model(inside(path, _NGRAM)), read_classes(path / _CLASSES))
     except (UsageError, InputError) as error:
         raise ModelFileError(f"{path}: does not describe a class-based model ({error}); the model is damaged") from error
-    if model.fingerprint != config.get("fingerprint"):
-        raise ModelFileError(
-            f"{path}: the fingerprint in config.json is not that of the model; a file was edited or damaged"
-        )
-    return model
+    return checked(model, path, config.fingerprint)

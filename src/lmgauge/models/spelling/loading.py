@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
+from lmgauge.decoding import Meta
+from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.ngram.model import NgramModel, load_ngram_model
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel, check_format, digest_of, inside, read_config
+from lmgauge.models.protocol import SPELLING_FOLDER, LanguageModel, inside, read_own_config
 from lmgauge.models.spelling.model import SpelledModel, refuse_unspellable
-from lmgauge.models.spelling.separators import SeparatorModel, divided_by_white_space
+from lmgauge.models.spelling.separators import SeparatorModel, StoredSeparators, divided_by_white_space
 from lmgauge.models.spelling.speller import Speller, Spelling
 from lmgauge.models.spelling.storage import CHARACTERS, CONFIG, FORMAT_VERSION, KIND
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
@@ -26,20 +27,27 @@ _AGAIN = "spell the model again (`lmgauge spell MODEL --train TEXT --replace`)"
 _ROUNDING = 1e-9  # of what is left to unseen words: machines may differ in the last digits of an exponential
 
 
+@dataclass
+class _Config:
+    tokenizer: str
+    vocabulary_fingerprint: str
+    sha256: str
+    characters: str | None
+    separators: StoredSeparators | None
+    # a number below one, as Python's `float.hex` writes it
+    known_mass: Annotated[str, Meta(pattern=r"^0x(0\.0p\+0|[01]\.[0-9a-f]{13}p-[1-9][0-9]{0,3})$")] | None
+
+
 def load_spelling(path: Path, inner: LanguageModel) -> SpelledModel:
     """Return a model with the speller that its folder holds."""
     folder = inside(path, SPELLING_FOLDER)
     if not folder.is_dir():
         raise ModelFileError(f"{folder}: is not a folder, as the speller of a model is; remove it, and {_AGAIN}")
-    config, now = read_config(folder), time.time_ns()
-    if config.get("model_type") != KIND:
-        raise ModelFileError(f"{folder}: model_type is {str(config.get('model_type'))[:60]!r}, not {KIND!r}; move it away")
-    check_format(folder, config, FORMAT_VERSION, _AGAIN)
-    if config.get("sha256") != digest_of(config):
-        raise ModelFileError(f"{folder}: config.json was edited or damaged, its sha256 does not fit; {_AGAIN}")
-    if config.get("vocabulary_fingerprint") != inner.vocabulary.ids_fingerprint:
+    now = time.time_ns()
+    config = read_own_config(folder, _Config, KIND, FORMAT_VERSION, _AGAIN)
+    if config.vocabulary_fingerprint != inner.vocabulary.ids_fingerprint:
         raise ModelFileError(f"{folder}: was made for another model, one with another vocabulary; {_AGAIN}")
-    if config.get("tokenizer") != inner.tokenizer.fingerprint:
+    if config.tokenizer != inner.tokenizer.fingerprint:
         raise ModelFileError(
             f"{folder}: was made for another tokenizer than {inner.tokenizer.name}; load the model as it was spelled, or "
             f"{_AGAIN}"
@@ -48,29 +56,28 @@ def load_spelling(path: Path, inner: LanguageModel) -> SpelledModel:
         refuse_unspellable(inner)  # not the folder is at fault, but how it was told to score
     try:
         model = _assembled(folder, config, inner)
-        _check_known_mass(folder, str(config["sha256"]), model, now)
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        if isinstance(error, LmgaugeError) and not isinstance(error, (UsageError, InputError)):
-            raise
+    except (UsageError, InputError) as error:
         raise ModelFileError(
             f"{folder}: config.json does not describe a speller of this model ({error}); {_AGAIN}"
         ) from error
+    _check_known_mass(folder, config.sha256, model, now)
     return model
 
 
-def _assembled(folder: Path, config: Mapping[str, Any], inner: LanguageModel) -> SpelledModel:
+def _assembled(folder: Path, config: _Config, inner: LanguageModel) -> SpelledModel:
+    characters, separators, known_mass = config.characters, config.separators, config.known_mass
     if inner.tokenizer.unit == "character":
-        _check(config["characters"] is config["separators"] is config["known_mass"] is None, "it is one of words")
+        _check(characters is None and separators is None and known_mass is None, "it is one of words")
         return SpelledModel(inner, None, None)
-    characters = load_ngram_model(inside(folder, CHARACTERS))
-    if characters.fingerprint != config["characters"]:
+    if characters is None or separators is None or known_mass is None:
+        raise InputError("it is one of characters, or not whole")
+    model = load_ngram_model(inside(folder, CHARACTERS))
+    if model.fingerprint != characters:
         raise ModelFileError(f"{folder / CHARACTERS}: is not the model of characters it was; copy the whole folder again")
-    _check_characters(characters)
-    separators = SeparatorModel.from_dict(config["separators"])
+    _check_characters(model)
     _check(separators.divided == divided_by_white_space(inner.tokenizer), "its white space is another tokenizer's")
-    known_mass = float.fromhex(config["known_mass"])
-    _check(0 <= known_mass < 1, f"known_mass is {known_mass}")
-    return SpelledModel(inner, Speller(characters), separators, known_mass=known_mass)
+    of_white_space = SeparatorModel.of_stored(separators)
+    return SpelledModel(inner, Speller(model), of_white_space, known_mass=float.fromhex(known_mass))
 
 
 def _check_characters(model: NgramModel) -> None:
@@ -100,4 +107,4 @@ def _check_known_mass(folder: Path, digest: str, model: SpelledModel, now: int) 
 
 def _check(condition: bool, problem: str) -> None:
     if not condition:
-        raise ValueError(problem)
+        raise InputError(problem)
