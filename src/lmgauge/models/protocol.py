@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.files import is_special, read_regular
 from lmgauge.json_text import from_json
 from lmgauge.scores import ScoreBatch
@@ -153,7 +154,18 @@ def read_config(path: Path, *, own: bool = False) -> dict[str, object]:
     return config
 
 
-def checked(model: M, path: Path, fingerprint: str) -> M:
+@contextmanager
+def describing(path: Path, what: str) -> Iterator[None]:
+    """Refuse a folder if the parts of the model that it describes, which are put together in the block, do not fit."""
+    try:
+        yield
+    except RecursionError as error:
+        raise ModelFileError(f"{path}: models are nested too deeply") from error
+    except (UsageError, InputError) as error:
+        raise ModelFileError(f"{path}: does not describe {what} ({error}); the model is damaged") from error
+
+
+def checked(model: M, path: Path, fingerprint: object) -> M:
     """Return a model that was read, if it has the fingerprint that its config.json states."""
     if model.fingerprint != fingerprint:
         raise ModelFileError(

@@ -80,7 +80,7 @@ def test_files_that_are_no_base(tmp_path):
     assert "another program wrote it" in bases.attempt(tmp_path / "b.base", (tmp_path / "c.parquet").read_bytes())
     with pytest.raises(InputError, match="no such file"):
         BaseFile(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="not a file"):
+    with pytest.raises(InputError, match="Is a directory"):
         BaseFile(tmp_path)
 
 

@@ -21,6 +21,7 @@ from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types,
 from lmgauge.evaluation.divergence.sealed_file import MAGIC, UNSEALED, HashedFile, check_seal
 from lmgauge.files import regular, writing
 from lmgauge.json_text import from_json
+from lmgauge.places import open_reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,7 +154,7 @@ class BaseFile:
         import pyarrow.parquet as pq
 
         self.path = Path(path)
-        self._file = _opened(self.path)
+        self._file = open_reading(self.path)
         try:
             footer_size = check_seal(self._file)
             self._file.seek(0)
@@ -206,17 +207,6 @@ def is_base_file(path: object) -> TypeGuard[str | os.PathLike[str]]:
             return file.read(4) == MAGIC
     except (OSError, ValueError):
         return False
-
-
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        if not path.is_file():
-            raise InputError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
-        return path.open("rb")
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: cannot be read: {_reason(error)}") from error
 
 
 def _damaged(path: Path, reason: str) -> InputError:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_among, rows_of
 from lmgauge.distributions.tile import Tile
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.cache.counts import CacheCounts
 from lmgauge.models.cache.settings import CacheSettings
@@ -28,6 +28,7 @@ from lmgauge.models.protocol import (
     LanguageModel,
     check_context,
     checked,
+    describing,
     is_folder_of,
     read_own_config,
     write_config,
@@ -246,10 +247,8 @@ def load_cache(path: str | Path) -> CacheModel:
     config = read_own_config(path, _Config, CACHE_MODEL_TYPE, FORMAT_VERSION, again, sealed=False)
     tokens = read_json(path / _VOCABULARY, list[str], "the tokens of a cache", again, ModelFileError)
     tokenizer = load_tokenizer(config.tokenizer, path)
-    try:
+    with describing(path, "a cache"):
         vocabulary = Vocabulary.from_tokens(tokens, closed=config.vocabulary == "closed")
         settings = CacheSettings(order=config.order, window=config.window, decay=config.decay)
-    except (UsageError, InputError) as error:
-        raise ModelFileError(f"{path}: does not describe a cache ({error}); the model is damaged") from error
     model = CacheModel(_Language(vocabulary, tokenizer, config.reserved), settings)
     return checked(model, path, config.fingerprint)

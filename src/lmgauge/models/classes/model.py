@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
 from lmgauge.models.custom import rows_of_block
@@ -34,6 +33,7 @@ from lmgauge.models.protocol import (
     CLASS_MODEL_TYPE,
     check_context,
     checked,
+    describing,
     inside,
     is_folder_of,
     read_own_config,
@@ -358,17 +358,10 @@ def read_class_model(model: str | Path | NgramModel, classes: str | Path) -> Cla
     return ClassModel(read_arpa(model), definitions)
 
 
-@dataclass
-class _Config:
-    fingerprint: str
-
-
 def load_class_model(path: str | Path) -> ClassModel:
     """Load the folder of a class-based model."""
     path = Path(path)
-    config = read_own_config(path, _Config, CLASS_MODEL_TYPE, FORMAT_VERSION, "copy it again", sealed=False)
-    try:
+    config = read_own_config(path, dict[str, Any], CLASS_MODEL_TYPE, FORMAT_VERSION, "copy it again", sealed=False)
+    with describing(path, "a class-based model"):
         model = ClassModel(load_ngram_model(inside(path, _NGRAM)), read_classes(path / _CLASSES))
-    except (UsageError, InputError) as error:
-        raise ModelFileError(f"{path}: does not describe a class-based model ({error}); the model is damaged") from error
-    return checked(model, path, config.fingerprint)
+    return checked(model, path, config.get("fingerprint"))

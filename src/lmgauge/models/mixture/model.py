@@ -26,7 +26,7 @@ from lmgauge.contexts import last_sentence
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.distributions.reduce import together
 from lmgauge.distributions.tile import Tile, as_numpy, possible
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.mixture.agreement import agreeing, beside, known_to_some, reserved_policy, with_reserved
 from lmgauge.models.protocol import (
@@ -35,6 +35,7 @@ from lmgauge.models.protocol import (
     LanguageModel,
     check_context,
     checked,
+    describing,
     digest_of,
     inside,
     is_folder_of,
@@ -338,17 +339,13 @@ def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> Mix
     """Load the folder of a mixture."""
     path = Path(path)
     config = read_own_config(path, _Config, MIXTURE_MODEL_TYPE, FORMAT_VERSION, "mix or copy it again")
-    try:
+    with describing(path, "a mixture"):
         components = [load(inside(path, part.folder)) for part in config.components]
         for part, component in zip(config.components, components, strict=True):
             if component.fingerprint != part.fingerprint:
                 raise ModelFileError(f"{path / part.folder}: is not the model that was mixed; a folder was exchanged")
         weights = [part.weight for part in config.components]
         model = MixtureModel(components, weights, estimation=config.estimation, read_as=config.read_as)
-    except RecursionError as error:
-        raise ModelFileError(f"{path}: mixtures are nested too deeply") from error
-    except (UsageError, InputError) as error:
-        raise ModelFileError(f"{path}: config.json does not describe a mixture ({error}); the model is damaged") from error
     return checked(model, path, config.fingerprint)
 
 
