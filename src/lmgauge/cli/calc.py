@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -40,12 +41,7 @@ def _check_no_option(context: click.Context, word: str) -> None:
     """Refuse an unknown option: negative numbers look like options to click, so telling the two apart falls to us."""
     from difflib import get_close_matches
 
-    if (
-        word.startswith("-")
-        and word != "-"
-        and not word.lstrip("-.")[:1].isdigit()
-        and word.lower() not in ("-inf", "-infinity", "-nan")
-    ):
+    if word.startswith("-") and not re.match(r"-([-.]*\d|inf$|infinity$|nan$|$)", word, re.IGNORECASE):
         known = [name for parameter in context.command.get_params(context) for name in parameter.opts]
         raise click.NoSuchOption(word, possibilities=get_close_matches(word, known), ctx=context)
 

@@ -62,7 +62,8 @@ _SYSTEMS = """verbs: lmgauge.api.task_scores:score_files lmgauge.cli.tasks:Print
     show: reference field id group document significance width score_only
     hide: threads
     without: hypotheses references sources gold predicted given keep boundary
-    metavars: files=REFERENCE HYPOTHESES..."""
+    metavars: files=REFERENCE HYPOTHESES...
+    required: files"""
 _TRANSLATIONS = f"""without: align top
     choices: format=lmgauge.choices:FORMATS
     {_SYSTEMS}"""
@@ -252,6 +253,7 @@ Tasks
     show: write_scores significance
     without: {OF_EVALUATION} collapse_spaces jiwer_words
     metavars: nbest=NBEST..., document=FILE
+    required: nbest
   f1: Measure precision, recall and F1 of labeled outputs.
     verbs: lmgauge.api.task_labels:score_label_files
     run: lmgauge.cli.tasks:score_labels

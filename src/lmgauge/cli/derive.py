@@ -78,6 +78,7 @@ METAVARS = {
 NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", "progress", "stream", "watch"}
 """What only programs can say."""
 _NAMES, _WHOLE = 30, "whole"
+_ROWS = ("output", "rows", "write_scores", "per_context", "per_segment", "per_token", "per_word")
 _WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
 
@@ -130,6 +131,11 @@ class Call:
         with progress() as listener, listening(listener):
             return called(**self.keywords(called, **more))
 
+    @property
+    def aside(self) -> list[str]:
+        """Return the options whose rows stand on standard output in place of what is shown."""
+        return [name for name in _ROWS if self.values.get(name) == "-"]
+
     def keywords(self, verb: Callable[..., Any], /, **more: Any) -> dict[str, Any]:
         """Return the user's values that a verb knows, and others in their place."""
         known = own_keywords(verb).keys() | fields_of(verb)
@@ -160,12 +166,11 @@ class Call:
             from lmgauge.report.documents import document_of
 
             blocks = partial(document_of, result)
-        aside = "-" in [self.values.get(name) for name in ("output", "rows", "write_scores")]
         if self.as_json:
             from lmgauge.json_text import to_json
 
-            click.echo(to_json(getattr(result, "to_dict", lambda: result)()), err=aside)
-        elif not aside:
+            click.echo(to_json(getattr(result, "to_dict", lambda: result)()), err=bool(self.aside))
+        elif not self.aside:
             from lmgauge.report.terminal import show
 
             show(blocks())

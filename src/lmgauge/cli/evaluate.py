@@ -24,14 +24,12 @@ def evaluate(call: Call) -> None:
         folder = model_among(call["text"])
         hint = f"; {folder} is a model: write -m {folder}" if folder and not scores else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
+    if call.as_json:
+        call.refuse([name for name in call.aside if name != "output"], "does not go with --json: both are standard output")
     if "shard" in call.values or "ray" in call.values:
         _in_shards(call)
     elif "contexts" in call.values:
-        if call.as_json and call["per_context"] == "-":
-            raise click.UsageError("standard output takes one of --json and --per-context -")
-        curve = _of_one(call, "--contexts", "--per-context writes rows", context_curve)
-        if call["per_context"] != "-":
-            call.answer(curve)
+        call.answer(_of_one(call, "--contexts", "--per-context writes rows", context_curve))
     elif call["protocol"] == ALL_PROTOCOLS:
         call.answer(_of_one(call, "--protocol all", "name one protocol", evaluate_protocols, protocol=None))
     else:
@@ -43,14 +41,9 @@ def evaluate(call: Call) -> None:
 def _of_models(call: Call) -> None:
     from lmgauge.cli.say import say
 
-    to_stdout = [name for name in ("per_segment", "per_token", "per_word") if call[name] == "-"]
-    if call.as_json:
-        call.refuse(to_stdout, "does not go with --json: both are standard output")
     results = call()
-    if not to_stdout:
-        call.answer(results)
-        return
-    for note in dict.fromkeys(note for result in results for note in result.notes):
+    call.answer(results)
+    for note in dict.fromkeys(note for result in results for note in result.notes if call.aside):
         say(f"note: {note}", err=True)  # rows say nothing of what was changed or left out
 
 

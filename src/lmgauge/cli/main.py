@@ -159,12 +159,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = _interrupted()
-    except click.UsageError as error:
-        hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-        _complain(f"{error.format_message()}{hint}")
-        code = error.exit_code
     except click.ClickException as error:
-        error.show()
+        context: click.Context | None = getattr(error, "ctx", None)
+        hint = f" (see `{context.command_path} --help`)" if context else ""
+        _complain(f"{error.format_message()}{hint}")
         code = error.exit_code
     except OSError as error:
         code = _output_failed(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,15 +59,23 @@ def _show_mixture(call: Call, mixture: Mixture, names: Sequence[str], static: St
 
 def spell(call: Call) -> None:
     """Put the speller into the model's own folder where no other is named, and say what was learned."""
-    from lmgauge.report.spelling import learned
-
     written = call["output"] or call["model"]
     spelled = call(output=written)
+    line = f"{written}: {spelled.label}: every text has a probability"
+    say_made(call, spelled.to_dict() | {"path": written}, line, spelled.learned())
+
+
+def say_made(
+    call: Call, content: Mapping[str, Any], line: str, learned: Mapping[str, Any] | None, notes: Sequence[str] = ()
+) -> None:
+    """Print a model as JSON, or say in lines what was made and learned, and what is to be known."""
+    from lmgauge.report.spelling import learned as in_words
+
     if call.as_json:
-        call.answer(spelled.to_dict() | {"path": written})
+        call.answer(content)
         return
-    for line in (f"{written}: {spelled.label}: every text has a probability", *learned(spelled.learned())):
-        say(line, err=True)
+    for each in (line, *(() if learned is None else in_words(learned)), *(f"note: {note}" for note in notes)):
+        say(each, err=True)
 
 
 def sample(call: Call) -> None:

@@ -13,20 +13,25 @@ from lmgauge.option_numbers import Bounds
 
 def overlap(call: Call) -> None:
     """Find overlap, or a share of it."""
+    from lmgauge.api.inputs import corpus_of, refuse_field
+    from lmgauge.cli.shards import run_in_shards
+    from lmgauge.cluster.overlap import OverlapJob
     from lmgauge.report import overlap as report
+    from lmgauge.text.overlap.settings import OverlapSettings
+    from lmgauge.text.reading_options import ReadingOptions
 
     train, test = call["train"], call["test"] or ()
     if not test and len(train) > 1:
         train, test = train[:-1], train[-1:]
     if (*test, *train).count("-") > 1:
         raise click.UsageError("standard input (-) is named twice, but can be read only once")
-    if not test and call["run"] is None:
-        raise click.UsageError(
-            f"{train[0]} is one text: name the training text and the test, or a run of the test with --run"
-        )
     if "shard" in call.values:
         call.refuse(("run", "write_clean", "max_overlap", "html"), "does not go with --shard")
-        _run_shard(call, train, test)
+        reading = call(ReadingOptions)
+        training = corpus_of(train, replace(reading, group=ReadingOptions.group), alone=False)
+        corpus = corpus_of(test, reading, alone=False)
+        refuse_field(reading, training, corpus)
+        call.answer(call(run_in_shards, job=OverlapJob(training, corpus, call(OverlapSettings), call["threads"])))
         return
     call.refuse(("output",), "is for shards: name one with --shard")
     most = call["max_overlap"]
@@ -38,17 +43,3 @@ def overlap(call: Call) -> None:
         say(f"{call['write_clean']}: {result.clean_segments:,} of {result.segments:,} segments")
     if most is not None:
         result.require(most)
-
-
-def _run_shard(call: Call, train: tuple[str, ...], test: tuple[str, ...]) -> None:
-    from lmgauge.api.inputs import corpus_of, refuse_field
-    from lmgauge.cli.shards import run_in_shards
-    from lmgauge.cluster.overlap import OverlapJob
-    from lmgauge.text.overlap.settings import OverlapSettings
-    from lmgauge.text.reading_options import ReadingOptions
-
-    reading = call(ReadingOptions)
-    training = corpus_of(train, replace(reading, group=ReadingOptions.group), alone=False)
-    corpus = corpus_of(test, reading, alone=False)
-    refuse_field(reading, training, corpus)
-    call.answer(call(run_in_shards, job=OverlapJob(training, corpus, call(OverlapSettings), call["threads"])))

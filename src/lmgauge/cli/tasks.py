@@ -66,11 +66,13 @@ _ALONE = {
 def score(call: Call) -> None:
     """Score systems, or print each segment, or alignments; or count a shard."""
     from lmgauge.api.task_scores import align_files, score_files, score_segments
-    from lmgauge.cluster.task import known_metrics
+    from lmgauge.cli.shards import run_in_shards
+    from lmgauge.cluster.task import TaskJob, known_metrics
     from lmgauge.report import alignments, task_pages
     from lmgauge.report.terminal import show
     from lmgauge.tasks.alignment import errors_by_system
     from lmgauge.tasks.segment_examples import SegmentChooser
+    from lmgauge.tasks.settings import ComparisonSettings, Reading
 
     _check(call)
     name = str(call.context.command.name)
@@ -84,7 +86,8 @@ def score(call: Call) -> None:
     metric = kind(**options)
     aligned = partial(call, align_files, metric=metric, **files)
     if call["shard"]:
-        _count_shard(call, name, files, options)
+        job = TaskJob(name, **files, options=options, reading=call(Reading), settings=call(ComparisonSettings))
+        call.answer(call(run_in_shards, job=job))
     elif call["sentence"]:
         for block in call(score_segments, metric=metric, **files, notes=_note):
             _print_segments(call, metric, block)
@@ -140,15 +143,6 @@ def _files(call: Call) -> dict[str, list[str]]:
     if len(files) < 2:
         raise click.UsageError("Missing argument 'HYPOTHESES...'.")
     return {"references": [files[0], *more], "hypotheses": files[1:]}
-
-
-def _count_shard(call: Call, metric: str, files: dict[str, list[str]], options: dict[str, Any]) -> None:
-    from lmgauge.cli.shards import run_in_shards
-    from lmgauge.cluster.task import TaskJob
-    from lmgauge.tasks.settings import ComparisonSettings, Reading
-
-    job = TaskJob(metric, **files, options=options, reading=call(Reading), settings=call(ComparisonSettings))
-    call.answer(call(run_in_shards, job=job))
 
 
 def _print(call: Call, systems: Systems, document: Any = None) -> None:

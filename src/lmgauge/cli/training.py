@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmgauge.api.train import train as train_ngrams
 from lmgauge.api.train import train_neural
 from lmgauge.cli.derive import Call, fields_of
+from lmgauge.cli.models import say_made
 from lmgauge.cli.say import say
 from lmgauge.models.training.settings import NEURAL_KINDS
 
@@ -37,7 +37,7 @@ def train(call: Call) -> None:
     )
     content = model.to_dict() | {"path": call["output"], "fingerprint": model.fingerprint}
     learned = model.learned() if isinstance(model, SpelledModel) else None
-    _say(call, content, f"{call['output']}: {kind}, {trained}", learned, inner.record.notes)
+    say_made(call, content, f"{call['output']}: {kind}, {trained}", learned, inner.record.notes)
 
 
 def _train_network(call: Call) -> None:
@@ -56,14 +56,4 @@ def _train_network(call: Call) -> None:
         f"{result.path}: {result.settings.kind}, {result.settings.preset}, {result.parameters:,} parameters, trained on "
         f"{result.events:,} events in {epochs} and {result.seconds:,.0f} s{best}"
     )
-    _say(call, result.to_dict(), line, result.learned, result.notes)
-
-
-def _say(call: Call, content: Mapping[str, Any], line: str, learned: Mapping[str, Any] | None, notes: Sequence[str]) -> None:
-    from lmgauge.report.spelling import learned as in_words
-
-    if call.as_json:
-        call.answer(content)
-        return
-    for each in (line, *(() if learned is None else in_words(learned)), *(f"note: {note}" for note in notes)):
-        say(each, err=True)
+    say_made(call, result.to_dict(), line, result.learned, result.notes)
