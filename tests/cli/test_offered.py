@@ -10,7 +10,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.commands import ok
+from tests.cli.commands import ok, refused
 from tests.tasks.nbest import share
 
 from lmgauge.choices import DISTRIBUTION_COLUMNS
@@ -147,3 +147,8 @@ def test_a_shard_is_computed_wherever_one_is_offered(
     assert ok(*line, "--shard", "1/1", "-o", f"{tmp_path}/shards/").exit_code == 0
     if command in known_metrics():
         ok("merge", tmp_path / "shards")
+
+
+@pytest.mark.parametrize("name", [*known_metrics(), "f1", "rescore"])
+def test_tasks_without_files_say_what_is_missing(name: str) -> None:
+    assert "Missing argument" in refused(name)
