@@ -17,7 +17,6 @@ from lmgauge.settings import KenlmForm, ReadingOptions
 if TYPE_CHECKING:
     from lmgauge.results import PrunedModel
 
-
 _LOGGER = logging.getLogger(__name__)
 _FILES = (*ARPA_ENDINGS, *KENLM_ENDINGS)
 

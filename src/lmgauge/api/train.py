@@ -10,16 +10,10 @@ from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, 
 from lmgauge.choices import SmoothingKind, VocabularyKind
 from lmgauge.declaration import verb
 from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings, RunSettings
 from lmgauge.option_numbers import Count
-from lmgauge.settings import (
-    KenlmForm,
-    NgramTrainingSettings,
-    ReadingOptions,
-    ScoringOptions,
-    SpellerSettings,
-    TrainingResources,
-)
+from lmgauge.settings import KenlmForm, ReadingOptions, ScoringOptions, SpellerSettings, TrainingResources
 
 if TYPE_CHECKING:
     from lmgauge import NgramModel

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lmgauge.results import Audit, Comparisons, Diagnosis, Overlap
     from lmgauge.text.segments import Segments
 
-
 _OF_MODEL = ("contexts", "exhaustive", "sample_tokens", "sum_tolerance", "compression_bytes")
 
 
@@ -371,10 +370,11 @@ def _contamination(
     """Return the function that compares a text with its training text: the audit calls it late."""
     if train is None or "contamination" not in checks.levels:
         return None
-    test.refuse_once("--train reads the text a second time")
     from lmgauge.evaluation.audit.contamination import NothingToCompareError
     from lmgauge.text.overlap.find import find_overlap
     from lmgauge.text.overlap.settings import OverlapSettings
+
+    test.refuse_once("--train reads the text a second time")
 
     def compare() -> Overlap:
         try:
