@@ -54,7 +54,7 @@ SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments", "lmgauge.text.
 EVERY_ROOM = {
     f"lmgauge.{room}"
     for room in [
-        *("numerics", "information", "text", "scores", "distributions", "stages", "models"),
+        *("numerics", "information", "text", "scores", "distributions", "work", "models"),
         *("evaluation", "filtering", "tasks", "report"),
     ]
 }
@@ -69,14 +69,14 @@ ALLOWED: dict[str, set[str]] = {
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
     "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.text.parquet_files", "lmgauge.numerics"},
     "distributions": FOR_ALL | {"lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
-    "stages": FOR_ALL | {KERNELS},
+    "work": FOR_ALL | {KERNELS},
     "models": FOR_ALL
-    | {KERNELS, "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions", "lmgauge.stages"},
+    | {KERNELS, "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions", "lmgauge.work"},
     "evaluation": FOR_ALL
     | SOURCE_TEXT
-    | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions"},
+    | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions", "lmgauge.work"},
     "filtering": FOR_ALL
-    | {"lmgauge.cluster.shard", "lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"}
+    | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.work"}
     | {"lmgauge.evaluation"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
@@ -120,7 +120,7 @@ LIBRARIES: dict[str, set[str]] = {
     "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "distributions": {"numpy", "array_api_compat"},
-    "stages": {"numpy", "ray"},
+    "work": {"numpy", "ray"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},

@@ -22,7 +22,6 @@ from lmgauge import Corpus, ScoreBatch
 from lmgauge.api.verdicts import compare
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation import runs
-from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
 from lmgauge.evaluation.runs import (
     about,
     lockstep,
@@ -31,6 +30,7 @@ from lmgauge.evaluation.runs import (
     with_distinct_names,
 )
 from lmgauge.scores import TOKEN, Strings
+from lmgauge.work.manifest import content_fingerprint, file_sha256
 
 TEXT = "a b\nb a\n\na c a\n"
 

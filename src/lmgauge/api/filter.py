@@ -69,7 +69,6 @@ def learn_percentiles(
         2.466
     """
     from lmgauge.files import refuse_replacing
-    from lmgauge.filtering.file_tasks import open_engine
     from lmgauge.filtering.learn_files import learn_files
     from lmgauge.filtering.percentile_sample import SampleSettings
     from lmgauge.filtering.plan import FilterPlan
@@ -82,8 +81,7 @@ def learn_percentiles(
     sources = find_sources(inputs, reading.format)
     if output is not None:
         refuse_replacing({"-o": output}, [source.path for source in sources])
-    with open_engine(work, len(sources)) as engine:
-        percentiles = learn_files(plan, sources, how, engine, threads=work.threads)
+    percentiles = learn_files(plan, sources, how, work)
     if output is not None:
         percentiles.save(output)
     return percentiles

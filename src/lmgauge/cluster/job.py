@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from lmgauge.cluster.part_files import Arrays
-from lmgauge.cluster.shard import Shard
+from lmgauge.work.shard import Shard
 
 Write = Callable[[int, Arrays], None]
 """Stores the arrays of a part of the work, by its number; parts come in order."""

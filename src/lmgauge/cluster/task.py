@@ -18,10 +18,8 @@ import numpy as np
 from lmgauge import tasks
 from lmgauge.cluster.job import Write
 from lmgauge.cluster.part_files import read_parts
-from lmgauge.cluster.record import ShardRecord, stored_paths, stored_settings
-from lmgauge.cluster.shard import Shard
+from lmgauge.cluster.record import ShardRecord, stored_paths
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.run_folder import file_sha256
 from lmgauge.json_text import plain
 from lmgauge.places import is_remote
 from lmgauge.tasks.blocks import Block, ParallelSegments
@@ -31,6 +29,8 @@ from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
 from lmgauge.tasks.scoring import block_statistics, say_segments, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 from lmgauge.tasks.transcript_files import files_to_score
+from lmgauge.work.manifest import described, difference, file_sha256
+from lmgauge.work.shard import Shard
 
 _SEGMENTS = 256  # of a unit
 
@@ -194,18 +194,27 @@ def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
             f"{first.path}: the shards of a task metric read several files: put them back, and leave out --text"
         )
     work = _stored_job(first).prepare()
-    if work.made_of() != {name: value for name, value in first.made_of.items() if name != "lmgauge"}:
+    if difference(first.manifest.made_of, described(work.made_of())):
         raise InputError(f"{first.path}: the texts are not what the shards read: a file was changed")
     rows_of = _StoredRows(records, len(work.metric.columns), len(work.files.names))
     return score_parallel(work.metric, work.files, work.settings, rows_of=rows_of)
 
 
 def _stored_job(record: ShardRecord) -> TaskJob:
-    try:
-        made_of = record.made_of
-        references, hypotheses = (stored_paths(record.facts[name]) for name in ("references", "hypotheses"))
-        reading = stored_settings(Reading, made_of["reading"])
-        settings = stored_settings(ComparisonSettings, made_of["settings"])
-        return TaskJob(str(made_of["metric"]), references, hypotheses, dict(made_of["options"]), reading, settings)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{record.path}: does not say what was scored ({error}); run this shard again") from error
+    made_of, facts = record.made_of(_MadeOf), record.facts(_Facts)
+    references, hypotheses = stored_paths(facts.references), stored_paths(facts.hypotheses)
+    return TaskJob(made_of.metric, references, hypotheses, made_of.options, made_of.reading, made_of.settings)
+
+
+@dataclass(frozen=True)
+class _MadeOf:
+    metric: str
+    options: dict[str, Any]
+    reading: Reading
+    settings: ComparisonSettings
+
+
+@dataclass(frozen=True)
+class _Facts:
+    references: list[str]
+    hypotheses: list[str]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import platform
 import shutil
@@ -20,6 +18,7 @@ from lmgauge.files import folder_named, is_special, locking, read_regular, writi
 from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
+from lmgauge.work.manifest import content_fingerprint, file_sha256
 
 _LOG = logging.getLogger(__name__)
 EVALUATION_FILE = "evaluation.json"
@@ -92,18 +91,6 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
     elif hash_scores and sealed[1] != file_sha256(scores):
         broken = f"{scores}: is not the table that {EVALUATION_FILE} was made from: it was changed"
     return evaluation, settings, broken, sealed[1]
-
-
-def content_fingerprint(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what evaluation.json holds, without its own fingerprint; the order of keys does not matter."""
-    sealed = {key: value for key, value in content.items() if key != "fingerprint"}
-    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of the bytes of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def run_settings(

@@ -47,7 +47,7 @@ from lmgauge.models.ngram.packed_tables import (
     stage_in_parts,
 )
 from lmgauge.models.ngram.storage import ArrayInPieces, write_model
-from lmgauge.stages.stage import Array, Engine, Read, Stage
+from lmgauge.work.stage import Array, Engine, Read, Stage
 
 BYTES_IN_BUCKET = 24
 """What placing takes for an n-gram of a bucket, with eight partitions or more; see above."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 from lmgauge.files import OutputError
 from lmgauge.memory import size_in_words
-from lmgauge.stages.array_folder import ArrayFolder, DiskFullError
-from lmgauge.stages.countdown import Countdown
-from lmgauge.stages.process_crew import ProcessCrew
-from lmgauge.stages.stage import Array, Stage
-from lmgauge.stages.task import Task
-from lmgauge.stages.thread_crew import ThreadCrew
-from lmgauge.stages.work_record import ARRAYS, WorkRecord
 from lmgauge.threads import thread_count
+from lmgauge.work.array_folder import ArrayFolder, DiskFullError
+from lmgauge.work.countdown import Countdown
+from lmgauge.work.executor import ProcessCrew, ThreadCrew
+from lmgauge.work.manifest import decode_facts
+from lmgauge.work.stage import Array, Stage
+from lmgauge.work.task import Call, Task, do_task
+from lmgauge.work.work_record import ARRAYS, WorkRecord
+
+T = TypeVar("T")
 
 
 class FolderEngine:
@@ -43,7 +46,7 @@ class FolderEngine:
         self._arrays = ArrayFolder(self._record.folder / ARRAYS, checking=resume)
         self._arrays.remove_unfinished()
         self._bytes = self.peak_bytes = self._arrays.total_size()
-        self._crew = (ProcessCrew if processes else ThreadCrew)(self._arrays, self.workers)
+        self._crew = (ProcessCrew if processes else ThreadCrew)(self.workers)
 
     def __enter__(self) -> Self:
         return self
@@ -82,7 +85,8 @@ class FolderEngine:
             return
         rest = [number for number in range(stage.tasks) if not self._record.is_done(stage.name, number)]
         countdown = Countdown(stage.title or stage.name, stage.tasks, stage.tasks - len(rest))
-        with self._explained(), closing(self._crew.run(Task.of(stage, number) for number in rest)) as done:
+        calls = (Call(stage.name, number, do_task, (Task.of(stage, number), self._arrays)) for number in rest)
+        with self._explained(), closing(self._crew.run(calls)) as done:
             for number, growth in done:
                 self._grow(growth)
                 # After its arrays are whole, so that a note is never about something that is missing. A task that was not
@@ -90,16 +94,21 @@ class FolderEngine:
                 self._record.note(stage.name, number)
                 countdown.step()
         self.drop(stage.drops)
-        self.finish(stage.name)
+        with self._explained():
+            self._record.note(stage.name)
 
     def is_finished(self, name: str) -> bool:
-        """Return True if an earlier run did the stage of this name, or what `finish` was told."""
+        """Return True if an earlier run did the stage of this name, or what `once` made."""
         return self._record.is_done(name)
 
-    def finish(self, name: str) -> None:
-        """Note that what the program itself did under this name is done."""
+    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """Return what the program itself makes under this name, in this run or an earlier one."""
+        if self.is_finished(name):
+            return decode_facts(self._record.value(name), kind, self._record.folder)
+        made = make()
         with self._explained():
-            self._record.note(name)
+            self._record.note(name, value=asdict(cast(Any, made)))
+        return made
 
     def _grow(self, growth: int) -> None:
         self._bytes += growth

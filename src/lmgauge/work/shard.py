@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-
-if TYPE_CHECKING:
-    from lmgauge.text.segments import Segments
 
 MOST_SHARDS = 9999
 SLURM = "slurm"
@@ -105,16 +102,6 @@ class Sharing:
             object.__setattr__(self, "shard", Shard.parse(self.shard))
         elif isinstance(self.shard, tuple):  # number from 0, and how many
             object.__setattr__(self, "shard", Shard(self.shard[0] + 1, self.shard[1]))
-
-
-def numbered_pieces(blocks: Iterable[Segments]) -> Iterator[tuple[int, int, Segments]]:
-    """Yield the pieces that a text is cut into, each with its number and that of its unit, from 0."""
-    # blocks: segments of the whole text, in order.
-    from lmgauge.text.units import UnitCounter, pieces
-
-    counter = UnitCounter()
-    for number, piece in enumerate(piece for block in blocks for piece in pieces(block)):
-        yield number, counter.unit_of(piece), piece
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:

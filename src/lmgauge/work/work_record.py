@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from lmgauge.errors import UsageError
-from lmgauge.files import OutputError, locking, read_regular, writing
+from lmgauge.files import OutputError, locking, read_regular
 from lmgauge.json_text import from_json, to_json
-from lmgauge.stages.array_folder import unwritten
-from lmgauge.version import __version__
+from lmgauge.work.array_folder import unwritten
+from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, write_manifest
 
 ARRAYS = "arrays"
-_WORK, _FINISHED, _LOCK = "work.json", "finished.jsonl", "lock"
+_WORK, _FINISHED, _LOCK = "work.json", "finished.log", "lock"
 _OURS = {ARRAYS, _WORK, _FINISHED, _LOCK}
 
 
@@ -29,9 +29,9 @@ class WorkRecord:
 
     def __init__(self, folder: Path, work: Mapping[str, Any], *, resume: bool) -> None:
         self.folder = folder
-        self._done: set[tuple[str, int | None]] = set()
+        self._done: dict[tuple[str, int | None], Any] = {}
         self._stack = ExitStack()
-        self._made = not folder.exists()
+        made = not folder.exists()
         with self._stack:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -39,21 +39,21 @@ class WorkRecord:
                 if self._earlier() is None and names - _OURS:
                     raise UsageError(f"{folder}: holds other files; name a folder that is empty or does not exist yet")
                 self._stack.enter_context(locking(folder / _LOCK, f"{folder}: another run is using this folder"))
-                self._open({**work, "lmgauge": __version__}, resume)
+                self._made = self._open(work, resume, made)
             except OSError as error:
                 if isinstance(error, OutputError):
                     raise
                 raise unwritten(folder, error) from error
             self._stack = self._stack.pop_all()
 
-    def _open(self, work: Mapping[str, Any], resume: bool) -> None:
-        description = json.loads(to_json(work))
+    def _open(self, work: Mapping[str, Any], resume: bool, made: bool) -> bool:
+        # Begin the work, or go on with it; return whether the folder was made for it.
         earlier = self._earlier()
-        self._done = set(self._notes())
-        self._made = self._made or (earlier is not None and bool(earlier.get("made")))
+        self._done = dict(self._notes())
+        made = made or (earlier is not None and earlier.facts == "made")
         if resume and earlier is not None:
-            self._refuse_other(earlier.get("work"), description)
-            return
+            refuse_other(self.folder, earlier.made_of, described(work))
+            return made
         if earlier is not None and self._done:
             stages = sum(task is None for _, task in self._done)
             done = f"stages done: {stages}, tasks done: {len(self._done) - stages}"
@@ -61,34 +61,16 @@ class WorkRecord:
                 f"{self.folder}: holds the unfinished work of an earlier run ({done}); "
                 "continue it with --resume (resume=True), or remove the folder to start again"
             )
-        self._done = set()
+        self._done = {}
         self._clear()
-        with writing(self.folder / _WORK) as file:
-            file.write(to_json({"work": description, "made": self._made}).encode())
+        write_manifest(self.folder / _WORK, "stages", work, "made" if made else "found")
+        return made
 
-    def _earlier(self) -> dict[str, Any] | None:
-        # What is there of an earlier run: the work, and whether that run made the folder.
-        try:
-            record = from_json(read_regular(self.folder / _WORK))
-        except FileNotFoundError:
-            return None
-        except ValueError:
-            record = None
-        if not isinstance(record, dict) or not isinstance(record.get("work"), dict):
-            raise UsageError(f"{self.folder / _WORK}: was not written by lmgauge; name another folder")
-        return record
+    def _earlier(self) -> Manifest | None:
+        return read_manifest(self.folder / _WORK) if (self.folder / _WORK).exists() else None
 
-    def _refuse_other(self, earlier: Any, work: dict[str, Any]) -> None:
-        for key in {**earlier, **work}:
-            if earlier.get(key) != work.get(key):
-                there, here = (json.dumps(each.get(key))[:100] for each in (earlier, work))
-                raise UsageError(
-                    f"{self.folder}: holds other work: {key} is {there} there, and {here} here; "
-                    "run it with the same options to resume it, or name another folder"
-                )
-
-    def _notes(self) -> Iterator[tuple[str, int | None]]:
-        # Stages and tasks that are done; a line that a killed run began to write says nothing.
+    def _notes(self) -> Iterator[tuple[tuple[str, int | None], Any]]:
+        # What is done, and what came of it; a line that a killed run began to write, or that was changed, says nothing.
         path = self.folder / _FINISHED
         with suppress(FileNotFoundError):
             text = read_regular(path)
@@ -96,23 +78,27 @@ class WorkRecord:
             if whole < len(text):
                 os.truncate(path, whole)
             for line in text[:whole].splitlines():
-                with suppress(ValueError, TypeError):
-                    stage, task = from_json(line)
-                    yield str(stage), task if task is None else int(task)
+                if line[:9] == _sum_of(line[9:]):
+                    stage, task, value = from_json(line[9:])
+                    yield (stage, task), value
 
     def is_done(self, stage: str, task: int | None = None) -> bool:
         """Return True if it is noted that a task is done, or with None the whole stage."""
         return (stage, task) in self._done
 
-    def note(self, stage: str, task: int | None = None) -> None:
-        """Note that a task is done, or with None the whole stage."""
-        path = self.folder / _FINISHED
+    def value(self, stage: str) -> Any:
+        """Return what was noted with a stage, as JSON has it."""
+        return self._done[stage, None]
+
+    def note(self, stage: str, task: int | None = None, value: object = None) -> None:
+        """Note that a task is done, or with None the whole stage, and what came of it, which JSON can hold."""
+        path, line = self.folder / _FINISHED, to_json([stage, task, value], indent=None).encode()
         try:
             with open(path, "ab") as file:
-                file.write(to_json([stage, task], indent=None).encode() + b"\n")
+                file.write(_sum_of(line) + line + b"\n")
         except OSError as error:
             raise unwritten(path, error) from error
-        self._done.add((stage, task))
+        self._done[stage, task] = value
 
     def close(self) -> None:
         """Let other runs use the folder."""
@@ -130,3 +116,7 @@ class WorkRecord:
     def _clear(self) -> None:
         (self.folder / _FINISHED).unlink(missing_ok=True)  # first: nothing is done of which the arrays may be gone
         shutil.rmtree(self.folder / ARRAYS, ignore_errors=True)
+
+
+def _sum_of(line: bytes) -> bytes:
+    return b"%08x " % zlib.crc32(line)

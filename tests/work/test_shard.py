@@ -6,10 +6,11 @@ import random
 
 import pytest
 
-from lmgauge.cluster.shard import Shard, numbered_pieces
+from lmgauge.cluster.evaluation import numbered_pieces
 from lmgauge.errors import UsageError
 from lmgauge.text import units
 from lmgauge.text.documents import Corpus
+from lmgauge.work.shard import Shard
 
 
 def array(task: int, first: int, last: int, count: int, **more: str) -> dict[str, str]:

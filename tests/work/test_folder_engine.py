@@ -16,15 +16,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.stages.graphs import PLANS, Plan, arrays_after
+from tests.work.graphs import PLANS, Plan, arrays_after
+from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.files import OutputError
 from lmgauge.progress import listening
-from lmgauge.stages import array_folder
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.stage import Array, Read, Stage
+from lmgauge.text.segments import TextReport
+from lmgauge.work import array_folder
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.stage import Array, Read, Stage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORK = {"order": 3}
@@ -68,12 +69,12 @@ KILLED = """
 import sys
 from pathlib import Path
 import numpy as np
-from tests.stages.test_folder_engine import WORK, logged
-from lmgauge.stages.folder_engine import FolderEngine
+from tests.work.test_folder_engine import WORK, TextReport, logged
+from lmgauge.work.folder_engine import FolderEngine
 
 with FolderEngine(sys.argv[1], WORK) as engine:
     engine.write("a", np.arange(6, dtype=np.uint8))
-    engine.finish("read")
+    engine.once("read", TextReport, lambda: TextReport(segments=3))
     engine.run(logged(Path(sys.argv[2]), name="first"))
     Path(sys.argv[2] + ".kill").touch()
     engine.run(logged(Path(sys.argv[2])))
@@ -87,7 +88,7 @@ def test_a_killed_run_is_resumed_after_its_last_task(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGKILL
     (tmp_path / "log.kill").unlink()
     with FolderEngine(folder, WORK, workers=2, resume=True) as engine:
-        assert engine.is_finished("read")
+        assert engine.once("read", TextReport, TextReport) == TextReport(segments=3)
         assert engine.is_finished("first")
         assert not engine.is_finished("log")
         engine.run(logged(log, name="first"))
@@ -102,8 +103,8 @@ def test_memory_holds_what_the_tasks_at_work_hold(tmp_path: Path) -> None:
     code = """
 import resource, sys
 import numpy as np
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.stage import Stage
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.stage import Stage
 
 def work(read, number, settings):
     for _ in range(3):
@@ -205,7 +206,7 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
     with FolderEngine(tmp_path / "work", WORK) as engine, monkeypatch.context() as patches:
         engine.write("a", np.arange(6, dtype=np.uint8))
         patches.setattr(array_folder, "_write_all", write_all)
-        patches.setattr("lmgauge.stages.work_record.open", opened, raising=False)
+        patches.setattr("lmgauge.work.work_record.open", opened, raising=False)
         with pytest.raises(OutputError) as error:
             engine.run(logged(log))
     words = str(error.value)

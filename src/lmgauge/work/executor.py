@@ -1,4 +1,4 @@
-"""Processes that do tasks on arrays of a folder: for tasks that hold the GIL."""
+"""What runs tasks: this thread, several, other processes, or a cluster of Ray; and how results and errors come back."""
 
 from __future__ import annotations
 
@@ -7,20 +7,89 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
+from typing import Any, TypeVar
 
 from lmgauge.errors import LmgaugeError
-from lmgauge.stages.array_folder import ArrayFolder
-from lmgauge.stages.task import Task, TaskError, do_task
-from lmgauge.threads import be_worker
+from lmgauge.threads import be_worker, map_as_done
+from lmgauge.work.countdown import Countdown
+from lmgauge.work.task import Call, StoppedError, TaskError, failure, stopping
+
+R = TypeVar("R")
+S = TypeVar("S")
 
 _GRACE_SECONDS = 3.0
+
+
+def run_tasks(
+    stage: str,
+    title: str,
+    work: Callable[[int, S], R],
+    settings: S,
+    tasks: int,
+    *,
+    workers: int | None = None,
+    ray: str | None = None,
+) -> Iterator[R]:
+    """Yield what each task returns, in order: computed as it is asked for, in processes, or on a cluster of Ray."""
+    if ray is not None:
+        from lmgauge.work.ray_engine import RayEngine
+
+        with RayEngine(ray, workers=workers) as engine:
+            yield from engine.results(stage, title, work, settings, tasks)
+        return
+    calls = [Call(stage, number, work, settings) for number in range(tasks)]
+    if workers is None or min(workers, tasks) < 2:
+        yield from (call() for call in calls)
+        return
+    countdown, found = Countdown(title, tasks), dict[int, R]()
+    with closing(ProcessCrew(workers)) as crew:
+        for number, result in crew.run(calls):
+            found[number] = result
+            countdown.step()
+    yield from (found[number] for number in range(tasks))
+
+
+class ThreadCrew:
+    """Does tasks in threads of this process. Kernels release the GIL, so that threads do not wait for each other."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+
+    def run(self, calls: Iterable[Call[R]]) -> Generator[tuple[int, R]]:
+        """Do tasks, and yield their numbers and results as they are done."""
+        # If one fails, or the caller closes the iterator, those at work end when they next ask whether to `go_on`.
+        stopped = threading.Event()
+        failures: list[LmgaugeError] = []
+
+        def _do(call: Call[R]) -> R:
+            try:
+                with stopping(stopped):
+                    return call()
+            except StoppedError:
+                raise
+            except Exception as error:
+                failures.append(failure(call, error))
+                stopped.set()
+                raise failures[-1] from error
+
+        try:
+            with closing(map_as_done(_do, calls, self._workers)) as done:
+                for call, result in done:
+                    yield call.number, result
+        except StoppedError:
+            raise failures[0] from None
+        finally:
+            stopped.set()
+
+    def close(self) -> None:
+        """Threads that have nothing to do need not be ended."""
 
 
 @dataclass(frozen=True)
@@ -28,23 +97,24 @@ class _Worker:
     process: BaseProcess
     connection: Connection
 
-    def send(self, task: Task) -> Task:
+    def send(self, task: Call[R]) -> Call[R]:
         try:
             self.connection.send(task)
         except BrokenPipeError:
             raise self._ended(task) from None
         return task
 
-    def answer(self, task: Task) -> int:
+    def answer(self, task: Call[R]) -> R:
         try:
             answer = self.connection.recv()
         except (EOFError, OSError):
             raise self._ended(task) from None
         if isinstance(answer, TaskError):
             raise answer.error()
-        return int(answer)
+        result: R = answer
+        return result
 
-    def _ended(self, task: Task) -> LmgaugeError:
+    def _ended(self, task: Call[Any]) -> LmgaugeError:
         # What to say of a process that ended before it answered.
         self.process.join(10)
         code = self.process.exitcode
@@ -52,35 +122,35 @@ class _Worker:
             how = f"was killed by signal {-code}, perhaps for lack of memory"
         else:
             how = f'ended with exit code {code}; a script that trains in processes needs `if __name__ == "__main__":`'
-        return LmgaugeError(f"stage {task.stage}, task {task.number}: its process {how}")
+        return LmgaugeError(f"{task}: its process {how}")
 
 
 class ProcessCrew:
-    """Does tasks in other processes, which start at the first task and wait for more until `close`."""
+    """Does tasks that hold the GIL in other processes, which start at the first task and wait for more until `close`."""
 
-    def __init__(self, arrays: ArrayFolder, workers: int) -> None:
-        self._arrays, self._count = arrays, workers
+    def __init__(self, workers: int) -> None:
+        self._count = workers
         self._workers: list[_Worker] = []
 
-    def run(self, tasks: Iterable[Task]) -> Generator[tuple[int, int]]:
-        """Do tasks, and yield their numbers as they are done, and by how many bytes the files grew."""
+    def run(self, calls: Iterable[Call[R]]) -> Generator[tuple[int, R]]:
+        """Do tasks, and yield their numbers and results as they are done."""
         # If one fails, or the caller closes the iterator before its end, the processes are ended.
-        rest = iter(tasks)
-        at_work: dict[Connection, tuple[_Worker, Task]] = {}
+        rest = iter(calls)
+        at_work: dict[Connection, tuple[_Worker, Call[R]]] = {}
         try:
             for number, task in enumerate(islice(rest, self._count)):
                 if number == len(self._workers):
-                    self._workers.append(_start(self._arrays))
+                    self._workers.append(_start())
                 worker = self._workers[number]
                 at_work[worker.connection] = worker, worker.send(task)
             while at_work:
                 ready = wait(list(at_work))
                 for connection in [each for each in at_work if each in ready]:
                     worker, task = at_work.pop(connection)
-                    growth = worker.answer(task)
+                    result = worker.answer(task)
                     for following in islice(rest, 1):
                         at_work[worker.connection] = worker, worker.send(following)
-                    yield task.number, growth
+                    yield task.number, result
         except BaseException:
             self.close()
             raise
@@ -98,10 +168,10 @@ class ProcessCrew:
         self._workers = []
 
 
-def _start(arrays: ArrayFolder) -> _Worker:
+def _start() -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, arrays), daemon=True, name="lmgauge")
+    process = context.Process(target=_work, args=(theirs,), daemon=True, name="lmgauge")
     with _interrupts_held():
         process.start()
     theirs.close()
@@ -124,7 +194,7 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(connection: Connection, arrays: ArrayFolder) -> None:
+def _work(connection: Connection) -> None:
     # Do tasks until there are no more; end with the process that started this one, even if that was killed.
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _leave)
@@ -135,11 +205,11 @@ def _work(connection: Connection, arrays: ArrayFolder) -> None:
         except (EOFError, OSError):
             return
         try:
-            growth = do_task(task, arrays)
+            result = task()
         except Exception as error:
             connection.send(TaskError.of(task, error))
             raise SystemExit(1) from error
-        connection.send(growth)
+        connection.send(result)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from lmgauge.stages.stage import Array, Stage
-from lmgauge.stages.task import Task, make_arrays
+from lmgauge.work.stage import Array, Stage
+from lmgauge.work.task import Task, make_arrays
+
+T = TypeVar("T")
 
 
 class MemoryEngine:
@@ -15,7 +18,7 @@ class MemoryEngine:
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
-        self._finished: set[str] = set()
+        self._made: dict[str, Any] = {}
 
     def write(self, name: str, array: Array) -> None:
         """Hold an array that the program itself made."""
@@ -32,17 +35,13 @@ class MemoryEngine:
 
     def run(self, stage: Stage) -> None:
         """Run all tasks of a stage; then drop what no later stage reads."""
-        if self.is_finished(stage.name):
-            return
         for number in range(stage.tasks):
             make_arrays(Task.of(stage, number), self.read, self.write)
         self.drop(stage.drops)
-        self.finish(stage.name)
 
-    def is_finished(self, name: str) -> bool:
-        """Return True if `finish` was told this name, or a stage of this name ran."""
-        return name in self._finished
-
-    def finish(self, name: str) -> None:
-        """Remember that what the program itself did under this name is done."""
-        self._finished.add(name)
+    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """Return what `make` does, which is called once."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made

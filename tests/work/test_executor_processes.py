@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.stages.graphs import arrays_after
-from tests.stages.process_work import fail, report
+from tests.work.graphs import arrays_after
+from tests.work.memory_engine import MemoryEngine
+from tests.work.process_work import fail, power, report
 
 from lmgauge.errors import LmgaugeError, MissingExtraError
-from lmgauge.stages.array_folder import ArrayFolder, DiskFullError
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.process_crew import ProcessCrew
-from lmgauge.stages.task import Task
+from lmgauge.work.array_folder import ArrayFolder, DiskFullError
+from lmgauge.work.executor import ProcessCrew, run_tasks
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.task import Call, Task, do_task
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
@@ -36,9 +36,20 @@ def alive(process: int) -> bool:
 @pytest.fixture(scope="module")
 def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProcessCrew, ArrayFolder]]:
     files = ArrayFolder(tmp_path_factory.mktemp("arrays"))
-    crew = ProcessCrew(files, 2)
+    crew = ProcessCrew(2)
     yield crew, files
     crew.close()
+
+
+def calls(files: ArrayFolder, tasks: list[Task]) -> Iterator[Call[int]]:
+    return (Call(task.stage, task.number, do_task, (task, files)) for task in tasks)
+
+
+@pytest.mark.parametrize("workers", [None, 1, 2])
+def test_results_come_in_order_whoever_computes_them(workers: int | None) -> None:
+    found = list(run_tasks("power", "computing", power, 3, 5, workers=workers))
+    assert [result for result, _ in found] == [{"power": number**3} for number in range(5)]
+    assert len({process for _, process in found} - {os.getpid()}) == (2 if workers == 2 else 0)
 
 
 def test_tasks_run_in_two_other_processes_that_stay(crew: tuple[ProcessCrew, ArrayFolder]) -> None:
@@ -46,7 +57,7 @@ def test_tasks_run_in_two_other_processes_that_stay(crew: tuple[ProcessCrew, Arr
     seen = []
     for stage in ("a", "b"):
         tasks = [Task(stage, number, report, None, [], [f"{stage}/{number}"]) for number in range(5)]
-        done = dict(processes.run(tasks))
+        done = dict(processes.run(calls(files, tasks)))
         assert done == {number: files.size(f"{stage}/{number}") for number in range(5)}
         rows = [files.read(f"{stage}/{number}").tolist() for number in range(5)]
         assert {threads for _, threads in rows} == {1}
@@ -78,7 +89,7 @@ def test_errors_come_back_in_words_and_end_the_other_processes(
     tasks = [Task("fail", number, fail, how, [], [f"{how}/{number}", f"{how}/{number}/last"]) for number in range(3)]
     began = time.monotonic()
     with pytest.raises(LmgaugeError) as error:
-        list(processes.run(tasks))
+        list(processes.run(calls(files, tasks)))
     assert time.monotonic() - began < 30
     assert type(error.value) is kind
     assert str(error.value).startswith(message)
@@ -97,9 +108,9 @@ def test_arrays_are_the_same_as_in_memory(tmp_path: Path) -> None:
 WAITING = """
 import signal
 import sys
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.stage import Stage
-from tests.stages.process_work import wait_long
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.stage import Stage
+from tests.work.process_work import wait_long
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
@@ -140,13 +151,14 @@ def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
     sys.path.insert(0, {str(ROOT)!r})
     from pathlib import Path
-    from lmgauge.stages.array_folder import ArrayFolder
-    from lmgauge.stages.process_crew import ProcessCrew
-    from lmgauge.stages.task import Task
-    from tests.stages.process_work import write_long
-    crew = ProcessCrew(ArrayFolder(Path("arrays")), 2)
+    from lmgauge.work.array_folder import ArrayFolder
+    from lmgauge.work.executor import ProcessCrew
+    from lmgauge.work.task import Call, Task, do_task
+    from tests.work.process_work import write_long
+    crew, files = ProcessCrew(2), ArrayFolder(Path("arrays"))
+    tasks = [Task("write", number, write_long, None, [], [f"a{{number}}"]) for number in range(2)]
     try:
-        list(crew.run([Task("write", number, write_long, None, [], [f"a{{number}}"]) for number in range(2)]))
+        list(crew.run(Call("write", task.number, do_task, (task, files)) for task in tasks))
     except KeyboardInterrupt:
         print("interrupted")
 """

@@ -16,8 +16,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from lmgauge.errors import InputError
 from lmgauge.files import OutputError
-from lmgauge.stages import array_folder
-from lmgauge.stages.array_folder import ArrayFolder, DiskFullError
+from lmgauge.work import array_folder
+from lmgauge.work.array_folder import ArrayFolder, DiskFullError
 
 NAMES = st.text(st.sampled_from("ab/.%A\0ä "), max_size=8)
 

@@ -30,7 +30,7 @@ def ray_at(address: str, workers: int | None = None, store_bytes: int | None = N
     """Yield the library, connected; what was started here ends with the block."""
     # A connection that the program has already is used as it is, and stays.
     if address != LOCAL:
-        _refuse_unanswered(address)
+        refuse_unanswered(address)
     ray = library()
     if ray.is_initialized():
         yield ray
@@ -58,8 +58,8 @@ def library() -> Any:
     return ray
 
 
-def _refuse_unanswered(address: str) -> None:
-    # Refuse an address where nobody speaks as Ray does: Ray itself would try for minutes, and then end the program.
+def refuse_unanswered(address: str) -> None:
+    """Refuse an address where nobody speaks as Ray does: Ray itself would try for minutes, and then end the program."""
     match = re.fullmatch(r"(?:ray://)?(\[[0-9a-fA-F:]+\]|[^\s:/]+):(\d{1,5})", address)
     if match is None or not 0 < int(match[2]) < 65536:
         raise UsageError(f"{address!r} is not the address of a Ray cluster; give local, host:port or ray://host:port")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lmgauge.stages.array_folder import ArrayFolder
-from lmgauge.stages.stage import Array, Read
-from lmgauge.stages.task import Task
-from lmgauge.stages.thread_crew import ThreadCrew
 from lmgauge.threads import run_workers
+from lmgauge.work.array_folder import ArrayFolder
+from lmgauge.work.executor import ThreadCrew
+from lmgauge.work.stage import Array, Read
+from lmgauge.work.task import Call, Task, do_task
 
 
 def threads_of(read: Read, number: int, begun: threading.Barrier) -> Iterator[Array]:
@@ -25,7 +25,7 @@ def threads_of(read: Read, number: int, begun: threading.Barrier) -> Iterator[Ar
 def test_tasks_that_ask_for_threads_do_the_work_themselves(tmp_path: Path) -> None:
     files, begun = ArrayFolder(tmp_path), threading.Barrier(2)
     tasks = [Task("s", number, threads_of, begun, [], [str(number)]) for number in range(2)]
-    done = dict(ThreadCrew(files, 2).run(tasks))
+    done = dict(ThreadCrew(2).run(Call("s", task.number, do_task, (task, files)) for task in tasks))
     assert done == {number: files.size(str(number)) for number in range(2)}
     first, second = files.read("0").tolist(), files.read("1").tolist()
     assert (first[0], second[0], first[1] != second[1]) == (1, 1, True)

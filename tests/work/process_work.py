@@ -13,9 +13,9 @@ import numpy as np
 
 from lmgauge.errors import MissingExtraError
 from lmgauge.files import writing
-from lmgauge.stages.array_folder import DiskFullError
-from lmgauge.stages.stage import Array, Read
 from lmgauge.threads import run_workers
+from lmgauge.work.array_folder import DiskFullError
+from lmgauge.work.stage import Array, Read
 
 
 def report(read: Read, number: int, settings: None) -> Iterator[Array]:
@@ -53,3 +53,15 @@ def write_long(read: Read, number: int, settings: None) -> Iterator[Array]:
         Path("arrays", f"begun{number}").touch()
         time.sleep(60)
     yield np.array([0])
+
+
+def power(number: int, exponent: int) -> tuple[dict[str, int], int]:
+    """Return a power, and which process computed it; not so fast that one does all."""
+    time.sleep(0.2)
+    return {"power": number**exponent}, os.getpid()
+
+
+def rest(number: int, settings: None) -> int:
+    """Return the number of the task, from the second on after a while."""
+    time.sleep(0.2 if number < 2 else 100)
+    return number

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lmgauge.progress import listening
-from lmgauge.stages import countdown
-from lmgauge.stages.countdown import Countdown
+from lmgauge.work import countdown
+from lmgauge.work.countdown import Countdown
 
 
 def test_time_left_is_estimated_from_the_tasks_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.files import OutputError, regular
-from lmgauge.stages.stage import Array
+from lmgauge.work.stage import Array
 
 _SUFFIX, _UNFINISHED = ".npy", ".unfinished"
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")

@@ -1,8 +1,8 @@
-"""What small functions of `stages` give for an example each."""
+"""What small functions of `work` give for an example each."""
 
 from __future__ import annotations
 
-from lmgauge.stages import countdown
+from lmgauge.work import countdown
 
 
 def test_countdown() -> None:

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import importlib.util
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
 from tests.programs import skipped_after_minutes
-from tests.stages.graphs import Plan, arrays_after
-from tests.stages.ray_work import fail, stages, with_a_broken_pipe
+from tests.work.graphs import Plan, arrays_after
+from tests.work.memory_engine import MemoryEngine
+from tests.work.process_work import power
+from tests.work.ray_work import fail, stages, with_a_broken_pipe
 
 import lmgauge
 from lmgauge import Corpus
@@ -24,11 +29,10 @@ from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.partitioned.training import train_partitions
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.progress import listening
-from lmgauge.stages import ray_engine
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.ray_connection import library, ray_at
-from lmgauge.stages.ray_engine import RayEngine
-from lmgauge.stages.stage import Engine, Stage
+from lmgauge.work import ray_engine
+from lmgauge.work.ray_connection import library, ray_at
+from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.stage import Engine, Stage
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional library"),
@@ -36,6 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # what Ray leaves open, it closes late
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+ROOT = Path(__file__).resolve().parent.parent.parent
 STORE = 100_000_000
 patient = skipped_after_minutes(3, "Ray")
 """Where the machine does not serve Ray's own processes in time, nothing is learned of the engine."""
@@ -74,8 +79,7 @@ def test_arrays_are_the_same_as_in_memory(cluster: Any) -> None:
     with RayEngine(cluster.address) as engine:
         assert engine.workers == 1
         assert arrays_after(engine, PLAN) == arrays_after(MemoryEngine(), PLAN)
-        assert engine.is_finished("Stage 4")
-        engine.run(Stage("Stage 4", 1, fail, "not run again", lambda i: [], lambda i: ["a"]))
+        assert list(engine.results("power", "computing", power, 3, 2)) == [({"power": 0}, ANY), ({"power": 1}, ANY)]
         assert not engine.read("start").flags.writeable
         with RayEngine(cluster.address) as inner:  # uses the connection that there is, and leaves it
             inner.write("a", np.array([1]))
@@ -146,7 +150,6 @@ def test_errors_come_back_in_words(
         assert type(error.value) is kind
         assert str(error.value).startswith(message)
         assert "\n" not in str(error.value)
-        assert not engine.is_finished("fail")
 
 
 @patient
@@ -176,3 +179,37 @@ def test_a_training_with_ray_on_this_machine(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     with pytest.raises(UsageError, match="resume: a cluster holds the parts"):
         lmgauge.train("witten-bell", corpus, output=tmp_path / "model", ray="local", resume=True)
+
+
+LOSING = """
+import os, signal, sys
+from lmgauge.errors import LmgaugeError
+from lmgauge.progress import listening
+from lmgauge.work.ray_connection import library
+from lmgauge.work.ray_engine import RayEngine
+from tests.work.process_work import rest
+
+library()
+from ray.cluster_utils import Cluster
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+
+def listen(line):
+    if line.startswith("resting, 2 of 6"):
+        os.kill(cluster.head_node.all_processes["gcs_server"][0].process.pid, signal.SIGKILL)
+
+try:
+    with RayEngine(cluster.address) as engine, listening(listen):
+        list(engine.results("rest", "resting", rest, None, 6))
+except LmgaugeError as error:
+    print(error)
+"""
+
+
+@patient
+def test_a_lost_head_ends_in_an_error_within_a_minute() -> None:
+    """Ray itself would end the program without a word to it."""
+    command = [sys.executable, "-c", LOSING]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("stage rest: the head of the cluster was lost: no Ray cluster answers at ")

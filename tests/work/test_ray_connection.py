@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.stages import ray_connection
-from lmgauge.stages.ray_connection import ray_at
+from lmgauge.work import ray_connection
+from lmgauge.work.ray_connection import ray_at
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from lmgauge.stages.stage import Array, Engine, Read, Stage
+from lmgauge.work.stage import Array, Engine, Read, Stage
 
 Plan = list[tuple[int, int, bool]]
 """For each stage: its tasks, the arrays that each task makes, and whether the arrays of the stage before are dropped."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.errors import InputError, LmgaugeError
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.stage import Array, Read, Stage
-from lmgauge.stages.task import Task, failure, made_arrays
+from lmgauge.work.stage import Array, Read, Stage
+from lmgauge.work.task import Task, failure, made_arrays
 
 
 def two(read: Read, number: int, settings: None) -> Iterator[Array]:

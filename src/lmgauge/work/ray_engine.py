@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, Self
+from copy import deepcopy
+from typing import Any, Self, TypeVar
 
-from lmgauge.errors import LmgaugeError
-from lmgauge.stages.countdown import Countdown
-from lmgauge.stages.ray_connection import LOCAL, ray_at
-from lmgauge.stages.stage import Array, Stage
-from lmgauge.stages.task import Task, TaskError, made_arrays
+from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
+from lmgauge.work.countdown import Countdown
+from lmgauge.work.ray_connection import LOCAL, ray_at, refuse_unanswered
+from lmgauge.work.stage import Array, Read, Stage
+from lmgauge.work.task import Task, TaskError, made_arrays
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 _RETRIES = 5
+_SECONDS_BETWEEN_LOOKS = 5.0
 _GROUP = 1000
 """Names that a task gets in one argument: Ray runs a task again only if its arguments have less than 100 KB each."""
 
@@ -28,10 +33,10 @@ class RayEngine:
     def __init__(self, address: str = LOCAL, *, workers: int | None = None, store_bytes: int | None = None) -> None:
         self._stack = ExitStack()
         self._ray = self._stack.enter_context(ray_at(address, thread_count(workers), store_bytes))
+        self._head = self._ray.get_runtime_context().gcs_address if address == LOCAL else address
         self.workers = int(self._ray.cluster_resources().get("CPU", 1))
         self._arrays: dict[str, Any] = {}
         self._sources: list[Any] = []
-        self._finished: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -65,6 +70,7 @@ class RayEngine:
     def _get(self, reference: Any, what: str) -> Any:
         exceptions = self._ray.exceptions
         try:
+            self._wait([reference], what)
             return self._ray.get(reference)
         except exceptions.RayTaskError as error:
             if isinstance(error.cause, TaskError):
@@ -74,6 +80,17 @@ class RayEngine:
             reason = next(iter(str(error).splitlines()), "")
             raise LmgaugeError(f"{what}: Ray: {type(error).__name__}: {reason}") from error
 
+    def _wait(self, references: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+        # Wait until one of them is there, or can be known to fail; return those, and the others.
+        while True:
+            done, waiting = self._ray.wait(references, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
+            if done:
+                return done, waiting
+            try:
+                refuse_unanswered(self._head)  # Ray would end the whole program after a minute
+            except UsageError as error:
+                raise LmgaugeError(f"{what}: the head of the cluster was lost: {error}") from error
+
     def drop(self, names: Sequence[str]) -> None:
         """Forget arrays; names that are not there do not matter."""
         for name in names:
@@ -82,19 +99,17 @@ class RayEngine:
     def run(self, stage: Stage) -> None:
         """Run all tasks of a stage; then drop what no later stage reads."""
         # Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
-        if self.is_finished(stage.name):
-            return
         countdown = Countdown(stage.title or stage.name, stage.tasks)
         common = self._source((stage.name, stage.work, stage.settings))
         tasks = {self._submit(task, common): task for task in (Task.of(stage, number) for number in range(stage.tasks))}
         waiting, retries = list(tasks), _RETRIES
         try:
             while waiting:
-                done, waiting = self._ray.wait(waiting, fetch_local=False)
+                done, waiting = self._wait(waiting, f"stage {stage.name}")
                 for receipt in done:
                     task = tasks.pop(receipt)
                     try:
-                        self._get(receipt, f"stage {stage.name}, task {task.number}")
+                        self._get(receipt, str(task))
                     except LmgaugeError as error:
                         # Ray's own: its process outlived its machine by a moment. What the task raises is a TaskError.
                         if not (retries and isinstance(getattr(error.__cause__, "cause", None), OSError)):
@@ -111,7 +126,6 @@ class RayEngine:
                 self._ray.cancel(receipt, force=True)
             raise
         self.drop(stage.drops)
-        self.finish(stage.name)
 
     def _submit(self, task: Task, common: Any) -> Any:
         names = [*task.needs, *task.makes]
@@ -127,13 +141,23 @@ class RayEngine:
         self._arrays.update(zip(task.makes, references, strict=False))
         return references[-1]
 
-    def is_finished(self, name: str) -> bool:
-        """Return True if the stage of this name has run, or `finish` was told this name."""
-        return name in self._finished
+    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """Return what `make` does: there is no earlier run."""
+        return make()
 
-    def finish(self, name: str) -> None:
-        """Remember that what the program itself did under this name is done."""
-        self._finished.add(name)
+    def results(self, stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int) -> Iterator[T]:
+        """Run tasks, and yield what each returns, in order, when all are done."""
+        names = [f"{stage}/{number}" for number in range(tasks)]
+        self.run(Stage(stage, tasks, _result, (work, settings), lambda _: [], lambda n: [names[n]], title=title))
+        for name in names:
+            result: Any = self.read(name)
+            yield deepcopy(result)  # what lies in Ray's store cannot be written to
+            self.drop([name])
+
+
+def _result(read: Read, number: int, settings: tuple[Callable[[int, S], T], S]) -> Iterator[Any]:
+    work, own = settings
+    yield work(number, own)
 
 
 def _do(common: tuple[str, Any, Any], number: int, needs: int, *rest: Any) -> Iterator[Any]:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from lmgauge.errors import MissingExtraError
-from lmgauge.stages.ray_engine import _do
-from lmgauge.stages.stage import Array, Read, Stage
 from lmgauge.threads import run_workers
+from lmgauge.work.ray_engine import _do
+from lmgauge.work.stage import Array, Read, Stage
 
 PARTS, ROWS = 6, 50_000
 """An array has 400 KB: so large that it lies on one machine, and is lost with it."""

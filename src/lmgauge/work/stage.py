@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
+T = TypeVar("T")
 Array = NDArray[Any]
 Read = Callable[[str], Array]
 """Returns an array by its name. A task may only ask for what its stage says that it needs."""
@@ -66,8 +67,11 @@ class Engine(Protocol):
             LmgaugeError: what a task raised; or there is no room for what it made.
         """
 
-    def is_finished(self, name: str) -> bool:
-        """Return True if an earlier run did the stage of this name, or what `finish` was told."""
+    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """Return what the program itself makes under this name: `make` is called unless an earlier run did.
 
-    def finish(self, name: str) -> None:
-        """Remember that what the program itself did under this name is done."""
+        Args:
+            name: not that of a stage.
+            kind: what it is: a dataclass of JSON's types.
+            make: makes it; arrays that it writes are there for later stages.
+        """

@@ -1,15 +1,37 @@
-"""One task of a stage, apart from the stage, so that it can be sent to another process or machine."""
+"""A task, apart from the stage that it is of, so that it can be sent to another process or machine; and its errors."""
 
 from __future__ import annotations
 
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from lmgauge.errors import LmgaugeError
-from lmgauge.stages.array_folder import ArrayFolder
-from lmgauge.stages.stage import Array, Read, Stage
+from lmgauge.work.array_folder import ArrayFolder
+from lmgauge.work.stage import Array, Read, Stage
+
+R = TypeVar("R")
+
+_here = threading.local()
+
+
+@dataclass(frozen=True)
+class Call(Generic[R]):
+    """A task: a function of a module and what it is called with, as it may be sent to another process."""
+
+    stage: str  # what it is a part of, for errors
+    number: int  # of the task in its stage
+    work: Callable[[int, Any], R]
+    settings: Any
+
+    def __call__(self) -> R:
+        return self.work(self.number, self.settings)
+
+    def __str__(self) -> str:
+        return f"stage {self.stage}, task {self.number}"
 
 
 @dataclass(frozen=True)
@@ -22,6 +44,9 @@ class Task:
     settings: Any
     needs: Sequence[str]  # the names of the arrays that the task may read
     makes: Sequence[str]  # the names of the arrays that it yields
+
+    def __str__(self) -> str:
+        return f"stage {self.stage}, task {self.number}"
 
     @classmethod
     def of(cls, stage: Stage, number: int) -> Task:
@@ -62,11 +87,11 @@ def make_arrays(task: Task, read: Read, write: Callable[[str, Array], object]) -
         del array
 
 
-def failure(task: Task, error: Exception) -> LmgaugeError:
+def failure(task: Call[Any] | Task, error: Exception) -> LmgaugeError:
     """Return what to raise for an error of a task: the same, if it is one for the user, else one that names the stage."""
     if isinstance(error, LmgaugeError):
         return error
-    return LmgaugeError(f"stage {task.stage}, task {task.number}: {type(error).__name__}: {error}")
+    return LmgaugeError(f"{task}: {type(error).__name__}: {error}")
 
 
 class TaskError(Exception):
@@ -77,7 +102,7 @@ class TaskError(Exception):
         self._kind, self._message, self._trace = kind, message, trace
 
     @classmethod
-    def of(cls, task: Task, error: Exception) -> TaskError:
+    def of(cls, task: Call[Any] | Task, error: Exception) -> TaskError:
         """Return an error of a task; call it where the error is handled."""
         shown = failure(task, error)
         return cls(type(shown), str(shown), traceback.format_exc())
@@ -91,7 +116,26 @@ class TaskError(Exception):
         return error
 
 
-def do_task(task: Task, arrays: ArrayFolder, check: Callable[[], None] = lambda: None) -> int:
+class StoppedError(Exception):
+    """Raised in a task that need not go on, as another one failed, or nobody waits for it any more."""
+
+
+@contextmanager
+def stopping(stopped: threading.Event) -> Iterator[None]:
+    """Let the task that this thread does in the block end once the event is set, when it next reads or writes an array."""
+    _here.stopped = stopped
+    try:
+        yield
+    finally:
+        del _here.stopped
+
+
+def _go_on() -> None:
+    if hasattr(_here, "stopped") and _here.stopped.is_set():
+        raise StoppedError
+
+
+def do_task(number: int, settings: tuple[Task, ArrayFolder]) -> int:
     """Do a task on arrays of a folder, and return by how many bytes the files grew.
 
     >>> import tempfile, numpy as np
@@ -101,19 +145,19 @@ def do_task(task: Task, arrays: ArrayFolder, check: Callable[[], None] = lambda:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     arrays = ArrayFolder(Path(folder))
     ...     growth = arrays.write("a", np.array([1, 2]))
-    ...     growth += do_task(Task("double", 0, double, None, ["a"], ["b"]), arrays)
+    ...     growth += do_task(0, (Task("double", 0, double, None, ["a"], ["b"]), arrays))
     ...     arrays.read("b").tolist(), growth == arrays.total_size()
     ([2, 4], True)
     """
-    growth = 0
+    (task, arrays), growth = settings, 0
 
     def _read(name: str) -> Array:
-        check()
+        _go_on()
         return arrays.read(name)
 
     def _write(name: str, array: Array) -> None:
         nonlocal growth
-        check()
+        _go_on()
         growth += arrays.write(name, array)
 
     make_arrays(task, _read, _write)
