@@ -17,7 +17,7 @@ from lmgauge.work.manifest import content_fingerprint, file_sha256
 
 def test_a_damaged_file_is_seen(shards: Path) -> None:
     folder = shards / "2-of-3"
-    for name in ("shard.json", "parts.parquet"):
+    for name in ("shard.json", "parts.zst"):
         whole = (folder / name).read_bytes()
         draw = random.Random(3)
         for _ in range(60):
@@ -34,7 +34,7 @@ def test_a_damaged_file_is_seen(shards: Path) -> None:
 def resealed(folder: Path, content: object) -> None:
     """Write a record with the right fingerprint, as somebody who means harm would."""
     if isinstance(content, dict):
-        content["files"] = {"parts.parquet": file_sha256(folder / "parts.parquet")}
+        content["files"] = {"parts.zst": file_sha256(folder / "parts.zst")}
         content["fingerprint"] = content_fingerprint(content)
     (folder / "shard.json").write_text(json.dumps(content))
 

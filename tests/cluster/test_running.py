@@ -18,14 +18,14 @@ from lmgauge.errors import UsageError
 def test_a_complete_shard_is_left_alone(shards: Path, text: Path, model: Path, caplog: pytest.LogCaptureFixture) -> None:
     job = EvaluationJob(model, text)
     folder = shards / "2-of-3"
-    before = (folder / "parts.parquet").stat().st_mtime_ns
+    before = (folder / "parts.zst").stat().st_mtime_ns
     again = lmgauge.cluster.run_shard(job, 1, 3, shards)
     assert (again.computed, again.parts > 0, again.folder) == (False, True, str(folder))
-    assert (folder / "parts.parquet").stat().st_mtime_ns == before
-    whole = (folder / "parts.parquet").read_bytes()
-    (folder / "parts.parquet").write_bytes(whole[:-1])
+    assert (folder / "parts.zst").stat().st_mtime_ns == before
+    whole = (folder / "parts.zst").read_bytes()
+    (folder / "parts.zst").write_bytes(whole[:-1])
     assert lmgauge.cluster.run_shard(job, 1, 3, shards).computed
-    assert (folder / "parts.parquet").read_bytes() == whole
+    assert (folder / "parts.zst").read_bytes() == whole
     assert "was changed after it was written" in caplog.text
 
 

@@ -11,9 +11,8 @@ from typing import Annotated, Any, cast
 
 from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
 from lmgauge.cluster.job import Write
-from lmgauge.cluster.part_files import read_parts
 from lmgauge.cluster.record import ShardRecord
-from lmgauge.cluster.score_arrays import BatchDecoder, BatchEncoder
+from lmgauge.cluster.scored_piece import PieceEncoder, PieceReader
 from lmgauge.context_policy import policy_of
 from lmgauge.counted_note import CountedNote, merged_notes
 from lmgauge.decoding import Meta, Whole
@@ -131,7 +130,7 @@ class EvaluationWork:
             sum_block(batches[0])  # refuses here what would be refused when shards are merged
             return block, batches[0]
 
-        encode = BatchEncoder()
+        encode = PieceEncoder()
         model = cast("LanguageModel", self._model)
         scored = 0
         rows = score_together([model], _owned(), _checked, spans=True, threads=self._job.threads)
@@ -177,28 +176,27 @@ class StoredModel:
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the scores of the tokens of each block of the text; arguments as of any model."""
-        shared: dict[bytes, TokenStrings] = {}
-        decoders = [BatchDecoder(shared) for _ in self._records]
-        parts = [read_parts(record.parts) for record in self._records]
+        shared: dict[tuple[bytes, ...], TokenStrings] = {}
+        readers = [PieceReader(record.parts, shared) for record in self._records]
         units = UnitCounter()
         number = total = 0
         for block in segments:
             made = []
             for piece in pieces(block):
-                owner = units.unit_of(piece) % len(parts)
+                owner = units.unit_of(piece) % len(readers)
                 # Shards are read side by side: pieces 0, 1, 2, ... of units 0, 0, 1, ... come from shards 0, 0, 1, ... of
                 # two.
-                stored = next(parts[owner], None)
-                if stored is None or stored[0] != number:
+                batch = readers[owner].next(number, piece)
+                if batch is None:
                     raise InputError(f"{self._records[owner].path}: has no scores of {piece.place(0)}; run this shard again")
-                made.append(decoders[owner](stored[1], piece))
+                made.append(batch)
                 number += 1
             total += len(block)
             yield join_pieces(made)
         # A shard of another, longer text would agree as far as the text goes.
-        for owner, rest in enumerate(parts):
-            if next(rest, None) is not None:
-                raise InputError(f"{self._records[owner].path}: has scores of more than the text; run this shard again")
+        for record, reader in zip(self._records, readers, strict=True):
+            if not reader.is_at_end():
+                raise InputError(f"{record.path}: has scores of more than the text; run this shard again")
         self.notes = merged_notes([_stored_notes(record, total) for record in self._records], total)
 
 

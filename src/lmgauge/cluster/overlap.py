@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmgauge.api.inputs import Text, corpus_of
 from lmgauge.cluster.job import Write
-from lmgauge.cluster.part_files import Arrays, read_parts
 from lmgauge.cluster.record import RECORD_FILE, ShardRecord, stored_paths
 from lmgauge.decoding import Whole
 from lmgauge.errors import InputError, LmgaugeError, UsageError
@@ -28,9 +28,8 @@ from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import UnitCounter, pieces
 from lmgauge.work.manifest import decode_facts
+from lmgauge.work.parts import read_parts
 from lmgauge.work.shard import Shard
-
-_TYPES = {field.name: np.int32 if field.name in ("longest", "source") else np.int64 for field in fields(MetRuns)}
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class OverlapWork:
         met = search.follower.met()
         if search.near is not None:
             search.near.compare()
-        write(0, {"duplicates": np.flatnonzero(search.duplicates.matches), **vars(met)})
+        write(0, _Part(np.flatnonzero(search.duplicates.matches), met))
         report = self._train.report
         return {
             "test": self._test.settings,
@@ -167,6 +166,12 @@ class _MadeOf:
 
 
 @dataclass(frozen=True)
+class _Part:
+    duplicates: NDArray[np.int64]  # the segments of the test that are in the training text
+    met: MetRuns
+
+
+@dataclass(frozen=True)
 class _Facts:
     test: dict[str, Any]
     train: TrainingText
@@ -177,12 +182,12 @@ class _Facts:
 
 
 def _take(search: OverlapSearch, record: ShardRecord, facts: _Facts) -> None:
-    ((_, arrays),) = read_parts(record.parts)
-    search.follower.take(_met(arrays, len(search.test.ids), search.settings.shortest, len(facts.sources)), facts.sources)
-    duplicates = arrays["duplicates"]
-    if duplicates.dtype != np.int64 or (duplicates < 0).any():
+    ((_, part),) = read_parts(record.parts, _Part)
+    _check(part.met, len(search.test.ids), search.settings.shortest, len(facts.sources))
+    search.follower.take(part.met, facts.sources)
+    if (part.duplicates < 0).any():
         raise ValueError("duplicates")
-    search.duplicates.matches[duplicates] = True
+    search.duplicates.matches[part.duplicates] = True
     if search.near is not None:
         search.near.missing = search.near.missing or facts.near_missing
         for pair in facts.near:
@@ -191,18 +196,16 @@ def _take(search: OverlapSearch, record: ShardRecord, facts: _Facts) -> None:
             search.near.take(pair)
 
 
-def _met(arrays: Arrays, tokens: int, shortest: int, sources: int) -> MetRuns:
-    # Runs that a shard has met, once each is known to lie in the test.
-    columns = {name: arrays[name] for name in _TYPES}
-    position, longest = columns["position"], columns["longest"]
+def _check(met: MetRuns, tokens: int, shortest: int, sources: int) -> None:
+    # Each run that a shard has met must lie in the test.
+    columns, ends = vars(met).values(), met.position + met.longest
     fits = (
-        all(len(column) == len(position) and column.dtype == _TYPES[name] for name, column in columns.items())
-        and all((column >= 0).all() for column in columns.values())
-        and (np.diff(position) > 0).all()
-        and (longest >= shortest).all()
-        and (position + longest <= tokens).all()
-        and (columns["source"] < sources).all()
+        all(column.shape == met.position.shape and (column >= 0).all() for column in columns)
+        and met.position.ndim == 1
+        and (np.diff(met.position) > 0).all()
+        and (met.longest >= shortest).all()
+        and (ends <= tokens).all()
+        and (met.source < sources).all()
     )
     if not fits:
         raise ValueError("runs in common")
-    return MetRuns(**columns)

@@ -15,7 +15,7 @@ from lmgauge.work.manifest import Manifest, decode_facts, difference, read_manif
 from lmgauge.work.shard import Shard
 
 RECORD_FILE = "shard.json"
-PARTS_FILE = "parts.parquet"
+PARTS_FILE = "parts.zst"
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class ShardRecord:
 
     @property
     def parts(self) -> Path:
-        """Return the file with the arrays."""
+        """Return the file with what came of its parts."""
         return self.path / PARTS_FILE
 
     def made_of(self, kind: type[T]) -> T:
@@ -49,7 +49,7 @@ class ShardRecord:
         return decode_facts(self.manifest.made_of, kind, self.path / RECORD_FILE)
 
     def facts(self, kind: type[T]) -> T:
-        """Return what this shard found out besides its arrays."""
+        """Return what this shard found out besides its parts."""
         return decode_facts(self.manifest.facts, kind, self.path / RECORD_FILE)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from lmgauge.api.inputs import PathLike
 from lmgauge.cluster.job import Job, Work
-from lmgauge.cluster.part_files import Arrays, PartWriter
 from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE, ShardRecord, is_shard_folder, read_record
 from lmgauge.errors import InputError
 from lmgauge.files import refuse_replacing, writing_directory
 from lmgauge.shown import Shown
 from lmgauge.work.manifest import described, refuse_other, write_manifest
+from lmgauge.work.parts import writing_parts
 from lmgauge.work.shard import Shard
 
 _LOG = logging.getLogger(__name__)
@@ -84,11 +84,11 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
         return FinishedShard(work.kind, shard.number, shard.of, str(folder), complete.place.parts, False)
     with writing_directory(folder, is_ours=is_shard_folder) as made:
         parts = 0
-        with PartWriter(made / PARTS_FILE) as writer:
+        with writing_parts(made / PARTS_FILE) as write:
 
-            def _write(number: int, arrays: Arrays) -> None:
+            def _write(number: int, part: object) -> None:
                 nonlocal parts
-                writer.write(number, arrays)
+                write(number, part)
                 parts += 1
 
             facts = work.compute(shard, _write)

@@ -17,7 +17,6 @@ import numpy as np
 
 from lmgauge import tasks
 from lmgauge.cluster.job import Write
-from lmgauge.cluster.part_files import read_parts
 from lmgauge.cluster.record import ShardRecord, stored_paths
 from lmgauge.errors import InputError, UsageError
 from lmgauge.json_text import plain
@@ -30,6 +29,7 @@ from lmgauge.tasks.scoring import block_statistics, say_segments, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 from lmgauge.tasks.transcript_files import files_to_score
 from lmgauge.work.manifest import described, difference, file_sha256
+from lmgauge.work.parts import read_parts
 from lmgauge.work.shard import Shard
 
 _SEGMENTS = 256  # of a unit
@@ -124,7 +124,7 @@ class TaskWork:
         for number, unit, piece in _pieces(self.files):
             if shard.has(unit):
                 rows = block_statistics(self.metric, piece, self._job.settings.threads)
-                write(number, {f"system.{k}": statistics for k, statistics in enumerate(rows)})
+                write(number, _Part(list(rows)))
             say_segments((unit + 1) * _SEGMENTS)
         return {"references": self.references, "hypotheses": self.hypotheses}
 
@@ -158,12 +158,17 @@ def _cut(block: Block, first: int) -> Iterator[Block]:
         begin = end
 
 
+@dataclass(frozen=True)
+class _Part:
+    systems: list[Statistics]  # of the segments of a part, int64 [segments, columns] each
+
+
 class _StoredRows:
     """The statistics of blocks, from shards."""
 
     def __init__(self, records: Sequence[ShardRecord], columns: int, systems: int) -> None:
         self._records, self._columns, self._systems = records, columns, systems
-        self._parts = [read_parts(record.parts) for record in records]
+        self._parts = [read_parts(record.parts, _Part) for record in records]
         self._first = self._number = 0
 
     def __call__(self, block: Block) -> list[Statistics]:
@@ -171,16 +176,15 @@ class _StoredRows:
         rows: list[list[Statistics]] = [[] for _ in range(self._systems)]
         for piece in _cut(block, self._first):
             owner = self._first // _SEGMENTS % len(self._parts)
-            number, arrays = next(self._parts[owner], (-1, {}))
-            names = [f"system.{k}" for k in range(self._systems)]
-            kinds = {name: (part.shape, part.dtype) for name, part in arrays.items()}
-            if number != self._number or kinds != dict.fromkeys(names, ((len(piece), self._columns), np.dtype(np.int64))):
+            number, part = next(self._parts[owner], (-1, _Part([])))
+            shapes = [statistics.shape for statistics in part.systems]
+            if number != self._number or shapes != [(len(piece), self._columns)] * self._systems:
                 raise InputError(
                     f"{self._records[owner].path}: does not have the statistics of segment {self._first + 1:,} and those "
                     "behind it; run this shard again"
                 )
-            for own, name in zip(rows, names, strict=True):
-                own.append(arrays[name])
+            for own, statistics in zip(rows, part.systems, strict=True):
+                own.append(statistics)
             self._first, self._number = self._first + len(piece), self._number + 1
         return [np.concatenate(own) for own in rows]
 

@@ -218,7 +218,7 @@ def _changed(name: str, content: bytes, chance: random.Random) -> bytes:
     draw = chance.random()
     if draw < 0.1:
         return changed(content, chance, 3, [*PIECES, *FIELD_PIECES])
-    if name.endswith(".parquet"):
+    if name.endswith((".parquet", ".zst")):
         return changed(content, chance, 1)
     if name.endswith(".json"):
         return json.dumps(changed_value(json.loads(content), chance)).encode("utf-8", "surrogatepass")

@@ -213,7 +213,7 @@ def save_packed(engine: Engine, orders: Sequence[PackedOrder], unigrams: NgramMo
     model.__dict__["checksums"] = [order.checksum for order in orders]
     model.__dict__["types"] = [unigrams.types[0], *(order.entries - order.blanks for order in orders)]
     lines = [_array(engine, order) for order in orders]
-    write_model(path, model.stored(), model.tokenizer.files(), lines)
+    write_model(path, model, lines)
     return load_ngram_model(path, just_written=True)
 
 
