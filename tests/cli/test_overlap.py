@@ -185,7 +185,7 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
     train, test = folder / "train-a.txt", folder / "test.txt"
     for arguments, message in (
         ([], "Missing argument 'TRAIN"),
-        ([train], "name the training text and the test"),
+        ([train], "needs a test text beside the training text"),
         (["-", "-"], "named twice"),
         ([train, "--test", "-", "--test", "-"], "named twice"),
         ([tmp_path / "none.txt", test], "no such file"),
