@@ -401,7 +401,7 @@ def test_contexts_on_the_command_line(folder: Path, tmp_path: Path) -> None:
         (("--contexts", "8,16", "--context", "8"), "contexts say how much is seen"),
         (("--contexts", "8,16", "-m", "other"), "--contexts takes one model at a time"),
         (("--contexts", "8,16", "--per-context", "rows.xls"), "rows.xls: rows are written as"),
-        (("--contexts", "8,16", "--per-context", "-", "--json"), "--per-context does not go with --json: both are standard output"),
+        (("--contexts", "8,16", "--per-context", "-", "--json"), "does not go with --json: both are standard output"),
         (("--contexts", "8"), "name two lengths or more"),
         (("--contexts", "8,64"), "context 64: this model has positions for 48 tokens"),
         (("--contexts", "8,16", "--given", "prompt"), "given"),
