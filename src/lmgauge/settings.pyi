@@ -6,7 +6,7 @@
 from lmgauge.api.baseline import NgramRungs as NgramRungs
 from lmgauge.api.choices import PairFields as PairFields
 from lmgauge.api.choices import QuestionFields as QuestionFields
-from lmgauge.api.run_text import RunText as RunText
+from lmgauge.api.verdicts import RunText as RunText
 from lmgauge.evaluation.options import AuditSettings as AuditSettings
 from lmgauge.evaluation.options import DiagnosisSettings as DiagnosisSettings
 from lmgauge.evaluation.options import DivergenceSettings as DivergenceSettings

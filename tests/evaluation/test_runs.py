@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus, ScoreBatch
-from lmgauge.api.compare import compare
+from lmgauge.api.verdicts import compare
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation import runs
 from lmgauge.evaluation.runs import (

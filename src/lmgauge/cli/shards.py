@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import PathLike
+from lmgauge.api.inputs import PathLike
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.work.shard import Shard, Sharing

@@ -87,8 +87,7 @@ class EvaluationWork:
 
     def __init__(self, job: EvaluationJob) -> None:
         corpus = one_text(job.text, None)
-        if not corpus.rereadable:
-            raise UsageError("every shard reads the text, and merge does again: save it in a file first")
+        corpus.refuse_once("every shard reads the text, and merge does again")
         (model,), (name,) = named_models([job.model], job.scoring)
         followed_corpus = followed([model], corpus, job.scoring, by_group=job.by_group)
         _refuse_uncut(model, followed_corpus, joined=followed_corpus is not corpus)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Union
 
-from lmgauge.api.types import PATHS, PathLike, Text
+from lmgauge.api.inputs import PATHS, PathLike, Text
 from lmgauge.declaration import verb
 from lmgauge.errors import InputError, UsageError
 

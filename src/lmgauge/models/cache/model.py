@@ -245,7 +245,7 @@ def load_cache(path: str | Path) -> CacheModel:
     path = Path(path)
     again = "copy it again, or make it anew"
     config = read_own_config(path, _Config, CACHE_MODEL_TYPE, FORMAT_VERSION, again, sealed=False)
-    tokens = read_json(path / _VOCABULARY, list[str], "the tokens of a cache", again, ModelFileError)
+    tokens = read_json(path / _VOCABULARY, list[str], "a list of the tokens of a cache", again, ModelFileError)
     tokenizer = load_tokenizer(config.tokenizer, path)
     with describing(path, "a cache"):
         vocabulary = Vocabulary.from_tokens(tokens, closed=config.vocabulary == "closed")
