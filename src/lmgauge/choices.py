@@ -22,7 +22,7 @@ SAMPLE_SIZE = 20_000
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
-Format = Literal["text", "jsonl", "tsv", "parquet"]
+Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 TranscriptFormat = Literal["kaldi", "trn", "stm"]
 TRANSCRIPT_FORMATS: tuple[TranscriptFormat, ...] = get_args(TranscriptFormat)

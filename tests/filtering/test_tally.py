@@ -18,7 +18,7 @@ from lmgauge.filtering.plan import FilterPlan, RecordOptions
 from lmgauge.filtering.rules import FilterRules
 from lmgauge.filtering.tally import EXAMPLES, Tally, example_text
 from lmgauge.json_text import to_json
-from lmgauge.text.streams import find_sources
+from lmgauge.records.sources import find_sources
 
 
 def tally_of(folder: Path, rows: list[dict[str, Any]], **rules: Any) -> Tally:

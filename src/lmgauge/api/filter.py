@@ -82,7 +82,7 @@ def filter_documents(
     from lmgauge.filtering.percentiles import Percentiles
     from lmgauge.filtering.plan import FilterPlan
     from lmgauge.places import exists
-    from lmgauge.text.streams import find_sources
+    from lmgauge.records.sources import find_sources
 
     if isinstance(percentiles, PATHS) and rules.needs_percentiles and not exists(percentiles):
         if work.shard is not None:
@@ -166,7 +166,7 @@ def _run(
     from lmgauge.filtering.layout import RECORDS, jobs_of
     from lmgauge.filtering.results import FilteredDocuments
     from lmgauge.places import joined, shown_name
-    from lmgauge.text.streams import find_sources
+    from lmgauge.records.sources import find_sources
 
     plan.check()
     sources = find_sources(inputs, plan.options.format)

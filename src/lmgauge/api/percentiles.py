@@ -74,7 +74,7 @@ def learn_percentiles(
     from lmgauge.filtering.learn_files import learn_files
     from lmgauge.filtering.percentile_sample import SampleSettings
     from lmgauge.filtering.plan import FilterPlan
-    from lmgauge.text.streams import find_sources
+    from lmgauge.records.sources import find_sources
 
     if work.shard is not None:
         raise UsageError("percentiles are learned on all files, not on a shard of them; leave the shard out")

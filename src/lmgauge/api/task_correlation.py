@@ -14,9 +14,9 @@ from lmgauge.option_numbers import Count
 from lmgauge.tasks.settings import CorrelationSettings
 
 if TYPE_CHECKING:
+    from lmgauge.records.sources import Source
     from lmgauge.tasks.correlation import Correlation
     from lmgauge.tasks.tables import Row
-    from lmgauge.text.streams import Source
 
 
 @verb
@@ -68,10 +68,10 @@ def correlate_tables(
         -1.0
     """
     from lmgauge.files import refuse_replacing
+    from lmgauge.records.sources import find_sources
     from lmgauge.tasks.correlation import correlate, paired_columns
     from lmgauge.tasks.parallel import paths_of
     from lmgauge.tasks.tables import read_table
-    from lmgauge.text.streams import find_sources
 
     if (model is None) != (not outputs):
         raise UsageError("a model (-m) and its outputs (--outputs) belong together: what is measured under the model")

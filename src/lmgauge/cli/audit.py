@@ -11,7 +11,7 @@ import click
 from lmgauge.api.types import PathLike
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import Page
-from lmgauge.text.formats import TEXT_FORMATS
+from lmgauge.records.formats import FORMATS_OF_RECORDS
 
 
 def audit(call: Call) -> None:
@@ -39,7 +39,7 @@ def subject(
 
     only = str(what[0]) if len(what) == 1 else "-"
     if model is None:
-        if only == "-" or Path(only).suffix in TEXT_FORMATS["text"].suffixes:
+        if only == "-" or Path(only).suffix in FORMATS_OF_RECORDS["text"].suffixes:
             raise click.UsageError("name a model with -m and its TEXT, or one RUN")
         return {"run": only}
     if (Path(only) / EVALUATION_FILE).exists():

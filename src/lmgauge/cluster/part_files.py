@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.files import writing
-from lmgauge.text.parquet_files import batches_of
+from lmgauge.records.parquet_files import batches_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

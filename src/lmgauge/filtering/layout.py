@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from lmgauge.choices import Format
 from lmgauge.errors import UsageError
 from lmgauge.filtering.plan import FileJob
-from lmgauge.filtering.records.forms import form_of
 from lmgauge.places import exists, is_remote
+from lmgauge.records.formats import format_of, split_compression
+from lmgauge.records.sources import STDIN, Source
 from lmgauge.remote.addresses import joined
-from lmgauge.text.streams import STDIN, Source, split_compression
 
 RECORDS = "_lmgauge"
 """Folder within the outputs for what is remembered of them; other programs skip names that begin with an underscore."""
@@ -29,7 +29,7 @@ def jobs_of(
     # columns: True if the scores of a document must be in what is written: lines of text then become JSONL.
     is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output) or len(sources) > 1 or bool(buckets)
     if not is_folder:
-        form: Format = form_of(output, _form(sources[0], columns))
+        form: Format = format_of(output, _form(sources[0], columns))
         if columns and form == "text":
             raise UsageError(f"-o {output}: lines of text have no place for scores; give it a name that ends in .jsonl")
         return [FileJob(sources[0], "", {"": output}, form, rejects)], False

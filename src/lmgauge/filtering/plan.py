@@ -11,11 +11,11 @@ from lmgauge.filtering.limits import PerplexityLimits, limits_of
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.records.records import RecordFields, Records
 from lmgauge.filtering.rules import BUCKETS
 from lmgauge.filtering.scorer import CHOSEN, Scorer
+from lmgauge.records.records import Fields, Records
+from lmgauge.records.sources import Source
 from lmgauge.signature import Signature
-from lmgauge.text.streams import Source
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class FilterPlan:
         """Return the name of the column that says in which bucket a document is; None without buckets."""
         return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
 
-    def fields(self, *, scores_added: bool = False) -> RecordFields:
+    def fields(self, *, scores_added: bool = False) -> Fields:
         """Return which fields of a record are read."""
         # scores_added: True if records get the members of scores, whose names they must not have then.
         others = (self.options.by, self.options.group_field, self.options.id)
         taken = frozenset(name for name in (*self.scorer.column_names, self.bucket_column) if name is not None)
         named = tuple(dict.fromkeys(name for name in others if name is not None))
-        return RecordFields(self.options.field, named, taken if scores_added else frozenset())
+        return Fields(self.options.field, named, taken if scores_added else frozenset())
 
     def check(self) -> None:
         """Refuse what does not fit together, before anything is read."""

@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Format
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing
-from lmgauge.filtering.document_scores import DocumentColumns, name_taken
+from lmgauge.filtering.document_scores import DocumentColumns
 from lmgauge.filtering.layout import jobs_of
 from lmgauge.filtering.plan import FileJob
-from lmgauge.filtering.records.forms import reader_of, writer_of
-from lmgauge.filtering.records.records import RawBlock, RecordFields, RecordReader, Records, ScoredRecords
-from lmgauge.filtering.selection_scores import Floats, Ints, SelectionModels
+from lmgauge.filtering.selection_scores import Floats, SelectionModels
 from lmgauge.progress import say_progress
+from lmgauge.records.formats import reader_of, writer_of
+from lmgauge.records.records import BLOCK_BYTES, Fields, RecordReader, ScoredRecords, name_taken
+from lmgauge.records.sources import STDIN
 from lmgauge.remote.addresses import is_remote
 from lmgauge.text.documents import Corpus
-from lmgauge.text.streams import STDIN
+from lmgauge.text.segments import Segments
 from lmgauge.threads import map_in_order, thread_count
 
 COLUMNS = ("in_domain_bits_per_token", "pool_bits_per_token", "cross_entropy_difference")
@@ -69,14 +69,14 @@ def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[Fi
     return jobs
 
 
-def _fields(pool: Corpus, job: FileJob) -> RecordFields:
+def _fields(pool: Corpus, job: FileJob) -> Fields:
     # Which fields of the records of a file are read, and which they must not have: lines have no fields.
-    return RecordFields(str(pool.settings["field"]), taken=frozenset(() if job.form == "text" else COLUMNS))
+    return Fields(str(pool.settings["field"]), taken=frozenset(() if job.form == "text" else COLUMNS))
 
 
 def _refuse_taken(reader: RecordReader) -> None:
     # Refuse a file whose first records have a field of the name of one of the columns, before much work is done for it.
-    with closing(iter(reader.blocks())) as blocks:  # type: ignore[type-var]  # they are generators
+    with closing(iter(reader.blocks(BLOCK_BYTES))) as blocks:  # type: ignore[type-var]  # they are generators
         for block in islice(blocks, 1):
             taken = sorted(set(COLUMNS).intersection(getattr(block.content, "column_names", ())))
             if taken:
@@ -94,22 +94,6 @@ def making_folders(jobs: Sequence[FileJob]) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class _ChosenRecords:
-    """The selected records of one file."""
-
-    lines: Ints  # int64 [records], rising: the line or row of each
-    numbers: Ints  # int64 [records], the number of each in the pool
-
-    def rows(self, lines: Ints) -> tuple[NDArray[np.intp], Ints]:
-        # Which of some lines are selected, intp [selected], and their numbers in the pool, int64 [selected].
-        places = np.searchsorted(self.lines, lines)
-        rows = (
-            np.flatnonzero(self.lines[np.minimum(places, len(self.lines) - 1)] == lines) if len(self.lines) else places[:0]
-        )
-        return rows, self.numbers[places[rows]]
-
-
 def write_selected(
     jobs: Sequence[FileJob],
     pool: Corpus,
@@ -123,51 +107,31 @@ def write_selected(
     # chosen: bool [documents], those to write.
     first, written = 0, []
     for job in jobs:
-        own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]}))
-        records, first = _chosen_records(own, chosen, first)
+        own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]})).with_records(_fields(pool, job).taken)
         path = job.outputs[""]
         say_progress(f"writing {path}")
-        count = _write_file(reader_of(job.source, _fields(pool, job)), path, job.form, records, models, threads)
-        if count != len(records.lines):
-            raise InputError(f"{job.source.name}: it changed while documents were selected from it: select again")
+
+        def scored(block: Segments, first: int = first) -> tuple[ScoredRecords, NDArray[np.intp]]:
+            return _scored(block, chosen[first + block.first : first + block.first + len(block)], first, models)
+
+        with writer_of(path, job.form, job.source) as writer:
+            for records, rows in map_in_order(scored, own, thread_count(threads)):
+                writer.write(records, rows)
+        first += own.report.segments
         written.append(path)
     return written
 
 
-def _chosen_records(corpus: Corpus, chosen: NDArray[np.bool_], first: int) -> tuple[_ChosenRecords, int]:
-    lines, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for block in corpus:
-        rows = np.flatnonzero(chosen[first : first + len(block)])
-        lines.append(block.lines()[rows])
-        numbers.append(rows + first)
-        first += len(block)
-    return _ChosenRecords(np.concatenate(lines), np.concatenate(numbers)), first
-
-
-def _refuse_bad(records: Records, rows: NDArray[np.intp]) -> None:
-    for row in sorted(set(rows.tolist()).intersection(records.documents.problems)):
-        raise InputError(f"{records.identifier(row)}: {records.documents.problems[row][1]}")
-
-
-def _write_file(
-    reader: RecordReader, path: str, form: Format, chosen: _ChosenRecords, models: SelectionModels, threads: int | None
-) -> int:
-    def scored(block: RawBlock) -> tuple[ScoredRecords, NDArray[np.intp]]:
-        records = reader.parse(block)
-        rows, numbers = chosen.rows(records.numbers)
-        _refuse_bad(records, rows)
-        in_domain, pool = np.full((2, len(records)), np.nan)
-        usable = np.isin(records.documents.rows, rows)
-        if usable.any():
-            documents = records.documents.only(usable)
-            of = numbers[np.searchsorted(rows, documents.rows)]
-            entropies = models.score_block(documents.segments, of)
-            in_domain[documents.rows], pool[documents.rows] = entropies.in_domain, entropies.pool
-        return ScoredRecords(records, EntropyColumns(in_domain, pool)), rows
-
-    count = 0
-    with writer_of(path, form, reader.source) as writer:
-        for records, rows in map_in_order(scored, reader.blocks(), thread_count(threads)):
-            writer.write(records, rows)
-            count += len(rows)
-    return count
+def _scored(
+    block: Segments, chosen: NDArray[np.bool_], first: int, models: SelectionModels
+) -> tuple[ScoredRecords, NDArray[np.intp]]:
+    # The records of a block with the cross-entropies of those that are chosen, and which these are.
+    if block.records is None or len(chosen) < len(block):
+        raise InputError(f"{block.source}: it changed while documents were selected from it: select again")
+    records, rows = block.records
+    in_domain, pool = np.full((2, len(records)), np.nan)
+    if chosen.any():
+        numbers = np.flatnonzero(chosen) + block.first + first
+        entropies = models.score_block(block.where(chosen), numbers)
+        in_domain[rows[chosen]], pool[rows[chosen]] = entropies.in_domain, entropies.pool
+    return ScoredRecords(records, EntropyColumns(in_domain, pool)), rows[chosen]

@@ -220,7 +220,7 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from lmgauge.text.parquet_files import batches_of
+    from lmgauge.records.parquet_files import batches_of
 
     try:
         if is_json_lines(path):

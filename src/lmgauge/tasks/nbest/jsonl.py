@@ -7,10 +7,10 @@ from typing import Any
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
+from lmgauge.records.jsonl import json_object
+from lmgauge.records.sources import Source
 from lmgauge.tasks.nbest.lists import ListBuilder
 from lmgauge.tasks.settings import NbestReading
-from lmgauge.text.readers import json_record
-from lmgauge.text.streams import Source
 
 RECORD = '{"id": "u1", "text": "..."}'
 """What a record looks like, for messages."""
@@ -20,6 +20,14 @@ LISTS = ("nbest", "hypotheses", "hyps")
 
 SCORES = ("score", "scores")
 """Fields that hold scores, where none is named: a number, or an object (in a list of texts: a list) of numbers."""
+
+
+def json_record(line: str, where: str, such_as: str = RECORD) -> dict[str, Any]:
+    """Return the object of a line."""
+    try:
+        return json_object(line, such_as)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def read_jsonl(lines: Iterable[tuple[int, str]], source: Source, reading: NbestReading, builder: ListBuilder) -> None:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 
 from lmgauge.errors import InputError
-from lmgauge.text.streams import Source, find_sources, read_chunks
+from lmgauge.records.compression import read_chunks
+from lmgauge.records.sources import Source, find_sources
 
 
 def decoded_lines(source: Source) -> Iterator[str]:

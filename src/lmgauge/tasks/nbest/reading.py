@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lmgauge.choices import NbestFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few
+from lmgauge.records.sources import Source, find_sources
 from lmgauge.tasks.nbest.jsonl import read_jsonl
 from lmgauge.tasks.nbest.lines import decoded_lines
 from lmgauge.tasks.nbest.lists import ListBuilder, NbestLists
@@ -18,7 +19,6 @@ from lmgauge.tasks.nbest.srilm import DECIPHER, read_srilm
 from lmgauge.tasks.nbest.tables import KALDI_TEXTS, read_espnet, read_kaldi
 from lmgauge.tasks.parallel import paths_of
 from lmgauge.tasks.settings import NbestReading
-from lmgauge.text.streams import Source, find_sources
 
 _NBEST_FOLDER = re.compile(r"[1-9][0-9]*best_recog")
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
-from lmgauge.tasks.nbest.jsonl import RECORD
+from lmgauge.records.sources import find_sources
+from lmgauge.tasks.nbest.jsonl import RECORD, json_record
 from lmgauge.tasks.nbest.lines import by_id, decoded_lines, read_table
 from lmgauge.tasks.settings import NbestReading
 from lmgauge.tasks.transcripts import Utterance, format_of, marks_notes, read_trn
-from lmgauge.text.readers import json_record
-from lmgauge.text.streams import find_sources
 
 
 def references_of(

@@ -18,9 +18,9 @@ from pathlib import PurePath
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
+from lmgauge.records.sources import STDIN, Source
 from lmgauge.tasks.nbest.lists import ListBuilder
 from lmgauge.tasks.settings import NbestReading
-from lmgauge.text.streams import STDIN, Source
 
 DECIPHER = "NBestList"
 _NATS_IN_BYTELOG = 1024.0 / 10000.5  # 1 / ln(1.0001) is 10000.5, as SRILM has it

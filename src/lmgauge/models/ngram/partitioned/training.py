@@ -36,11 +36,11 @@ from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.training import training_record
 from lmgauge.progress import listening
+from lmgauge.records.sources import Source
 from lmgauge.stages.folder_engine import FolderEngine
 from lmgauge.stages.ray_engine import RayEngine
 from lmgauge.stages.stage import Engine
 from lmgauge.text.documents import Corpus
-from lmgauge.text.streams import Source
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count
