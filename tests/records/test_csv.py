@@ -68,7 +68,7 @@ def test_bad_bytes_leave_out_whole_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "detail"),
     [
-        (b"a", "1 columns, where the first line has 2"),
+        (b"a", "1 column, where the first line has 2"),
         (b"a,1,", "3 columns, where the first line has 2"),
         (b'"a"b,1', "not a record of CSV: ',' expected after '\"'"),
         (b"a\rb,1", "not a record of CSV: a line ends within a cell that is not quoted"),

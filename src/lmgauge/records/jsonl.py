@@ -28,7 +28,7 @@ from lmgauge.records.records import (
 from lmgauge.records.utf8 import utf8, what_is_wrong
 
 
-def json_object(line: bytes | str, such_as: str = '{"text": "..."}') -> dict[str, Any]:
+def json_object(line: bytes | str, such_as: str = ' such as {"text": "..."}') -> dict[str, Any]:
     """Return the object of a line of JSONL."""
     try:
         record = from_json(line.decode() if isinstance(line, bytes) else line)
@@ -40,7 +40,7 @@ def json_object(line: bytes | str, such_as: str = '{"text": "..."}') -> dict[str
     except ValueError as error:  # a key twice; a number of thousands of digits; brackets thousands deep
         raise InputError(f"not usable JSON: {error}") from error
     if not isinstance(record, dict):
-        raise InputError(f"a JSON object such as {such_as} is needed, not {kind_of(record)}")
+        raise InputError(f"a JSON object{such_as} is needed, not {kind_of(record)}")
     return record
 
 
@@ -83,7 +83,7 @@ class Reader(ReaderOfLines):
         for block in self.blocks(BLOCK_BYTES):
             for number, line in self._lines(block):
                 try:
-                    yield Row(number, json_object(line))
+                    yield Row(number, json_object(line, such_as=""))
                 except InputError as error:
                     raise self.bad(number, error) from error
 

@@ -144,18 +144,18 @@ class Reader(ReaderOfLines):
         return Records(self.source.name, numbers, texts, {}, {}, lines, is_text=True)
 
     def rows(self) -> Iterator[Row]:
-        for block in self.blocks(BLOCK_BYTES):
-            lines, numbers = self.numbered(block)
-            for number, line in zip(numbers.tolist(), lines, strict=True):
-                yield Row(number, {self.fields.text: self.decoded(line.rstrip(b"\r"), number)})
+        return (Row(number, {self.fields.text: line}) for number, line in text_lines(self.source))
 
-    def decoded(self, line: bytes, number: int) -> str:
-        """Return a line as a string."""
-        try:
-            return line.decode()
-        except UnicodeDecodeError as error:
-            place = f"is not UTF-8 at byte {error.start + 1} of the line; convert it with iconv"
-            raise self.bad(number, place) from error
+
+def text_lines(source: Source) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, from 1, without their ends and a byte order mark."""
+    for block in line_blocks(source, BLOCK_BYTES):
+        for number, line in enumerate(cut_lines(block.content), block.first):
+            try:
+                yield number, line.decode().removesuffix("\r")
+            except UnicodeDecodeError as error:
+                place = f"is not UTF-8 at byte {error.start + 1} of the line; convert it with iconv"
+                raise InputError(f"{source.name}:{number}: {place}") from error
 
 
 class PackedLines:

@@ -31,6 +31,7 @@ from lmgauge.records.records import (
     name_taken,
 )
 from lmgauge.records.sources import Source
+from lmgauge.records.utf8 import find_problem, what_is_wrong
 
 
 def _record_pattern(separator: bytes) -> re.Pattern[bytes]:
@@ -147,7 +148,7 @@ class Reader(ReaderOfLines):
             if isinstance(cells, str):
                 problems[row] = BAD_RECORD, cells
             elif self.fields.whole and len(cells) != self._width:
-                problems[row] = BAD_RECORD, f"{len(cells)} columns, where the first line has {self._width}"
+                problems[row] = BAD_RECORD, _counted(cells, self._width)
             elif len(cells) <= least:
                 problems[row] = BAD_RECORD, _no_cell(cells, least)
             for column, at in zip(columns, self._places, strict=True):
@@ -161,7 +162,9 @@ class Reader(ReaderOfLines):
         names: list[str] = []
         for block in line_blocks(self.source, BLOCK_BYTES, end_of=self._last_record if self._quotes else last_newline):
             self._names = None
-            for number, _, cells in self._numbered_cells(block):
+            for number, line, cells in self._numbered_cells(block):
+                if (at := find_problem(line)[0]) >= 0:
+                    raise self.bad(number, f"{what_is_wrong(line, at)}: convert the file")
                 if isinstance(cells, str):
                     raise self.bad(number, cells)
                 if not any(cells):
@@ -169,7 +172,7 @@ class Reader(ReaderOfLines):
                 if not names:
                     names = self._header([cell.strip() for cell in cells], number)
                 elif len(cells) != len(names):
-                    raise self.bad(number, f"{len(cells)} columns, where the first line has {len(names)}")
+                    raise self.bad(number, _counted(cells, len(names)))
                 else:
                     yield Row(number, dict(zip(names, cells, strict=True)))
 
@@ -179,6 +182,10 @@ class Reader(ReaderOfLines):
             what = f"the column {odd!r} occurs twice" if odd else "a column has no name"
             raise self.bad(number, f"{what}; the first line names the columns, each once")
         return names
+
+
+def _counted(cells: Sequence[str], wanted: int) -> str:
+    return f"{len(cells)} column{'s' * (len(cells) != 1)}, where the first line has {wanted}"
 
 
 def _no_cell(cells: Sequence[str], at: int) -> str:

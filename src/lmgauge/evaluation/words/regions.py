@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.words.units import Units
-from lmgauge.json_text import from_json
 from lmgauge.readable import visible
+from lmgauge.records.formats import BY_SUFFIX, reader_of
+from lmgauge.records.records import Fields
+from lmgauge.records.sources import find_sources
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
 
-REGION_FILES = (".tsv", ".csv", ".jsonl")
 _ID_COLUMNS = ("text_id", "id", "item")
 _WHITE = b" \t\n\v\f\r"
 _SHOWN = 40
@@ -52,14 +50,12 @@ class Regions:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Regions:
         """Return the regions of a file."""
-        name = os.fspath(path)
-        if not name.endswith(REGION_FILES):
-            raise UsageError(f"{name}: regions are read from {', '.join(REGION_FILES)}")
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(f"{name}: {(error.strerror or str(error)).lower()}") from error
-        return cls._of(_rows_of(content, name), name)
+        source = find_sources(path)[0]
+        if source.format == "text":
+            endings = ", ".join(ending for ending, form in BY_SUFFIX.items() if form != "text")
+            raise UsageError(f"{source.name}: regions are read from {endings}")
+        rows = reader_of(source, Fields()).rows()
+        return cls._of(((row.number, f"{source.name}, line", row.fields) for row in rows), source.name)
 
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Regions:
@@ -109,44 +105,6 @@ class Regions:
     def where(self, line: int) -> str:
         """Return the place of a region for messages."""
         return f"{self._source}, line {line}"
-
-
-def _rows_of(content: bytes, name: str) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name}, byte {error.start}: not UTF-8; convert the file") from error
-    where = f"{name}, line"
-    if name.endswith(".jsonl"):
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                yield number, where, _object(line, f"{where} {number}")
-        return
-    plain = name.endswith(".tsv")
-    form: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if plain else {"strict": True}
-    reader = csv.reader(io.StringIO(text, newline=""), **form)
-    try:
-        names = [cell.strip() for cell in next(reader, [])]
-        if len(set(names)) < len(names):
-            raise InputError(f"{where} 1: two columns have the same name; leave one")
-        for cells in reader:
-            if not any(cells):
-                continue
-            if len(cells) != len(names):
-                raise InputError(f"{where} {reader.line_num}: has {len(cells)} cells, and the first line {len(names)}")
-            yield reader.line_num, where, dict(zip(names, cells, strict=True))
-    except csv.Error as error:
-        raise InputError(f"{where} {reader.line_num}: {error}") from error
-
-
-def _object(line: str, where: str) -> Mapping[str, Any]:
-    try:
-        row = from_json(line)
-    except ValueError as error:
-        raise InputError(f"{where}: not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: a row is an object, such as {{'text_id': 1, 'region': 'verb', 'text': 'sat'}}")
-    return row
 
 
 def _region(line: int, where: str, row: Mapping[str, Any]) -> tuple[str, Region]:
