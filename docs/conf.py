@@ -24,6 +24,7 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
     "mathml",
+    "measured",
     "notebooks",
     "quickstart",
     "reference",

@@ -52,6 +52,11 @@ SLOWEST = (
 """Files of tests that begin before all others, so that both workers end at about the same time."""
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: a worker that waits for a server, a browser or a program leaves its core to another."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {ROOT / "tests" / name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import click
 import pytest
@@ -20,7 +20,9 @@ from tests.reference.ngram import KINDS as REFERENCE_KINDS
 
 SOURCE = Path(choices.__file__).parent
 LISTS = {
-    name: tuple(values) for name, values in vars(choices).items() if name.isupper() and isinstance(values, tuple | dict)
+    name: tuple(get_args(values) or values)
+    for name, values in vars(choices).items()
+    if get_origin(values) is Literal or (name.isupper() and isinstance(values, tuple | dict))
 }
 
 
@@ -93,12 +95,12 @@ def options_of(command: str) -> dict[str, Any]:
     [
         ("eval", "format", choices.FORMATS),
         ("eval", "reserved", choices.RESERVED_POLICIES),
-        ("split", "errors", choices.ERROR_POLICIES),
-        ("compare", "metric", choices.COMPARED_METRICS),
+        ("split", "errors", get_args(choices.ErrorPolicy)),
+        ("compare", "metric", get_args(choices.ComparedMetric)),
         ("diagnose", "only", choices.DIAGNOSIS_SECTIONS),
-        ("bleu", "tokenizer", choices.BLEU_TOKENIZERS),
-        ("wer", "errors", choices.TASK_ERROR_POLICIES),
-        ("wer", "significance", choices.SIGNIFICANCE_TESTS),
+        ("bleu", "tokenizer", get_args(choices.BleuTokenizer)),
+        ("wer", "errors", get_args(choices.TaskErrorPolicy)),
+        ("wer", "significance", get_args(choices.SignificanceTest)),
     ],
 )
 def test_commands_offer_what_is_there(command: str, option: str, values: tuple[str, ...]) -> None:
@@ -106,12 +108,12 @@ def test_commands_offer_what_is_there(command: str, option: str, values: tuple[s
 
 
 def test_the_code_knows_all_of_a_list() -> None:
-    assert sorted(choices.BLEU_TOKENIZERS) == sorted(TOKENIZERS)
+    assert sorted(get_args(choices.BleuTokenizer)) == sorted(TOKENIZERS)
     assert set(REFERENCE_KINDS) == set(choices.SMOOTHING_KINDS)
     assert set(options_of("train")["kind"].choices) > set(choices.SMOOTHING_KINDS)
     assert tuple(FORMATS_OF_RECORDS) == choices.FORMATS
-    assert tuple(figure.name for figure in COMPARED) == choices.COMPARED_METRICS
-    assert set(choices.TASK_ERROR_POLICIES) < set(choices.ERROR_POLICIES)
+    assert tuple(figure.name for figure in COMPARED) == get_args(choices.ComparedMetric)
+    assert set(get_args(choices.TaskErrorPolicy)) < set(get_args(choices.ErrorPolicy))
 
 
 def test_people_are_told_of_every_smoothing() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.choices import FIRST_TOKENS, PROTOCOL_NAMES, SEGMENT_ENDS
+from lmgauge.choices import PROTOCOL_NAMES, FirstToken, SegmentEnd
 from lmgauge.context_policy import ContextPolicy, policy_of, shared_policy
 
 windows = st.none() | st.tuples(st.integers(1, 99), st.integers(1, 99))
@@ -21,8 +21,8 @@ def policies(draw: st.DrawFn) -> ContextPolicy:
         unit=draw(st.sampled_from(["sentence", "stream"])),
         length=length,
         stride=stride,
-        first=draw(st.sampled_from(FIRST_TOKENS)),
-        end=draw(st.sampled_from(SEGMENT_ENDS)),
+        first=draw(st.sampled_from(get_args(FirstToken))),
+        end=draw(st.sampled_from(get_args(SegmentEnd))),
         protocol=draw(st.none() | st.sampled_from(PROTOCOL_NAMES)),
         bos_each=draw(st.booleans()),
     )

@@ -23,7 +23,7 @@ WITH_EXAMPLES = [
 
 NEEDS = {
     "lmgauge.api.context_curve": "transformers",
-    "lmgauge.api.report": "jinja2",
+    "lmgauge.report.notebook": "jinja2",
     "lmgauge.api.task_labels": "sklearn",
     "lmgauge.api.train": "transformers",
     "lmgauge.explore.door": "starlette",

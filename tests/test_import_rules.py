@@ -28,6 +28,7 @@ LEAVES = (
     *("choices", "context_policy", "contexts", "counted_note", "errors", "figures", "files", "json_text", "memory"),
     *(
         "declaration",
+        "decoding",
         "public_names",
         "results",
         "settings",
@@ -77,7 +78,7 @@ ALLOWED: dict[str, set[str]] = {
     | SOURCE_TEXT
     | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.records", "lmgauge.scores", "lmgauge.distributions"},
     "filtering": FOR_ALL
-    | {"lmgauge.records"}
+    | {"lmgauge.evaluation", "lmgauge.records"}
     | {"lmgauge.cluster.shard", "lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.records", "lmgauge.text", "lmgauge.numerics"},
@@ -95,28 +96,26 @@ ALLOWED: dict[str, set[str]] = {
 
 CLIMBING = {
     "lmgauge.shown": {"lmgauge.report"},
-    "lmgauge.tasks": {f"lmgauge.api.task_{name}" for name in ("correlation", "labels", "metrics", "scores")},
 }
 """Modules that load by name what their room may not import, until they are laid out anew; none joins them."""
 
 FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
     "distributions": {"lmgauge.models.protocol"},
-    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.tokens"},
+    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.overlap.results", "lmgauge.text.tokens"},
     "scores": {"lmgauge.text"},
-    "tasks": {f"lmgauge.api.task_{name}" for name in ("correlation", "labels", "metrics", "scores")},
     "report": SOURCE_TEXT
-    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
+    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.text.split"}
     | {"lmgauge.models.spelling"}
-    | {"lmgauge.api.doctor", "lmgauge.api.mix", "lmgauge.api.prune", "lmgauge.filtering", "lmgauge.installation"}
+    | {"lmgauge.api.doctor", "lmgauge.models.ngram.pruning", "lmgauge.filtering", "lmgauge.installation"}
     | {"lmgauge.models.training.run", "lmgauge.cluster.running"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "": {"numpy", "pandas"},
+    "": {"msgspec", "numpy", "pandas"},
     "_kernels": {"numpy"},
-    "remote": {"fsspec"},
+    "remote": {"fsspec", "urllib3"},
     "installation": set(),
     "numerics": {"numpy"},
     "information": {"numpy"},

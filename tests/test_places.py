@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def test_files(tmp_path: Path) -> None:
     places.make_folder(tmp_path / "folder")
     assert not places.exists(path)
     places.write_json(path, {"a": [1, float("inf")]})
-    assert places.read_json(path) == {"a": [1, "inf"]}
+    assert places.read_json(path, dict[str, Any], "a", "b") == {"a": [1, "inf"]}
     assert places.exists(path)
     assert places.file_states([path, path])[0] == places.file_state(Path(path))
     assert places.file_state(path).size == Path(path).stat().st_size
@@ -41,14 +42,16 @@ def test_files(tmp_path: Path) -> None:
 
 def test_problems(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    for function in (places.file_state, places.open_reading, places.read_json):
+    for function in (places.file_state, places.open_reading):
         with pytest.raises(InputError, match="missing': no such file"):
             function(missing)
+    with pytest.raises(InputError, match="missing': no such file"):
+        places.read_json(missing, int, "a number", "write it again")
     with pytest.raises(InputError, match="no file matches this pattern"):
         places.expand(f"{missing}*")
     (tmp_path / "a.json").write_text("{")
-    with pytest.raises(InputError, match=r"a\.json: is not valid JSON"):
-        places.read_json(tmp_path / "a.json")
+    with pytest.raises(InputError, match=r"a\.json: is not a number as lmgauge writes it: .*; write it again"):
+        places.read_json(tmp_path / "a.json", int, "a number", "write it again")
     with pytest.raises(OutputError, match=r"a\.json/b: cannot be made"):
         places.make_folder(tmp_path / "a.json" / "b")
     with pytest.raises(OutputError, match="cannot be removed"):

@@ -13,7 +13,6 @@ DEFAULT_BASE_TOP, DEFAULT_BASE_SAMPLES = 64, 256
 """Of a stored base: how many of the most probable tokens, and draws from the rest for each unit of its probability."""
 
 BaseType = Literal["float32", "bfloat16"]
-BASE_TYPES: tuple[BaseType, ...] = get_args(BaseType)
 """In which whole distributions can be stored."""
 
 SAMPLE_SIZE = 20_000
@@ -28,19 +27,15 @@ TranscriptFormat = Literal["kaldi", "trn", "stm"]
 TRANSCRIPT_FORMATS: tuple[TranscriptFormat, ...] = get_args(TranscriptFormat)
 """Of speech tools, read by `wer` and `cer`; with stm go outputs as ctm."""
 ErrorPolicy = Literal["fail", "replace", "skip"]
-ERROR_POLICIES: tuple[ErrorPolicy, ...] = get_args(ErrorPolicy)
 BadRecordPolicy = Literal["reject", "fail"]
-BAD_RECORD_POLICIES: tuple[BadRecordPolicy, ...] = get_args(BadRecordPolicy)
 ReservedPolicy = Literal["refuse", "escape", "unk"]
 RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
 Boundary = Literal["joint", "apart"]
-BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
 """How given text and its target are cut into tokens: as one text, or each on its own."""
 DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
 SplitBy = Literal["group", "document"]
 SPLIT_BY: tuple[SplitBy, ...] = get_args(SplitBy)
 OverlapUnit = Literal["word", "character"]
-OVERLAP_UNITS: tuple[OverlapUnit, ...] = get_args(OverlapUnit)
 
 # -- n-gram models ------------------------------------------------------------------------------------------------------
 ProperSmoothing = Literal[
@@ -61,9 +56,7 @@ SMOOTHINGS: dict[SmoothingKind, tuple[str, str]] = {
 """For each smoothing the short name in signatures, and a line for the help page."""
 SMOOTHING_KINDS: tuple[SmoothingKind, ...] = get_args(SmoothingKind)
 VocabularyKind = Literal["open", "closed", "spelled"]
-VOCABULARY_KINDS: tuple[VocabularyKind, ...] = get_args(VocabularyKind)
 NgramContext = Literal["sentence", "stream"]
-NGRAM_CONTEXTS: tuple[NgramContext, ...] = get_args(NgramContext)
 
 # -- text to tokens -----------------------------------------------------------------------------------------------------
 NormalizerName = Literal["ccnet"]
@@ -72,11 +65,8 @@ NORMALIZERS: tuple[NormalizerName, ...] = get_args(NormalizerName)
 
 # -- networks -----------------------------------------------------------------------------------------------------------
 FirstToken = Literal["bos", "eos", "uniform", "unscored"]
-FIRST_TOKENS: tuple[FirstToken, ...] = get_args(FirstToken)
 SegmentEnd = Literal["eos", "newline", "none"]
-SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
 Precision = Literal["auto", "float32", "bfloat16"]
-PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 ProtocolName = Literal["hf-guide", "harness", "llama.cpp", "gptq"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
 """Whose rules of what is scored can be followed; `lmgauge.protocols` has the rules."""
@@ -104,9 +94,6 @@ WORD_UNITS = ("whitespace", "treebank", "icu")
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 ComparedMetric = Literal["perplexity", "bits_per_byte", "bits_per_character", "bits_per_word"]
-COMPARED_METRICS: tuple[ComparedMetric, ...] = get_args(ComparedMetric)
-LADDER_WORD_ORDER, LADDER_CHARACTER_ORDER = 5, 10
-"""Of the n-grams that `lmgauge baseline` trains; of characters also those of bytes."""
 DiagnosisSection = Literal["baselines", "slices", "tokens", "segments", "unseen", "calibration", "information"]
 DIAGNOSIS_SECTIONS: tuple[DiagnosisSection, ...] = get_args(DiagnosisSection)
 MOST_PASSAGES = 60
@@ -115,21 +102,16 @@ AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "comp
 
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]
-TASK_ERROR_POLICIES: tuple[TaskErrorPolicy, ...] = get_args(TaskErrorPolicy)
 SignificanceTest = Literal["student", "sacrebleu", "sacrebleu-bootstrap", "none"]
-SIGNIFICANCE_TESTS: tuple[SignificanceTest, ...] = get_args(SignificanceTest)
 NbestFormat = Literal["jsonl", "csv", "tsv", "parquet", "kaldi", "srilm", "espnet"]
 ErrorRateName = Literal["wer", "cer"]
 Average = Literal["macro", "micro", "weighted"]
 UnicodeForm = Literal["NFC", "NFKC"]
 WhisperNormalizer = Literal["english", "basic"]
-WHISPER_NORMALIZERS: tuple[WhisperNormalizer, ...] = get_args(WhisperNormalizer)
 BleuSmoothing = Literal["exp", "floor", "add-k", "none"]
 BLEU_SMOOTHING_VALUES: dict[BleuSmoothing, float | None] = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}
 """The value each takes where none is given; None: it takes none."""
 BleuTokenizer = Literal[
     "13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "flores101", "spm", "spBLEU-1K"
 ]
-BLEU_TOKENIZERS: tuple[BleuTokenizer, ...] = get_args(BleuTokenizer)
 ReferenceLength = Literal["closest", "shortest", "average"]
-REFERENCE_LENGTHS: tuple[ReferenceLength, ...] = get_args(ReferenceLength)

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from lmgauge.choices import (
-    BOUNDARIES,
-    FIRST_TOKENS,
     PROTOCOL_NAMES,
-    SEGMENT_ENDS,
     Boundary,
     FirstToken,
     ProtocolName,
@@ -25,7 +22,9 @@ from lmgauge.protocols import PROTOCOLS
 ContextUnit = Literal["sentence", "stream", "unknown"]
 LineEnds = Literal["event", "text", "unscored"]
 _LINE_ENDS: dict[SegmentEnd, LineEnds] = {"eos": "event", "newline": "text", "none": "unscored"}
-_NAMED: dict[str, tuple[str, ...]] = {"first": FIRST_TOKENS, "end": SEGMENT_ENDS, "given": BOUNDARIES}
+_NAMED: dict[str, tuple[str, ...]] = {
+    name: get_args(kind) for name, kind in (("first", FirstToken), ("end", SegmentEnd), ("given", Boundary))
+}
 _WINDOW = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 
 

@@ -18,6 +18,8 @@ from lmgauge.remote.addresses import is_remote, shown_name
 from lmgauge.remote.stores import store_of
 from lmgauge.temporaries import HeldError, exchange, hold_lock, temporary_beside
 
+PATHS = (str, os.PathLike)
+PathLike = str | os.PathLike[str]
 STANDARD_STREAM = "-"
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _ADDRESS = re.compile(r"^(s3a?|gc?s|hf|https?|az|abfss?|adl|memory|file):/+(?=.)")
@@ -38,7 +40,7 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error).partition("\n")[0]
 
 
-def local_path(path: str | os.PathLike[str]) -> Path:
+def local_path(path: PathLike) -> Path:
     """Return a path at which the system can look, be something there or not.
 
     >>> local_path("a" * 5000)  # doctest: +ELLIPSIS
@@ -88,7 +90,7 @@ def _numbered() -> Iterator[None]:
         raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
-def refuse_replacing(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str | os.PathLike[str]]) -> None:
+def refuse_replacing(outputs: Mapping[str, PathLike | None], inputs: Iterable[PathLike]) -> None:
     """Refuse outputs that would replace what the same command reads, or each other."""
     read = [os.fspath(path) for path in inputs]
     _refuse_same_address(outputs, read)
@@ -107,7 +109,7 @@ def refuse_replacing(outputs: Mapping[str, str | os.PathLike[str] | None], input
                 raise UsageError(f"{other} {earlier} and {name} {target} would replace each other; choose another name")
 
 
-def _refuse_same_address(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str]) -> None:
+def _refuse_same_address(outputs: Mapping[str, PathLike | None], inputs: Iterable[str]) -> None:
     owners = {shown_name(path): "what this command reads" for path in inputs if is_remote(path)}
     for name, path in outputs.items():
         if path is not None and is_remote(path):
@@ -117,26 +119,26 @@ def _refuse_same_address(outputs: Mapping[str, str | os.PathLike[str] | None], i
             owners[shown] = f"{name} {shown}"
 
 
-def _same_file(target: Path, other: str | os.PathLike[str] | int) -> bool:
+def _same_file(target: Path, other: PathLike | int) -> bool:
     try:
         return os.path.samestat(os.stat(target), os.stat(other))
     except (OSError, ValueError):  # one of them is not there, or its name cannot be one
         return False
 
 
-def _holds(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
+def _holds(folder: PathLike, path: PathLike) -> bool:
     if not (os.path.isdir(folder) and os.path.exists(path)):
         return False
     return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
 
 
-def naming(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
+def naming(path: PathLike) -> AbstractContextManager[None]:
     """Let errors of the operating system in a block name the file that the block writes to, where several are open."""
     return _explained(Path(path), [])
 
 
 @contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def writing(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under `path` when the block ends well, and not at all when it does not."""
     # A link stays, and what it names is written; a pipe or a device is written to as the block goes on. To an address, the
     # bytes are sent as the block goes on, in parts that nobody sees before the last.
@@ -159,7 +161,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def writing_or_printing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def writing_or_printing(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a binary file as `writing` does, or standard output under the name `-`."""
     if os.fspath(path) == STANDARD_STREAM:
         yield sys.stdout.buffer
@@ -170,7 +172,7 @@ def writing_or_printing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
+def writing_directory(path: PathLike, *, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
     """Make a folder that appears under `path`, whole, when the block ends well; one of the same kind is replaced."""
     named = Path(path)
     temporaries: list[Path] = []
@@ -190,7 +192,7 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
                 exchange(temporary, target)
 
 
-def refuse_other_folder(path: str | os.PathLike[str], *, is_ours: Callable[[Path], bool]) -> None:
+def refuse_other_folder(path: PathLike, *, is_ours: Callable[[Path], bool]) -> None:
     """Refuse a path at which `writing_directory` would find something else; for long work, before it is begun."""
     target = _destination(Path(path))
     if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
@@ -209,7 +211,7 @@ def _destination(named: Path) -> Path:
     return Path(os.path.realpath(named))
 
 
-def is_special(path: str | os.PathLike[str]) -> bool:
+def is_special(path: PathLike) -> bool:
     """Return True for what is there and is neither a folder nor a file of a disk: a pipe, a device, a part of /proc."""
     # Reading it may wait without end, or have none. A user may name one; a folder from elsewhere may not hold or name one.
     try:
@@ -231,7 +233,7 @@ def regular(path: str, flags: int) -> int:
     return os.open(path, flags)
 
 
-def read_regular(path: str | os.PathLike[str], most: int = 1 << 30) -> bytes:
+def read_regular(path: PathLike, most: int = 1 << 30) -> bytes:
     """Return the bytes of a file in a folder from elsewhere."""
     with open(path, "rb", opener=regular) as file:
         if os.fstat(file.fileno()).st_size <= most:

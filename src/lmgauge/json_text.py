@@ -60,9 +60,18 @@ def _whole_number(digits: str) -> int:
     return int(digits)
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"the number {digits[:20]} is out of range")
+    return number
+
+
 _MOST_DIGITS = 300
 _ANY = json.JSONDecoder(object_pairs_hook=_object)  # made once: making one takes longer than reading a short record
-_OWN = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant, parse_int=_whole_number)
+_OWN = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole_number
+)
 
 
 def safe(text: str) -> str:

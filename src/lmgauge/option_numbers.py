@@ -1,4 +1,4 @@
-"""Numbers that are given as options: their bounds, one check of them, and one sentence about what is wrong."""
+"""Numbers that are given as options: how people write them, their bounds, and one sentence about what is wrong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 
 MOST = 2**64 - 1
 
@@ -54,3 +54,42 @@ def check_whole(name: str, value: object, least: int, most: int = MOST) -> None:
     if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= value.__index__() <= most:
         allowed = f", {least} or more" if most >= MOST else f" from {least:,} to {most:,}"
         raise UsageError(f"{name} must be a whole number{allowed}; got {value!r}")
+
+
+def read_number(written: float | str, where: str, *, percent: bool = False) -> float:
+    """Return a number as a person writes it: 0.25, 1/4 or, where it may be a percentage, 25%.
+
+    >>> read_number("1/4", "value 1"), read_number("25%", "value 1", percent=True)
+    (0.25, 0.25)
+    """
+    # where: what it is called in messages; `inf` and `nan` come out only where these words were written.
+    if not isinstance(written, str):
+        try:
+            return float(written)
+        except (TypeError, ValueError):
+            raise InputError(f"{where}: {written!r} is not a number") from None
+    word = written.strip()
+    part = word.removesuffix("%")
+    above, slash, below = part.partition("/")
+    try:
+        # Python reads 1_0 as ten; in a list of numbers it is a slip.
+        if "_" in word or (part != word and not percent):
+            raise ValueError
+        value = _float(above) / _float(below) if slash else _float(above)
+    except ZeroDivisionError:
+        raise InputError(f"{where}: {written!r} divides by zero") from None
+    except OverflowError:
+        raise InputError(f"{where}: {written!r} is beyond the range of float64, 5e-324 to 1.8e308") from None
+    except ValueError:
+        forms = "0.5, 1/2 or 50%" if percent else "2.5 or 5/2"
+        raise InputError(f"{where}: {written!r} is not a number: write {forms}") from None
+    return value / 100 if part != word else value
+
+
+def _float(word: str) -> float:
+    # A word as a float; an error where its digits come out as infinity or zero that they are not.
+    value = float(word)
+    digits = any(character in "123456789" for character in word.lower().partition("e")[0])
+    if digits and (math.isinf(value) or value == 0.0):
+        raise OverflowError
+    return value

@@ -13,11 +13,11 @@ import os
 from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError, LmgaugeError, UsageError
 from lmgauge.files import OutputError, read_regular, reason_of, writing
-from lmgauge.json_text import from_json, to_json
+from lmgauge.json_text import to_json
 from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
 from lmgauge.remote.protocol import FileState
 from lmgauge.remote.stores import store_of
@@ -45,6 +45,7 @@ __all__ = [
 _ASKED_AT_A_TIME = 16
 _LARGEST_JSON = 1 << 30  # bytes
 
+T = TypeVar("T")
 Place = str | os.PathLike[str]
 """A local path, or the address of a remote file or folder."""
 
@@ -159,19 +160,19 @@ def open_in_parts(place: Place, version: str = "") -> BinaryIO:
     return cast(BinaryIO, reading.open_in_parts(os.fspath(place), version))
 
 
-def read_json(place: Place) -> Any:
-    """Return what a small JSON file holds."""
+def read_json(place: Place, kind: type[T], what: str, remedy: str, error: type[LmgaugeError] = InputError) -> T:
+    """Return what a small JSON file of ours says, as an object of a type."""
+    from lmgauge.decoding import decode  # loads a library, which a page of help does without
+
     try:
-        if not is_remote(place):
-            return from_json(read_regular(place))
-        with open_reading(place) as file:
-            return from_json(file.read(_LARGEST_JSON))
-    except OSError as error:
-        raise InputError(f"{shown_name(place)!r}: {reason_of(error)}") from error
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{shown_name(place)}: is not valid JSON: {error}") from error
+        if is_remote(place):
+            with open_reading(place) as file:
+                content = file.read(_LARGEST_JSON)
+        else:
+            content = read_regular(place)
+    except OSError as fault:
+        raise error(f"{shown_name(place)!r}: {reason_of(fault)}") from fault
+    return decode(content, kind, shown_name(place), what, remedy, error)
 
 
 def write_json(place: Place, document: Any) -> None:

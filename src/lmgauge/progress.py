@@ -42,6 +42,12 @@ def listener() -> Listener:
     return _LISTENER.get()
 
 
+def listener_for(work: str) -> Listener:
+    """Return what says of each stage which work it belongs to, to who listens here, not to who listens when it is called."""
+    listens = _LISTENER.get()
+    return lambda stage: listens(f"{work}: {stage}")
+
+
 def show_speed(models: Iterable[object]) -> None:
     """Let models that report how much they have scored say so, with their speed, if somebody listens."""
     listener, began, total = _LISTENER.get(), time.perf_counter(), 0

@@ -1,4 +1,4 @@
-"""Several results in order: one sequence that prints and turns into dicts and data frames. pandas is imported here only."""
+"""Results that have rows and become data frames; several in order. pandas is imported here only."""
 
 from __future__ import annotations
 
@@ -16,8 +16,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Tabled(Shown):
+    """A result that has rows, and becomes a data frame."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return flat dicts, the rows of the data frame."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `to_rows` as a data frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.to_rows())
+
+
 @dataclass(frozen=True, repr=False)
-class ResultList(Shown, Sequence[T], Generic[T]):
+class ResultList(Tabled, Sequence[T], Generic[T]):
     """Results in order."""
 
     items: tuple[T, ...]
@@ -34,18 +52,6 @@ class ResultList(Shown, Sequence[T], Generic[T]):
 
     def _in_brief(self) -> str:
         return f"{len(self):,} item{'s' * (len(self) != 1)}"
-
-    @abstractmethod
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return flat dicts, the rows of the data frame."""
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return `to_rows` as a data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(self.to_rows())
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

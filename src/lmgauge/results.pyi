@@ -2,11 +2,7 @@
 
 from lmgauge.api.doctor import Checkup as Checkup
 from lmgauge.api.info import Info as Info
-from lmgauge.api.mix import StaticMixture as StaticMixture
-from lmgauge.api.prune import PrunedModel as PrunedModel
-from lmgauge.api.report import Report as Report
 from lmgauge.api.rows import RunRows as RunRows
-from lmgauge.api.split import SplitText as SplitText
 from lmgauge.cluster.running import FinishedShard as FinishedShard
 from lmgauge.evaluation.audit.results import Audit as Audit
 from lmgauge.evaluation.choices.results import Choices as Choices
@@ -28,10 +24,14 @@ from lmgauge.filtering.document_scores import DocumentScores as DocumentScores
 from lmgauge.filtering.percentiles import Percentiles as Percentiles
 from lmgauge.filtering.results import FilteredDocuments as FilteredDocuments
 from lmgauge.filtering.selection_results import Selection as Selection
+from lmgauge.models.mixture.static import StaticMixture as StaticMixture
+from lmgauge.models.ngram.pruning import PrunedModel as PrunedModel
 from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.numerics.lower_bound import LowerBound as LowerBound
+from lmgauge.report.notebook import Report as Report
 from lmgauge.tasks.nbest.results import Rescored as Rescored
 from lmgauge.text.overlap.results import Overlap as Overlap
+from lmgauge.text.split import SplitText as SplitText
 
 __all__: list[str]

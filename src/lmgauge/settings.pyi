@@ -6,13 +6,13 @@
 from lmgauge.api.baseline import NgramRungs as NgramRungs
 from lmgauge.api.choices import PairFields as PairFields
 from lmgauge.api.choices import QuestionFields as QuestionFields
-from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.run_text import RunText as RunText
 from lmgauge.cluster.shard import Sharing as Sharing
 from lmgauge.evaluation.options import AuditSettings as AuditSettings
 from lmgauge.evaluation.options import DiagnosisSettings as DiagnosisSettings
 from lmgauge.evaluation.options import DivergenceSettings as DivergenceSettings
 from lmgauge.evaluation.options import MembershipSettings as MembershipSettings
+from lmgauge.evaluation.options import Outputs as Outputs
 from lmgauge.evaluation.options import StoringSettings as StoringSettings
 from lmgauge.filtering.options import FilterRules as FilterRules
 from lmgauge.filtering.options import FilterWork as FilterWork

@@ -13,9 +13,9 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.api import rungs as module
-from lmgauge.api import train as training_door
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError, NotEnoughMemoryError, UsageError
+from lmgauge.evaluation.diagnosis import baselines
+from lmgauge.models.ngram import training
 from lmgauge.results import Ladder
 
 DATA = Path(__file__).parents[1] / "data"
@@ -117,14 +117,10 @@ def test_within_memory_it_is_the_same(folder: Path, ladder: Ladder) -> None:
 
 
 def test_what_comes_of_no_memory(folder: Path, monkeypatch: pytest.MonkeyPatch, ladder: Ladder) -> None:
-    train = training_door.train
+    def refuse(*arguments: object, **others: object) -> None:
+        raise NotEnoughMemoryError("too large")
 
-    def refuse(*arguments: object, output: object = None, **others: object) -> object:
-        if output is None:
-            raise lmgauge.errors.NotEnoughMemoryError("too large")
-        return train(*arguments, output=output, **others)  # type: ignore[call-overload]
-
-    monkeypatch.setattr(training_door, "train", refuse)
+    monkeypatch.setattr(training, "train_ngram", refuse)
     again = lmgauge.baseline(folder / "train.txt", texts_of(folder), **SMALL)  # type: ignore[arg-type]
     assert again.rung("word 3-gram").bits == ladder.rung("word 3-gram").bits
 
@@ -156,7 +152,7 @@ def test_an_interrupt_leaves_nothing(folder: Path, tmp_path: Path, monkeypatch: 
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "compressed", interrupt)
+    monkeypatch.setattr(baselines, "compressed", interrupt)
     with pytest.raises(KeyboardInterrupt):
         lmgauge.baseline(folder / "train.txt", texts_of(folder), output=tmp_path / "out", **SMALL)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

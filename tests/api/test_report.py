@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import lmgauge
-from lmgauge.api.report import Report
 from lmgauge.errors import InputError, MissingExtraError, UsageError
 from lmgauge.evaluation.group_matrix import group_matrix
 from lmgauge.json_text import to_json
 from lmgauge.report import blocks as doc
 from lmgauge.report import page
+from lmgauge.report.notebook import Report
 from lmgauge.report.overview import step_numbers
 
 TEXTS = {name: [f"{a} {b} c {d} {name}" for a in "ab" for b in "cde" for d in "fgh"] for name in ("one", "two", "three")}

@@ -14,7 +14,7 @@ import pytest
 import lmgauge
 from lmgauge import Corpus, select_documents
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.selection_files import COLUMNS
+from lmgauge.filtering.selection_scores import COLUMNS
 from lmgauge.results import Selection
 from lmgauge.settings import SelectionSettings
 
@@ -207,13 +207,13 @@ def test_a_tolerance_takes_a_smaller_share(folder: Path, selection: Selection) -
 def test_models_beyond_memory_are_trained_on_disk(
     folder: Path, selection: Selection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from lmgauge.api import selection_search
     from lmgauge.errors import NotEnoughMemoryError
+    from lmgauge.models.ngram import training
 
     def refuse(*arguments: Any, **options: Any) -> None:
         raise NotEnoughMemoryError("too little")
 
-    monkeypatch.setattr(selection_search, "train_ngram", refuse)
+    monkeypatch.setattr(training, "train_ngram", refuse)
     target = Corpus.from_files(folder / "target.txt", document="heading")
     result = select_documents(folder / "pool.jsonl", target, settings=QUICK, temp=tmp_path)
     assert result.to_dict() | {"outputs": []} == selection.to_dict() | {"outputs": []}

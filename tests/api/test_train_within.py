@@ -234,7 +234,7 @@ def test_a_spelled_model_that_does_not_fit_is_trained_in_parts(
     def too_large(*_: object, **__: object) -> None:
         raise NotEnoughMemoryError("it does not fit")
 
-    monkeypatch.setattr("lmgauge.api.train_within.train_ngram", too_large)
+    monkeypatch.setattr("lmgauge.models.ngram.training.train_ngram", too_large)
     with pytest.raises(NotEnoughMemoryError, match="train into a folder"):
         lmgauge.train(KN, text, vocabulary="spelled")
     model = lmgauge.train(KN, text, output=tmp_path / "model", vocabulary="spelled")

@@ -56,7 +56,7 @@ def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
         "train", "kneser-ney", folder / "train.txt", "-o", tmp_path / "x.bin", "--quantize", "8,8"
     )
     assert "is for n-gram models" in refused("train", "lstm", folder / "train.txt", "-o", tmp_path / "x", "--trie")
-    assert "a mixture is a folder" in refused(
+    assert "a mixture that is not --static is a folder" in refused(
         "mix", "-m", folder / "kn3", "-m", folder / "trie.klm", "--weights", "0.5,0.5", "-o", tmp_path / "x.binary"
     )
     (tmp_path / "short.binary").write_bytes((folder / "probing.binary").read_bytes()[:5000])

@@ -68,11 +68,12 @@ def test_mix_eval_info_sample(folder: Path, tmp_path: Path) -> None:
 
 
 def test_mix_as_json_is_what_python_says(folder: Path, tmp_path: Path) -> None:
-    from lmgauge.models.mixture.weights import estimate_weights
+    from lmgauge.models.mixture.weights import find_weights
 
     paths = [folder / "kn3", folder / "pruned"]
     told = json.loads(ok("mix", "-m", paths[0], "-m", paths[1], folder / "valid.txt", "-o", tmp_path / "m", "--json").stdout)
-    fit = estimate_weights([lmgauge.load_model(path) for path in paths], lmgauge.Corpus.from_files(folder / "valid.txt"))
+    models, valid = [lmgauge.load_model(path) for path in paths], lmgauge.Corpus.from_files(folder / "valid.txt")
+    fit = find_weights(models, None, valid)
     assert [part["weight"] for part in told["components"]] == list(fit.weights)
     assert [part["path"] for part in told["components"]] == [str(path) for path in paths]
     assert told["estimation"]["perplexity"] == fit.perplexity
@@ -185,7 +186,7 @@ def test_mix_refuses(folder: Path, tmp_path: Path) -> None:
     assert "1 weights for 2 models" in refused(*both, "--weights", "1", *output)
     assert "not a list of numbers" in refused(*both, "--weights", "half,half", *output)
     for name in ("m.arpa", "m.arpa.gz", "m.binary"):
-        assert "a mixture is a folder" in refused(*both, text, "-o", tmp_path / name)
+        assert "a mixture that is not --static is a folder" in refused(*both, text, "-o", tmp_path / name)
     (tmp_path / "empty.txt").touch()
     assert "no events" in refused(*both, tmp_path / "empty.txt", *output)
     assert "no such file" in refused(*both, folder / "nothing.txt", *output).lower()

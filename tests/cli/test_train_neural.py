@@ -17,7 +17,6 @@ from tests.programs import running
 from lmgauge.cli.main import cli
 from lmgauge.cli.training_display import duration, epoch_line, live_line
 from lmgauge.models.training.loop import TrainingEvent
-from lmgauge.models.training.processes import Processes
 
 SIZES = {"embedding-size": 6, "hidden-size": 6, "batch-size": 4, "steps": 5, "epochs": 2, "threads": 1, "device": "cpu"}
 SMALL = [part for name, value in SIZES.items() for part in (f"--{name}", str(value))]
@@ -60,16 +59,6 @@ def test_schedules_are_told_in_full(texts: tuple[str, str], tmp_path: Path) -> N
     names = ("decay", "decay_after", "warmup", "improvement")
     assert [told["settings"][name] for name in names] == [0.7, 1, 5, 0.01]
     assert told["history"][1]["learning_rate"] == pytest.approx(0.7)
-
-
-def test_of_several_processes_the_first_tells(
-    texts: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = iter([Processes(1, 2), Processes()])  # by the command, and by the training
-    monkeypatch.setattr(Processes, "from_environment", lambda: next(asked))
-    result = invoke("ffnn", texts[0], "-o", str(tmp_path / "m"), "--json", *SMALL)
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "note:" not in result.stderr
 
 
 @pytest.mark.parametrize(

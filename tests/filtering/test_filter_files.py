@@ -20,7 +20,7 @@ from tests.filtering.filtered import small_model
 import lmgauge
 from lmgauge.errors import InputError, LmgaugeError, UsageError
 from lmgauge.files import OutputError
-from lmgauge.filtering import filter_files, folder
+from lmgauge.filtering import filter_files
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.records import lines
 from lmgauge.records.compression import writing_packed
@@ -143,8 +143,12 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
 def test_what_a_run_that_was_killed_left_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path, a=ROW, b=ROW)
 
-    def killed(*arguments: Any) -> None:
-        raise KeyboardInterrupt  # the output is there, and what became of it is not remembered
+    remember = filter_files.remember
+
+    def killed(job: Any, before: Any, tally: Any) -> None:
+        if tally is not None:
+            raise KeyboardInterrupt  # the output is there, and what became of it is not remembered
+        remember(job, before, tally)
 
     with monkeypatch.context() as patch:
         patch.setattr(filter_files, "remember", killed)
@@ -152,10 +156,10 @@ def test_what_a_run_that_was_killed_left_is_replaced(tmp_path: Path, monkeypatch
             run(tmp_path)
     assert names(tmp_path) == ["a.jsonl"]
     with pytest.raises(UsageError, match="2 of 2 files are not complete"):
-        folder.read_folder(str(tmp_path / "out"))
+        filter_files.read_folder(str(tmp_path / "out"))
     result = run(tmp_path)
     assert (result.files_before, result.records) == (0, 2)
-    assert folder.read_folder(str(tmp_path / "out")).records == 2
+    assert filter_files.read_folder(str(tmp_path / "out")).records == 2
 
 
 # -- names --------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tests.filtering.filtered import small_model
 
 import lmgauge
 from lmgauge.errors import InputError, LmgaugeError, UsageError
-from lmgauge.filtering.folder import is_output_folder, read_folder
+from lmgauge.filtering.filter_files import is_output_folder, read_folder
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.json_text import to_json
 

@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from lmgauge.decoding import decode
 from lmgauge.errors import InputError
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.histogram import PerplexityHistogram
+from lmgauge.filtering.histogram import PerplexityHistogram, StoredHistogram
 
 
 def histogram_of(*values: float) -> PerplexityHistogram:
@@ -53,8 +54,8 @@ def test_histograms_of_other_models_do_not_add_up() -> None:
     ids=str,
 )
 def test_damaged_records_are_refused(record: dict[str, object]) -> None:
-    with pytest.raises(InputError, match="not a histogram"):
-        PerplexityHistogram.from_dict(record)
+    with pytest.raises(InputError, match="is not a histogram"):
+        decode(record, StoredHistogram, "x", "a histogram", "again")
 
 
 def test_a_median_is_in_its_bin() -> None:

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import lmgauge
+from lmgauge.decoding import decode
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.limits import PerplexityLimits, limits_of
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
-from lmgauge.filtering.rules import DocumentFigures, FilterRules, judge
+from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge, limits_of
+from lmgauge.json_text import plain
 
 
 def learned() -> lmgauge.results.Percentiles:
@@ -61,4 +63,4 @@ def test_documents_between_the_limits_stay(group: str | None) -> None:
 
 def test_limits_come_back_from_plain_values() -> None:
     for one in limits_of(FilterRules(keep="p10..p70", buckets="p33,p67"), ["m"], learned()):
-        assert PerplexityLimits.from_dict(asdict(one)) == one
+        assert decode(plain(asdict(one)), PerplexityLimits, "x", "limits", "again") == one

@@ -49,14 +49,14 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "not a file of percentiles: Expecting value"),
-        (b"\xff\xfe\x00", "not a file of percentiles"),
-        (b"[" * 100_000, "not a file of percentiles"),
-        (b'{"seed": ' + b"1" * 5000 + b"}", "not a file of percentiles"),
+        (b"", "Expecting value"),
+        (b"\xff\xfe\x00", "decode"),
+        (b"[" * 100_000, "too deep"),
+        (b'{"seed": ' + b"1" * 5000 + b"}", "5,000 digits"),
         (b'{"format": "lmgauge percentiles", "format": 1}', "the key 'format' occurs twice in one object"),
-        (b"[1]", "not a file of percentiles; make one"),
-        (b'{"format": "other"}', "not a file of percentiles; make one"),
-        (b'{"format": "lmgauge percentiles", "format_version": 2}', "of a format other than 1"),
+        (b"[1]", "Expected `object`, got `array`"),
+        (b'{"format": "other"}', r"Invalid enum value 'other' - at `\$\.format`"),
+        (b'{"format": "lmgauge percentiles", "format_version": 2}', r"Invalid enum value 2 - at `\$\.format_version`"),
     ],
     ids=lambda raw: repr(raw)[:30],
 )
@@ -64,6 +64,7 @@ def test_other_files_are_refused(raw: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message) as refusal:
         Percentiles.from_json(raw, "p.json")
     assert "\n" not in str(refusal.value)
+    assert "'p.json': is not a file of percentiles as lmgauge writes it: " in str(refusal.value)
 
 
 def changed(path: str, value: object) -> bytes:
@@ -82,42 +83,46 @@ def changed(path: str, value: object) -> bytes:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("models", {}, "names no model"),
-        ("models", ["a"], "'models' is not an object"),
-        ("models/a", 1, "'a' is not text"),
-        ("models/\ud800", "x", "not valid Unicode"),
-        ("settings", ..., "'settings' is not an object"),
-        ("sample", 0, "'sample' is not a whole number from 1"),
-        ("sample", True, "'sample' is not a whole number"),
-        ("seed", 2**64, "'seed' is not a whole number"),
-        ("seed", 1.5, "'seed' is not a whole number"),
-        ("group", 3, "'group' is not text"),
-        ("least", -1, "'least' is not a whole number"),
-        ("groups", {str(k): 1 for k in range(1001)}, "1,001 groups are more than 1,000"),
-        ("groups/en", [], "'en' is not an object"),
-        ("groups/en/models/a", ..., "group 'en' does not have the percentiles of each model"),
-        ("overall/sampled", 301, "'sampled' is not a whole number from 0 to 300"),
-        ("overall/models/a/scored", 0, "percentiles of no document"),
-        ("overall/models/a", {"scored": 3}, "overall has no percentiles"),
+        ("models", {}, "each model"),
+        ("models", ["a"], r"Expected `object`, got `array` - at `\$\.models`"),
+        ("models/a", 1, "Expected `str`, got `int`"),
+        ("models/\ud800", "x", "each model"),
+        ("groups/\ud800", {"documents": 0, "sampled": 0, "models": {"a": {"scored": 0}, "b": {"scored": 0}}}, "surrogates"),
+        ("settings", ..., "missing required field `settings`"),
+        ("sample", 0, r"Expected `int` >= 1 - at `\$\.sample`"),
+        ("sample", True, "Expected `int | null`, got `bool`"),
+        ("seed", 2**64, "seed .* is out of range"),
+        ("seed", 1.5, "Expected `int`, got `float`"),
+        ("group", 3, "Expected `str | null`, got `int`"),
+        ("least", -1, r"Expected `int` >= 0 - at `\$\.least`"),
+        ("groups", {str(k): {} for k in range(1001)}, r"Expected `object` of length <= 1000 - at `\$\.groups`"),
+        ("groups/en", [], r"Expected `object`, got `array` - at `\$\.groups\[\.\.\.\]`"),
+        ("groups/en/models/a", ..., "a group does not have the percentiles of each model"),
+        ("overall/sampled", 301, "more documents in the sample"),
+        ("overall/models/a/scored", 0, "more documents in the sample"),
+        ("overall/models/a/scored", [1, 2, 3], "not supported"),
+        ("overall/models/a/scored", ..., "does not have each percentile once"),
+        ("overall/models/a", {"scored": 3}, "no model has percentiles of all documents"),
         ("overall/models/a/p50", ..., "does not have each percentile once"),
-        ("overall/models/a/p50", [1, 1], "is not a perplexity with the ends"),
-        ("overall/models/a/p50", "abc", "is not a perplexity with the ends"),
-        ("overall/models/a/p50", [1, 0.5, 2], "do not rise"),
+        ("overall/models/a/p50", [1, 1], "of length >= 3"),
+        ("overall/models/a/p50", "abc", "got `str`"),
+        ("overall/models/a/p50", 1, "not inside its interval"),
+        ("overall/models/a/p50", [1, 0.5, 2], "below the one before"),
         ("overall/models/a/p50", [None, 1, 2], "not inside its interval"),
         ("overall/models/a/p50", [300, 301, 302], "not inside its interval"),
-        ("overall/models/a/p50", ["x", 1, 2], "is not a perplexity"),
-        ("overall/models/a/p50", [True, 1, 2], "is not a perplexity"),
-        ("overall/models/a/p50", [-1, None, 2], "out of range"),
-        ("overall/models/a/p50", [math.nan, None, 2], "out of range"),
-        ("overall/models/a/p50", [10**400, None, 2], "out of range"),
-        ("lmgauge", None, "'lmgauge' is not text"),
+        ("overall/models/a/p50", ["x", 1, 2], "Expected a number from 0 on"),
+        ("overall/models/a/p50", [True, 1, 2], "Expected a number from 0 on"),
+        ("overall/models/a/p50", [-1, None, 2], "Expected a number from 0 on"),
+        ("overall/models/a/p50", [math.nan, None, 2], "NaN is not JSON"),
+        ("overall/models/a/p50", [10**400, None, 2], "401 digits"),
+        ("lmgauge", None, "Expected `str`, got `null`"),
     ],
     ids=lambda value: repr(value)[:30],
 )
 def test_damage_is_named(path: str, value: object, message: str) -> None:
     with pytest.raises(InputError, match=message) as refusal:
         Percentiles.from_json(changed(path, value), "p.json")
-    assert str(refusal.value).startswith("'p.json': damaged: ")
+    assert str(refusal.value).startswith("'p.json': is not a file of percentiles as lmgauge writes it: ")
 
 
 def mutated(raw: bytes, dice: random.Random) -> bytes:

@@ -9,8 +9,8 @@ import pytest
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.percentile_file import PERCENTS, check_percent
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.percentile_values import PERCENTS, check_percent
 from lmgauge.filtering.percentiles import Percentiles
 
 

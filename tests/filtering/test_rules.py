@@ -9,9 +9,10 @@ import pytest
 
 from lmgauge.errors import UsageError
 from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, FilterRules, judge
+from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, judge
 
 
 def percentiles_of(models: int = 1) -> Percentiles:

@@ -16,7 +16,7 @@ from tests.filtering.filtered import small_model
 import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.documents import Documents
-from lmgauge.filtering.model_cache import model_at
+from lmgauge.filtering.scorer import model_at
 from lmgauge.models.network.options import ScoringOptions
 
 LINES = ["the cat sat", "a dog", "", "b c zzz", "the the the"]

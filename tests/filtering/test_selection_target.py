@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError
-from lmgauge.filtering.selection_target import copies_of, long_texts, split_target
+from lmgauge.filtering.selection_search import copies_of, long_texts, split_target
 from lmgauge.text.documents import Corpus
 
 

@@ -10,13 +10,13 @@ import pytest
 from tests.filtering.filtered import small_model
 
 import lmgauge
+from lmgauge.decoding import decode
 from lmgauge.errors import InputError
 from lmgauge.filtering.filter_file import filter_file
 from lmgauge.filtering.groups import MOST_GROUPS, OTHERS
-from lmgauge.filtering.layout import jobs_of
-from lmgauge.filtering.plan import FilterPlan, RecordOptions
-from lmgauge.filtering.rules import FilterRules
-from lmgauge.filtering.tally import EXAMPLES, Tally, example_text
+from lmgauge.filtering.options import FilterRules
+from lmgauge.filtering.plan import FilterPlan, RecordOptions, jobs_of
+from lmgauge.filtering.tally import EXAMPLES, StoredTally, Tally, example_text
 from lmgauge.json_text import to_json
 from lmgauge.records.sources import find_sources
 
@@ -27,6 +27,10 @@ def tally_of(folder: Path, rows: list[dict[str, Any]], **rules: Any) -> Tally:
     plan = FilterPlan(lmgauge.Scorer({"m": small_model()}), RecordOptions(group="lang"), FilterRules(**rules))
     (job,), _ = jobs_of(find_sources(path), str(folder / "out.jsonl"), columns=False)
     return filter_file(plan, job)
+
+
+def read(stored: dict[str, Any]) -> Tally:
+    return Tally.of_stored(decode(stored, StoredTally, "x.json", "a tally", "count again"))
 
 
 ROWS = [{"text": "a b " * (number % 5), "lang": ["en", "de", None][number % 3]} for number in range(50)] + [{"text": 1}]
@@ -52,7 +56,7 @@ def test_parts_add_up(tmp_path: Path) -> None:
 def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
     tally = tally_of(tmp_path, ROWS, min_bytes=5)
     stored = json.loads(to_json(tally.to_dict()))
-    assert Tally.from_dict(stored).to_dict() == tally.to_dict()
+    assert read(stored).to_dict() == tally.to_dict()
 
 
 @pytest.mark.parametrize(
@@ -77,10 +81,10 @@ def test_what_is_stored_is_read_again(tmp_path: Path) -> None:
 def test_what_is_damaged_is_refused(tmp_path: Path, name: str, value: object) -> None:
     stored = tally_of(tmp_path, ROWS).to_dict()
     with pytest.raises(InputError):
-        Tally.from_dict(stored | {name: value})
+        read(stored | {name: value})
     del stored[name]
     with pytest.raises(InputError):
-        Tally.from_dict(stored)
+        read(stored)
 
 
 def test_a_field_of_many_values_takes_bounded_memory(tmp_path: Path) -> None:

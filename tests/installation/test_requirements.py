@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmgauge.installation import requirements
-from lmgauge.installation.requirements import Library, compared, core_and_extras, worst
+from lmgauge.installation.requirements import Extra, Library, compared, core_and_extras
 
 Install = Callable[..., None]
 
@@ -115,8 +115,6 @@ def test_a_module_that_is_called_otherwise_is_found(install: Install) -> None:
 
 
 def test_the_worst_state_counts() -> None:
-    assert (
-        worst([Library("a", "", state="ok"), Library("b", "", state="missing"), Library("c", "", state="too old")])
-        == "too old"
-    )
-    assert worst([]) == "ok"
+    libraries = Library("a", "", state="ok"), Library("b", "", state="missing"), Library("c", "", state="too old")
+    assert Extra("x", "", libraries).state == "too old"
+    assert Extra("x", "", ()).state == "ok"

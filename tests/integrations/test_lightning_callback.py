@@ -13,7 +13,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
-from tests.integrations.tiny import FIGURES, make_lines, rows_of, run_all, run_python, same_weights, weights_of
+from tests.integrations.tiny import FIGURES, make_lines, rows_of, run_two, same_weights, weights_of
 from torch.utils.data import DataLoader
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
@@ -209,7 +209,7 @@ def test_in_two_processes_the_first_evaluates_for_both(texts: Texts, tmp_path: P
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "tests"}
-    run_all(run_python(WORKER, str(tmp_path), rank, **world, RANK=rank, LOCAL_RANK=rank) for rank in ("0", "1"))
+    run_two(WORKER, tmp_path, **world)
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert (first.pop("evaluated"), second.pop("evaluated")) == (True, False)
     assert first == second

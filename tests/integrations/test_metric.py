@@ -14,7 +14,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.integrations.tiny import run_all, run_python
+from tests.integrations.tiny import run_python, run_two
 from torchmetrics import MetricCollection
 
 from lmgauge.errors import InputError, UsageError
@@ -386,7 +386,7 @@ distributed.destroy_process_group()
 def test_two_processes_give_what_one_gives(tmp_path: Path) -> None:
     logits, targets = batch(11, (5, 4, 9), 50)
     torch.save((logits, targets), tmp_path / "batches.pt")
-    run_all(run_python(WORKER, str(tmp_path), str(rank)) for rank in (0, 1))
+    run_two(WORKER, tmp_path)
     metric = PerplexityMetric()
     metric.update(logits, targets, bytes=50)
     expected = {name: float(tensor) for name, tensor in metric.compute().items()}

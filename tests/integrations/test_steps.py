@@ -13,7 +13,7 @@ from tests.integrations.documents import RULES, make_table
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.rules import FilterRules
+from lmgauge.filtering.options import FilterRules
 from lmgauge.integrations.steps import DocumentFilter, sendable_scorer
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.integrations.tiny import FIGURES, make_lines, run_all, run_python, same_weights, trainer_of, weights_of
+from tests.integrations.tiny import FIGURES, make_lines, run_two, same_weights, trainer_of, weights_of
 from transformers import (
     EarlyStoppingCallback,
     GPT2LMHeadModel,
@@ -249,11 +249,8 @@ def test_in_two_processes_the_first_evaluates_for_both(texts: Texts, tmp_path: P
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    workers = []
-    for rank in ("0", "1"):
-        world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        workers.append(run_python(WORKER, str(tmp_path), rank, **world))
-    run_all(workers)
+    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    run_two(WORKER, tmp_path, **world)
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert (first.pop("evaluated"), second.pop("evaluated")) == (3, 0)
     assert first == second

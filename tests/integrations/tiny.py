@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +109,34 @@ def run_python(program: str, *arguments: str, **environment: str) -> AbstractCon
     )
 
 
-def run_all(programs: Iterable[AbstractContextManager[subprocess.Popen[str]]]) -> None:
-    """Run programs of `run_python` side by side; each must end well."""
-    with ExitStack() as stack:
-        for worker in [stack.enter_context(program) for program in programs]:
-            _, errors = worker.communicate(timeout=300)
-            assert worker.returncode == 0, errors
+def run_two(program: str, folder: Path, **environment: str) -> None:
+    """Run a program twice side by side, as process 0 and 1 of `folder`; each must end well."""
+    workers = [
+        _FORKED.Process(target=_run, args=(program, folder, rank, {**environment, "RANK": rank, "LOCAL_RANK": rank}))
+        for rank in ("0", "1")
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=300)
+        worker.kill()
+    said = [(folder / f"{rank}.txt").read_text(encoding="utf-8") for rank in ("0", "1")]
+    assert [worker.exitcode for worker in workers] == [0, 0], said
+
+
+_FORKED = multiprocessing.get_context("forkserver")
+_FORKED.set_forkserver_preload(
+    ["lightning.pytorch", "tests.integrations.tiny"]
+)  # once, in place of seconds for each process
+
+
+def _run(program: str, folder: Path, rank: str, environment: Mapping[str, str]) -> None:
+    os.environ |= environment
+    sys.argv = ["-c", str(folder), rank]
+    torch.set_num_threads(1)
+    with (folder / f"{rank}.txt").open("w", encoding="utf-8") as said, redirect_stdout(said), redirect_stderr(said):
+        try:
+            exec(program, {"__name__": "__main__"})
+        except BaseException:
+            traceback.print_exc()
+            raise

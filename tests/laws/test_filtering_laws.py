@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import filtering as slow
 
+from lmgauge.decoding import decode
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.histogram import PerplexityHistogram
+from lmgauge.filtering.histogram import PerplexityHistogram, StoredHistogram
+from lmgauge.filtering.options import FilterRules
+from lmgauge.filtering.percentile_file import PERCENTS
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.percentile_values import PERCENTS
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, FilterRules, judge
+from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, judge
 
 perplexities = st.one_of(st.integers(1, 20).map(float), st.floats(1, 1e6), st.just(math.inf), st.just(math.nan))
 groups_of = st.sampled_from(["en", "de", None, "\u202e<b>"])
@@ -191,7 +193,7 @@ def test_histograms_of_parts_add_up(rows: list[Row], cut: int) -> None:
         return own
 
     whole, first, second = histogram(rows), histogram(rows[:cut]), histogram(rows[cut:])
-    second.merge(PerplexityHistogram.from_dict(first.to_dict()))
+    second.merge(PerplexityHistogram.of_stored(decode(first.to_dict(), StoredHistogram, "x", "a histogram", "again")))
     assert second.to_dict() == whole.to_dict()
     for name in (None, *whole.groups):
         own = [row for row in rows if name in (None, row[0])]

@@ -11,10 +11,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lmgauge.api.selection_search import Scored, _compared, _Tried
-from lmgauge.filtering.selection_cuts import first_share, most_alike_first
+from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.filtering.selection_results import SelectionCut, choose_cut
-from lmgauge.filtering.selection_scores import document_bytes, measure_differences, train_models
+from lmgauge.filtering.selection_scores import (
+    document_bytes,
+    first_share,
+    measure_differences,
+    most_alike_first,
+    train_models,
+)
+from lmgauge.filtering.selection_search import Scored, compared
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.text.documents import Corpus
@@ -44,28 +50,25 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Scored]:
 
 
 def perplexity(scored: Scored, rows: np.ndarray | slice = slice(None)) -> float:
-    return float(np.exp(-scored.nats[rows].sum() / scored.events[rows].sum()))
+    return float(np.exp(-scored.sums.nats[rows].sum() / scored.sums.events[rows].sum()))
+
+
+def chosen_rows(sums: SegmentSums, rows: np.ndarray) -> SegmentSums:
+    return SegmentSums(*(None if column is None else column[rows] for column in vars(sums).values()))
 
 
 def drawn(whole: Sequence[Scored], seed: int) -> tuple[SelectionCut, ...]:
     """The comparison of shares on some of the articles."""
-    documents = whole[0].documents
+    documents = whole[0].sums.documents
     assert documents is not None
     some = np.random.default_rng(seed).choice(np.unique(documents), ARTICLES, replace=False)
     rows = np.isin(documents, some)
     tried = []
     for share, one in zip(CUTS, whole, strict=True):
         evaluation = SimpleNamespace(perplexity=perplexity(one, rows), interval=None)
-        part = replace(
-            one,
-            evaluation=evaluation,  # type: ignore[arg-type]
-            nats=one.nats[rows],
-            zeros=one.zeros[rows],
-            events=one.events[rows],
-            documents=documents[rows],
-        )
-        tried.append(_Tried(SelectionCut(share, 1, 1, 0.0), part, None))
-    return tuple(_compared(tried))
+        part = Scored(evaluation, chosen_rows(one.sums, rows))  # type: ignore[arg-type]
+        tried.append((SelectionCut(share, 1, 1, 0.0), [part]))
+    return tuple(compared(tried))
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +86,8 @@ def test_the_truly_best_share_is_rarely_called_worse(whole: list[Scored], draws:
 def test_equal_shares_are_rarely_called_worse(whole: list[Scored]) -> None:
     """Where all shares are made equal on all articles, each differs from another by the draw of articles alone."""
     lowest = min(perplexity(one) for one in whole)
-    equal = [replace(one, nats=one.nats + np.log(perplexity(one) / lowest) * one.events) for one in whole]
+    shifted = [one.sums.nats + np.log(perplexity(one) / lowest) * one.sums.events for one in whole]
+    equal = [replace(one, sums=replace(one.sums, nats=nats)) for one, nats in zip(whole, shifted, strict=True)]
     rejections = np.array([[cut.worse for cut in drawn(equal, seed)] for seed in range(DRAWS)])
     assert rejections.mean(axis=0).max() <= AS_OFTEN
 

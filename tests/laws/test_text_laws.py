@@ -367,6 +367,6 @@ def test_split_parts_are_a_partition(texts: list[str], seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.txt")
         path.write_bytes("".join(line + "\n" for line in texts).encode())
-        parts = write_split(Corpus.from_files(path, block_bytes=20), folder, (0.5, 0.25, 0.25), seed=seed)
+        parts = write_split(Corpus.from_files(path, block_bytes=20), folder, (0.5, 0.25, 0.25), seed=seed).parts
         found = [line for part in parts for line in part.path.read_bytes().split(b"\n")[:-1]]
     assert sorted(found) == sorted(line.encode() for line in texts)

@@ -104,12 +104,11 @@ def _serving() -> Iterator[str]:
     thread.start()
     short = (
         mock.patch.object(completions_http, "_READ_SECONDS", 1.5),
-        mock.patch.object(completions_http, "_FIRST_PAUSE", 0.001),
         mock.patch.object(problems, "FIRST_PAUSE", 0.001),
         mock.patch.dict(os.environ, {"no_proxy": "127.0.0.1,localhost"}),
     )
     try:
-        with short[0], short[1], short[2], short[3]:
+        with short[0], short[1], short[2]:
             yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()

@@ -50,7 +50,7 @@ def test_reading_and_writing(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> No
     assert state.size == len(CONTENT)
     places.write_json("s3://texts/out/b.bin", {"a": [1, 2.5]})
     assert places.file_state("s3://texts/out/b.bin").version != state.version
-    assert places.read_json("s3://texts/out/b.bin") == {"a": [1, 2.5]}
+    assert places.read_json("s3://texts/out/b.bin", dict[str, list[float]], "a table", "make it again") == {"a": [1, 2.5]}
     places.remove("s3://texts/out/b.bin")
     places.remove("s3://texts/out/b.bin")
     assert not places.exists("s3://texts/out/b.bin")

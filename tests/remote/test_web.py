@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from urllib.request import Request
 
 import pytest
 from tests.remote_servers import WebFiles
@@ -12,7 +11,7 @@ from lmgauge import places
 from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.files import OutputError
 from lmgauge.remote import web as web_module
-from lmgauge.remote.web import WebStore, _Redirects
+from lmgauge.remote.web import redirected
 
 CONTENT = bytes(range(256)) * 9000  # 2.3 MB: several pieces, and more than what counts as progress
 
@@ -134,11 +133,18 @@ def test_redirects_lead_to_web_servers_only(web: WebFiles, to: str) -> None:
     assert len(web.requests) == 1
 
 
-def test_what_reads_addresses_knows_no_other_protocol(web: WebFiles) -> None:
-    opener = WebStore(web.put("a.txt", b"text"))._opener
-    assert [scheme for scheme in ("ftp", "file", "data") if scheme in opener.handle_open] == []
+def test_what_is_encrypted_stays_so() -> None:
+    assert redirected("FILE", "https://host/a", "../b c", 302) == "https://host/b%20c"
+    assert redirected("FILE", "http://host/a", "https://host/a", 302) == "https://host/a"
     with pytest.raises(InputError, match="is redirected from https to http, which is not followed"):
-        _Redirects().redirect_request(Request("https://host/a"), None, 302, "", {}, "HTTP://host/a")
+        redirected("FILE", "https://host/a", "HTTP://host/a", 302)
+
+
+def test_a_proxy_is_asked_where_the_environment_names_one(web: WebFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    web.put("a.txt", b"text")
+    monkeypatch.setenv("no_proxy", "localhost")
+    monkeypatch.setenv("http_proxy", web.address)
+    assert read("http://nowhere.invalid/a.txt") == b"text"
 
 
 def test_a_password_goes_to_its_own_host_only(web: WebFiles) -> None:

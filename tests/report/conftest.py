@@ -15,8 +15,6 @@ from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
 from lmgauge.api.info import Info
-from lmgauge.api.prune import PrunedModel
-from lmgauge.api.split import SplitText
 from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.diagnosis.spelling_costs import LengthOfWords, PartOfBits, SpelledWord, SpellingCosts
@@ -25,14 +23,15 @@ from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.limits import PerplexityLimits
+from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.plan import PlanSummary
-from lmgauge.filtering.rules import DocumentFigures, FilterRules, judge
-from lmgauge.filtering.selection_examples import SelectionExample
+from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge
 from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
+from lmgauge.filtering.selection_search import SelectionExample
 from lmgauge.filtering.tally import Example, Tally
 from lmgauge.models.mixture.weights import fit_weights
+from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.intervals import Interval
@@ -76,7 +75,7 @@ from lmgauge.shown import Shown
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
 from lmgauge.tasks.segment_examples import Output, ShownSegment
-from lmgauge.text.split import WrittenPart
+from lmgauge.text.split import SplitText, WrittenPart
 
 HOSTILE = "x\x1b[31m\x07\x9b1m\u202e\n\t[bold]y[/bold] »z«"
 LONG = HOSTILE + "long" * 30

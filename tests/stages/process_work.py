@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -49,5 +50,6 @@ def wait_long(read: Read, number: int, settings: None) -> Iterator[Array]:
 def write_long(read: Read, number: int, settings: None) -> Iterator[Array]:
     """Have a file half-written for a minute."""
     with writing(f"half{number}"):
+        Path("arrays", f"begun{number}").touch()
         time.sleep(60)
     yield np.array([0])

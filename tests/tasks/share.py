@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.tasks.alignment import Alignment, ErrorCounts
 from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.protocol import TaskMetric
@@ -89,3 +90,10 @@ def compared(metric: TaskMetric, names: Sequence[str], statistics: Sequence[Any]
 def grouped(codes: NDArray[Any], names: Sequence[str], statistics: Sequence[NDArray[Any]]) -> list[dict[str, Any]]:
     """Sums of the segments of each group, whose index into `names` is the code."""
     return [{name: part[codes == i].sum(axis=0) for i, name in enumerate(names)} for part in statistics]
+
+
+def error_counts(alignments: Iterable[Alignment]) -> ErrorCounts:
+    counts = ErrorCounts()
+    for alignment in alignments:
+        counts.add(alignment)
+    return counts

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tasks.share import error_counts
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.alignment import Alignment, align, align_all, aligned_segments, error_counts
+from lmgauge.tasks.alignment import Alignment, align, align_all, aligned_segments
 from lmgauge.tasks.blocks import Block, ParallelTexts
 from lmgauge.tasks.metrics.error_rates import CER, WER
 from lmgauge.tasks.texts import References, Texts

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.tasks.share import error_counts
 
 from lmgauge.errors import UsageError
 from lmgauge.tasks import BLEU, WER, score_systems
-from lmgauge.tasks.alignment import align, error_counts
+from lmgauge.tasks.alignment import align
 from lmgauge.tasks.blocks import ParallelTexts
 from lmgauge.tasks.scoring import block_of_strings, score_parallel
 from lmgauge.tasks.segment_examples import (

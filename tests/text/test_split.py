@@ -52,7 +52,7 @@ def test_whole_groups_stay_together() -> None:
 
 def test_written_parts_are_the_text(tmp_path: Path) -> None:
     corpus = Corpus.from_files(NOVEL, block_bytes=1000)
-    parts = write_split(corpus, tmp_path / "new" / "parts", seed=5)
+    parts = write_split(corpus, tmp_path / "new" / "parts", seed=5).parts
     assert [part.path.name for part in parts] == ["train.txt", "validation.txt", "test.txt"]
     assignment = split_corpus(corpus, seed=5).assignment
     lines = NOVEL.read_bytes().splitlines(keepends=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.run_text import refuse_without_model
 from lmgauge.api.types import PATHS, Model, PathLike, Text
 from lmgauge.choices import OverlapUnit
-from lmgauge.declaration import chosen, verb
+from lmgauge.declaration import verb
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.options import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
@@ -18,15 +19,9 @@ from lmgauge.option_numbers import Count
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.audit.contamination import OverlapSource
-    from lmgauge.evaluation.audit.results import Audit, Check
-    from lmgauge.evaluation.runs import Run
-    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.evaluation.audit.results import Audit
     from lmgauge.text.documents import Corpus
     from lmgauge.text.overlap.results import Overlap
-
-_CHECKS_OF_RUN = ("seal", "text", "table", "claims")
-_OF_MODEL = ("contexts", "sum_tolerance", "compression_bytes", "exhaustive")
 
 
 @verb
@@ -92,36 +87,17 @@ def audit(
     refuse_field(reading, training, None if stored is not None else corpus)
     overlap = None if corpus is None else _contamination(training, corpus, checks, overlap_unit, threads)
     if model is None:
-        refuse_without_model(*chosen(scoring), *(name for name in chosen(checks) if name in _OF_MODEL))
+        refuse_without_model(scoring, checks)
         if stored is None:
             raise UsageError("an audit needs a model and its text, or a run")
         return runs.audit_run(stored, corpus, checks, overlap=overlap)
     if corpus is None:
         raise UsageError("an audit of a model needs a text" if run is None else f"{run}: the text it scored is not there")
     subject, path = loaded(model, scoring), os.fspath(model) if isinstance(model, PATHS) else None
-    result = levels.audit(
-        subject,
-        corpus,
-        checks,
-        overlap=overlap,
-        threads=threads,
-        name=None if path is None else Path(path).name or path,
-        untouched=None if path is None else lambda: loaded(path, scoring),
-    )
-    if stored is None or "coverage" not in checks.levels:
-        return result
-    return replace(result, checks=(*_checks_of_run(stored, corpus, subject, threads), *result.checks))
-
-
-def _checks_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None) -> list[Check]:
-    """Return what can be seen of a run, and whether this model made it."""
-    from lmgauge.evaluation.audit.runs import audit_run, check_model_of_run
-    from lmgauge.progress import say_progress
-
-    say_progress("comparing with the run")
-    of_run = audit_run(run, corpus, AuditSettings(levels=["coverage"])).checks
-    checks = [check for check in of_run if check.name in _CHECKS_OF_RUN]
-    return checks + check_model_of_run(run, corpus, model, threads)
+    name = None if path is None else Path(path).name or path
+    again = None if path is None else partial(loaded, path, scoring)
+    result = levels.audit(subject, corpus, checks, overlap=overlap, threads=threads, name=name, untouched=again)
+    return result if stored is None else runs.with_run(result, stored, corpus, checks, subject, threads)
 
 
 def audit_run(run: PathLike, **options: Any) -> Audit:
@@ -150,12 +126,8 @@ def audit_run(run: PathLike, **options: Any) -> Audit:
 
 def _contamination(
     train: Corpus | None, test: Corpus, checks: AuditSettings, unit: OverlapUnit, threads: int | None
-) -> OverlapSource | None:
-    """Return the function that compares a text with its training text: the audit calls it late.
-
-    Raises:
-        UsageError: the text cannot be read a second time.
-    """
+) -> Callable[[], Overlap] | None:
+    """Return the function that compares a text with its training text: the audit calls it late."""
     if train is None or "contamination" not in checks.levels:
         return None
     if not test.rereadable:

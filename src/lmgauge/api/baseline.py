@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from lmgauge.api.types import PATHS, Models, PathLike, Text
-from lmgauge.choices import LADDER_CHARACTER_ORDER, LADDER_WORD_ORDER
 from lmgauge.declaration import settings, verb
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.option_numbers import Bounds, Count
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.ladder import Ladder
+    from lmgauge.evaluation.ladder import Ladder, MeasuredRung
+    from lmgauge.evaluation.tally import Tally
+    from lmgauge.models.ngram.settings import NgramTrainingSettings
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.scores import ScoreBatch
     from lmgauge.text.documents import Corpus
+    from lmgauge.text.segments import Segments
 
-LADDER_FILE = "ladder.json"
 _BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
+_TABLES = (".parquet", ".jsonl")
 
 
 @settings
@@ -40,21 +47,24 @@ class NgramRungs:
     """
 
     heading: ClassVar[str] = "N-gram models"
-    order: Annotated[int, Bounds(1, 64)] = LADDER_WORD_ORDER
-    character_order: Annotated[int, Bounds(1, 64)] = LADDER_CHARACTER_ORDER
+    order: Annotated[int, Bounds(1, 64)] = 5
+    character_order: Annotated[int, Bounds(1, 64)] = 10
     memory: str | int | None = None
     threads: Count | None = None
 
-    def named(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield each model: its name, what it is, and the keywords of `lmgauge.train` that make it."""
-        characters, smoothing = self.character_order, "modified Kneser-Ney"
+    def named(self) -> Iterator[tuple[str, str, NgramTrainingSettings]]:
+        """Yield each model: its name, what it is, and how it is trained."""
+        from lmgauge.models.ngram.settings import NgramTrainingSettings
+
+        order, how = self.character_order, "modified Kneser-Ney"
+        make = partial(NgramTrainingSettings, "modified-kneser-ney", reserved="escape")
         # Words seen once stand for those never seen, or `<unk>` would have next to no probability.
-        words = {"order": self.order, "vocabulary": "spelled", "min_count": 2}
-        yield f"word {self.order}-gram", f"words, those not seen twice spelled ({smoothing})", words
-        spelled = {"order": characters, "vocabulary": "spelled", "tokenizer": "character"}
-        yield f"character {characters}-gram", f"characters ({smoothing})", spelled
-        every = {"order": characters, "tokenizer": "byte", "words": _BYTES, "vocabulary": "closed"}
-        yield f"byte {characters}-gram", f"bytes ({smoothing})", every
+        words = make(order=self.order, vocabulary="spelled", min_count=2)
+        yield f"word {self.order}-gram", f"words, those not seen twice spelled ({how})", words
+        spelled = make(order=order, vocabulary="spelled", tokenizer="character")
+        yield f"character {order}-gram", f"characters ({how})", spelled
+        every = make(order=order, vocabulary="closed", tokenizer="byte", words=_BYTES)
+        yield f"byte {order}-gram", f"bytes ({how})", every
 
 
 @verb
@@ -103,25 +113,29 @@ def baseline(
         >>> ladder.best.name
         'word 5-gram'
     """
-    from lmgauge.api.inputs import corpus_of, listed, refuse_field
-    from lmgauge.api.rungs import Workplace, compressed, ngram_rungs, your_rungs
-    from lmgauge.evaluation.ladder import ladder_of
-    from lmgauge.files import refuse_other_folder, refuse_replacing, writing_directory
+    from lmgauge.api.inputs import corpus_of, listed, refuse_field, refuse_output
+    from lmgauge.evaluation.diagnosis.baselines import compressed
+    from lmgauge.evaluation.ladder import LADDER_FILE, is_ladder_folder, ladder_of
+    from lmgauge.files import refuse_other_folder, writing_directory
     from lmgauge.json_text import plain, to_json
     from lmgauge.temporaries import scratch_folder
 
     training, scored = (corpus_of(text, reading, alone=False) for text in (train, test))
     refuse_field(reading, training, scored)
-    _refuse_texts(training.without_given("training"), scored)
-    paths = [os.fspath(one) for one in listed(models) if isinstance(one, PATHS)]
+    training.without_given("training").refuse_once("the training text is read several times")
+    scored.refuse_once("the test text is read several times")
+    of_training = {os.path.realpath(source.path) for source in training.sources}
+    for source in scored.sources:
+        if os.path.exists(source.path) and os.path.realpath(source.path) in of_training:
+            raise InputError(f"{source.path}: is in the training text and in the test text; name texts that share no file")
     if output is not None:
-        refuse_replacing({"-o": output}, [*paths, *(one.path for one in (*training.sources, *scored.sources))])
+        refuse_output(output, listed(models), training, scored)
         refuse_other_folder(output, is_ours=is_ladder_folder)
     with ExitStack() as stack:
         folder = None if output is None else stack.enter_context(writing_directory(output, is_ours=is_ladder_folder))
-        work = Workplace(stack.enter_context(scratch_folder(folder)), folder)
-        measured = list(your_rungs(models, scored, rungs, work))  # first: what is wrong with them is known before the work
-        measured += ngram_rungs(training, scored, rungs, work)
+        work = stack.enter_context(scratch_folder(folder))
+        measured = list(your_rungs(models, scored, rungs, folder))  # first: what is wrong with them is known before the work
+        measured += ngram_rungs(training, scored, rungs, work, folder)
         if training.report.sha256 == scored.report.sha256:
             raise InputError(
                 "the test text is the training text: a model that has seen a text says nothing about other texts"
@@ -132,24 +146,78 @@ def baseline(
     return ladder
 
 
-def is_ladder_folder(path: Path) -> bool:
-    """Return True if a folder was written by `baseline`, so that it may be replaced by one."""
-    return (path / LADDER_FILE).is_file()
+def ngram_rungs(
+    training: Corpus, scored: Corpus, rungs: NgramRungs, work: str | Path, folder: Path | None = None
+) -> Iterator[MeasuredRung]:
+    """Train each n-gram model of a ladder, and yield what it makes of the test text; one is in memory at a time."""
+    # work: room for models too large for memory; folder: gets a run of each.
+    from lmgauge.models.ngram.partitioned.limits import TrainingResources
+    from lmgauge.models.spelling.learn import train_model
+    from lmgauge.progress import listener_for
+
+    for name, what, chosen in rungs.named():
+        began, said = time.perf_counter(), listener_for(name)
+        said("training")
+        room = TrainingResources(output=Path(work, name.replace(" ", "-")), memory=rungs.memory, temp=work)
+        model = train_model(chosen, training, room, threads=rungs.threads, progress=said, scratch=True)
+        said("scoring")
+        yield _measured(model, name, what, scored, folder, rungs.threads, began=began)
 
 
-def _refuse_texts(training: Corpus, scored: Corpus) -> None:
-    """Refuse texts that can be read only once, and files that are in both.
+def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path | None) -> Iterator[MeasuredRung]:
+    """Yield what models of the user make of the text, or have made of it."""
+    from lmgauge.api.inputs import listed, named_models, opened
+    from lmgauge.evaluation.ladder import of_run, rung_of
+    from lmgauge.evaluation.run_folder import EVALUATION_FILE
+    from lmgauge.progress import say_progress
 
-    Raises:
-        InputError: a file is in both texts.
-        UsageError: a text can be read only once.
-    """
-    for what, corpus in (("training", training), ("test", scored)):
-        if not corpus.rereadable:
-            raise UsageError(
-                f"the {what} text is read several times, and this can be read only once: save it to a file first"
-            )
-    of_training = {os.path.realpath(source.path) for source in training.sources}
-    for source in scored.sources:
-        if os.path.exists(source.path) and os.path.realpath(source.path) in of_training:
-            raise InputError(f"{source.path}: is in the training text and in the test text; name texts that share no file")
+    keys = list(models) if isinstance(models, Mapping) else [""] * len(listed(models))
+    taken = {name for name, _, _ in rungs.named()}
+
+    def free(name: str) -> str:
+        # A name that no other rung has, which is taken then.
+        while name in taken:
+            name = f"{name} (another)"
+        taken.add(name)
+        return name
+
+    for key, model in zip(keys, listed(models), strict=True):
+        if isinstance(model, PATHS) and (Path(model, EVALUATION_FILE).is_file() or os.fspath(model).endswith(_TABLES)):
+            evaluation, costs = of_run(opened(model), scored)
+            yield rung_of(replace(evaluation, model=free(key or evaluation.model)), costs, "your run", own=True)
+        else:
+            (one,), (named,) = named_models([model])
+            name = free(key or named)
+            say_progress(f"{name}: scoring")
+            yield _measured(one, name, "your model", scored, folder, rungs.threads, own=True)
+
+
+def _measured(
+    model: LanguageModel,
+    name: str,
+    what: str,
+    scored: Corpus,
+    folder: Path | None,
+    threads: int | None,
+    *,
+    began: float | None = None,
+    own: bool = False,
+) -> MeasuredRung:
+    # Scores a text with a model, and keeps its run where there is a folder for it.
+    from lmgauge.context_policy import policy_of
+    from lmgauge.evaluation.denominators import scored_text
+    from lmgauge.evaluation.ladder import SegmentCosts, rung_of
+    from lmgauge.evaluation.options import Outputs
+    from lmgauge.evaluation.output_files import evaluated
+    from lmgauge.files import folder_named
+    from lmgauge.models.network.options import ScoringOptions
+
+    costs, began = SegmentCosts(), began or time.perf_counter()
+
+    def watch(index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
+        costs.add(scored_text(block, [policy_of(model)]), tally.per_segment())
+
+    outputs = Outputs(None if folder is None else folder / folder_named(name.replace(" ", "-")))
+    how: dict[str, Any] = {"threads": threads, "scoring": ScoringOptions(), "watch": watch}
+    (result,) = evaluated([model], [name], scored, outputs, **how)
+    return rung_of(result, costs.finish(), what, seconds=time.perf_counter() - began, own=own)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import Model, PathLike, Text
-from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
 from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.option_numbers import Count, Share
@@ -70,28 +67,15 @@ def cache(
         >>> [round(evaluate(each, texts=text).perplexity, 2) for each in (model, adapting)]
         [7.23, 6.12]
     """
-    from lmgauge.api.inputs import corpus_of, loaded, refuse_output
+    from lmgauge.api.inputs import corpus_of, loaded, refuse_output, saved
     from lmgauge.models.cache.model import CacheModel
-    from lmgauge.models.mixture.model import MixtureModel
-    from lmgauge.models.mixture.weights import find_weights
-    from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.progress import say_progress
+    from lmgauge.models.mixture.together import Together
+    from lmgauge.models.spelling.model import parted
 
     corpus = None if held_out is None else corpus_of(held_out, reading)
-    if output is not None and os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
-        raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; a model with a cache is a folder")
-    refuse_output(output, [model], corpus)
-    whole = loaded(model, scoring)
-    base = whole.inner if isinstance(whole, SpelledModel) else whole  # what adapts is which words come, not their spelling
-    pair = [base, CacheModel.beside(base, memory)]
-    shares = None if weight is None else (1 - weight, weight)
-    if corpus is None:
-        mixture = MixtureModel(pair, shares or (1 - _WEIGHT, _WEIGHT))
-    else:
-        fit = find_weights(pair, shares, corpus, threads=threads, progress=say_progress)
-        mixture = MixtureModel(pair, fit.weights, estimation=fit.to_dict())
-    adapting = whole.around(mixture) if isinstance(whole, SpelledModel) else mixture
-    if output is not None:
-        say_progress(f"saving {output}")
-        adapting.save(os.fspath(output))
-    return adapting
+    refuse_output(output, [model], corpus, folder="a model with a cache")
+    base, around = parted(loaded(model, scoring))  # what adapts is which words come, not their spelling
+    pair = Together((base, CacheModel.beside(base, memory)), "tokens")
+    shares = _WEIGHT if weight is None and corpus is None else weight
+    mixture = pair.fitted(None if shares is None else (1 - shares, shares), corpus, threads=threads)
+    return saved(around(mixture), output)  # type: ignore[no-any-return]

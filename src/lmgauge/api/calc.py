@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lmgauge.choices import LogUnit
 from lmgauge.declaration import verb
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import UsageError
+from lmgauge.option_numbers import read_number
 
 if TYPE_CHECKING:
     from lmgauge.information.calculation import CalcResult
@@ -92,53 +92,3 @@ def _read_all(values: Numbers, name: str, *, percent: bool) -> list[float]:
         raise UsageError(f"{name or 'numbers'} must be a list of numbers, such as [0.5, 0.25], not {values!r}")
     where = f"value {{}} of {name}" if name else "value {}"
     return [read_number(value, where.format(i), percent=percent) for i, value in enumerate(values, start=1)]
-
-
-def read_number(written: float | str, where: str, *, percent: bool = False) -> float:
-    """Return a number as a person writes it: 0.25, 1/4, 25 %.
-
-    Args:
-        written: the number, or a string.
-        where: what it is called in messages, e.g. "value 2".
-        percent: a percentage may stand for a probability.
-
-    Returns:
-        The number; `inf` and `nan` only where these words were written.
-
-    Raises:
-        InputError: it is not a number, or none that float64 can hold.
-
-    Example:
-        >>> read_number("1/4", "value 1"), read_number("25%", "value 1", percent=True)
-        (0.25, 0.25)
-    """
-    if not isinstance(written, str):
-        try:
-            return float(written)
-        except (TypeError, ValueError):
-            raise InputError(f"{where}: {written!r} is not a number") from None
-    word = written.strip()
-    part = word.removesuffix("%")
-    above, slash, below = part.partition("/")
-    try:
-        # Python reads 1_0 as ten; in a list of numbers it is a slip.
-        if "_" in word or (part != word and not percent):
-            raise ValueError
-        value = _float(above) / _float(below) if slash else _float(above)
-    except ZeroDivisionError:
-        raise InputError(f"{where}: {written!r} divides by zero") from None
-    except OverflowError:
-        raise InputError(f"{where}: {written!r} is beyond the range of float64, 5e-324 to 1.8e308") from None
-    except ValueError:
-        forms = "0.5, 1/2 or 50%" if percent else "2.5 or 5/2"
-        raise InputError(f"{where}: {written!r} is not a number: write {forms}") from None
-    return value / 100 if part != word else value
-
-
-def _float(word: str) -> float:
-    """Return a word as a float; an error where its digits come out as infinity or zero that they are not."""
-    value = float(word)
-    digits = any(character in "123456789" for character in word.lower().partition("e")[0])
-    if digits and (math.isinf(value) or value == 0.0):
-        raise OverflowError
-    return value

@@ -205,18 +205,16 @@ def _own_options(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def _ready(
-    model: Models, output: PathLike | None, scoring: ScoringOptions, *inputs: object
+    model: Models, output: PathLike | None, scoring: ScoringOptions, *inputs: Any
 ) -> tuple[list[LanguageModel], list[str]]:
     """Return the models and their names, once the output is known to be one."""
-    from lmgauge.api.inputs import listed, named_models
+    from lmgauge.api.inputs import listed, named_models, refuse_output
     from lmgauge.evaluation.row_files import check_row_file
-    from lmgauge.files import refuse_replacing
     from lmgauge.progress import say_progress
 
-    paths = [os.fspath(one) for one in (*listed(model), *inputs) if isinstance(one, PATHS)]
     if output is not None:
         check_row_file(os.fspath(output))
-        refuse_replacing({"-o": output}, paths)
+        refuse_output(output, listed(model), *inputs)
     ready = named_models(model, scoring)
     say_progress("scoring")
     return ready

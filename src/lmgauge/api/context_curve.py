@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import PATHS, Model, PathLike, Text
+from lmgauge.api.types import Model, PathLike, Text
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions, parse_lengths
 from lmgauge.option_numbers import Count
-from lmgauge.progress import say_progress, show_speed
+from lmgauge.progress import show_speed
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def context_curve(
         >>> curve.events, [point.context for point in curve.points]  # the tokens with 8 or more before them
         (11, [4, 8])
     """
-    from lmgauge.api.inputs import corpus_of, loaded
+    from lmgauge.api.inputs import corpus_of, loaded, refuse_output
     from lmgauge.evaluation.context_curve import curve as curves
     from lmgauge.evaluation.origin import Origin
     from lmgauge.evaluation.row_files import check_row_file
@@ -82,12 +81,16 @@ def context_curve(
     from lmgauge.models.registry import model_names
     from lmgauge.models.spelling.model import SpelledModel
 
-    lengths, step = _windows(contexts, scoring)
+    lengths = parse_lengths(contexts)
+    step = max(1, lengths[0] // 4) if scoring.stride is None else scoring.stride
+    if step > lengths[0]:
+        raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
+    if scoring.context is not None or scoring.stream:
+        raise UsageError("contexts say how much is seen: leave the context out")
     corpus = corpus_of(text, reading).without_given("a curve of contexts")
     if per_context is not None:
         check_row_file(os.fspath(per_context))
-        named = [os.fspath(model)] if isinstance(model, PATHS) else []
-        refuse_replacing({"--per-context": per_context}, [*named, *(source.path for source in corpus.sources)])
+        refuse_output(per_context, [model], corpus, option="--per-context")
     network = loaded(model, replace(scoring, stride=None))
     networks = _with_lengths(network, lengths, step)
     models = [network.around(one) for one in networks] if isinstance(network, SpelledModel) else networks
@@ -97,24 +100,14 @@ def context_curve(
         models,
         LongSegments(networks[-1], corpus, lengths[-1]),
         corpus,
-        curves.CurveSettings(contexts=lengths, stride=step, threads=threads),
+        lengths,
+        step,
         origin=Origin.of_model(network, name),
-        progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
+        threads=threads,
     )
     if per_context is not None:
         curve.write_rows(per_context)
     return curve
-
-
-def _windows(contexts: str | Sequence[int | str], scoring: ScoringOptions) -> tuple[tuple[int, ...], int]:
-    """Return the lengths of the contexts, and the stride."""
-    lengths = parse_lengths(contexts)
-    step = max(1, lengths[0] // 4) if scoring.stride is None else scoring.stride
-    if step > lengths[0]:
-        raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
-    if scoring.context is not None or scoring.stream:
-        raise UsageError("contexts say how much is seen: leave the context out")
-    return lengths, step
 
 
 def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -> list[NetworkModel]:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmgauge.api.types import PathLike
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS, NormalizerName, ReservedPolicy
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.models.ngram.kenlm_form import KenlmForm
-
-if TYPE_CHECKING:
-    from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.protocol import LanguageModel
 
 _LOGGER = logging.getLogger(__name__)
 _FILES = (*ARPA_ENDINGS, *KENLM_ENDINGS)
@@ -61,14 +57,16 @@ def convert(
     """
     from lmgauge.files import refuse_replacing
     from lmgauge.models.classes.model import read_class_model
+    from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.ngram.arpa_reader import read_arpa
     from lmgauge.models.ngram.kenlm_reader import is_kenlm, read_kenlm
+    from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.models.spelling.model import SpelledModel
     from lmgauge.progress import say_progress
     from lmgauge.text.tokenizers import make_tokenizer
 
-    path, target, loaded = Path(source), os.fspath(target), None
+    path, target, spelled = Path(source), os.fspath(target), None
     refuse_replacing({"TARGET": target}, [source] if classes is None else [source, classes])
     form.check_name(target)
     say_progress(f"reading {source}")
@@ -78,7 +76,12 @@ def convert(
         model = read_kenlm(path, tokenizer=cut) if is_kenlm(path) else read_arpa(path, tokenizer=cut, logs=exact)
     else:
         loaded = load_model(path)
-        model = _ngrams_of(loaded, path)
+        spelled = loaded if isinstance(loaded, SpelledModel) else None
+        inside = loaded if spelled is None else spelled.inner
+        if not isinstance(inside, NgramModel):
+            hint = "; lmgauge mix --static makes one of a mixture" if isinstance(inside, MixtureModel) else ""
+            raise UsageError(f"{path}: only n-gram models can be converted{hint}")
+        model = inside
         if tokenizer != "whitespace" or normalizer is not None:
             inner = tokenizer if tokenizer != "whitespace" else model.tokenizer
             model = model.with_tokenizer(make_tokenizer(inner, normalizer))
@@ -90,22 +93,10 @@ def convert(
             raise UsageError(f"{target}: a class-based model is a folder, which holds the n-grams and the classes")
         read_class_model(model, os.fspath(classes)).save(target)
         return
-    if isinstance(loaded, SpelledModel):
-        if model.tokenizer.fingerprint == loaded.tokenizer.fingerprint and not target.endswith(_FILES):
-            loaded.around(model).save(target)
+    if spelled is not None:
+        if model.tokenizer.fingerprint == spelled.tokenizer.fingerprint and not target.endswith(_FILES):
+            spelled.around(model).save(target)
             return
         why = "only a folder with the same tokens has room for a speller, and `lmgauge spell` gives it one"
         _LOGGER.warning("%s spells unseen words; %s does not: %s", source, target, why)
     model.listed().save(target, **vars(form))
-
-
-def _ngrams_of(loaded: LanguageModel, source: Path) -> NgramModel:
-    from lmgauge.models.mixture.model import MixtureModel
-    from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.spelling.model import SpelledModel
-
-    inner = loaded.inner if isinstance(loaded, SpelledModel) else loaded
-    if not isinstance(inner, NgramModel):
-        hint = "; lmgauge mix --static makes one of a mixture" if isinstance(inner, MixtureModel) else ""
-        raise UsageError(f"{source}: only n-gram models can be converted{hint}")
-    return inner

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.run_text import RunText, refuse_without_model
 from lmgauge.api.types import Model, PathLike
-from lmgauge.declaration import chosen, verb
+from lmgauge.declaration import verb
 from lmgauge.evaluation.options import DiagnosisSettings
 from lmgauge.models.network.options import ScoringOptions
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.slicing.cuts import TrainingWords
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
-
-_OF_MODEL = ("contexts", "exhaustive", "sample_tokens")
 
 
 @verb
@@ -80,7 +78,7 @@ def behind(model: Model | None, about: RunText, settings: DiagnosisSettings, sco
     from lmgauge.progress import say_progress
 
     if model is None:
-        refuse_without_model(*chosen(scoring), *(name for name in chosen(settings) if name in _OF_MODEL))
+        refuse_without_model(scoring, settings)
     opened = None if model is None else loaded(model, scoring)
     return {
         "training": about.trained(training_words, settings.threads),
@@ -101,9 +99,11 @@ def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments
 
 def training_rungs(train: Corpus, threads: int | None, scored: Corpus) -> list[Baseline]:
     """Return the rungs of n-gram models of a training text, in bits per byte; none if a text can be read only once."""
-    from lmgauge.api.baseline import NgramRungs
-    from lmgauge.api.rungs import ngram_rungs
+    from lmgauge.api.baseline import NgramRungs, ngram_rungs
+    from lmgauge.temporaries import scratch_folder
 
     if not (train.rereadable and scored.rereadable):
         return []
-    return [one.rung for one in ngram_rungs(train.without_given("training"), scored, NgramRungs(threads=threads))]
+    with scratch_folder() as work:
+        rungs = ngram_rungs(train.without_given("training"), scored, NgramRungs(threads=threads), work)
+        return [one.rung for one in rungs]

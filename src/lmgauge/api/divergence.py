@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,7 +18,6 @@ from lmgauge.text.reading_options import ReadingOptions
 if TYPE_CHECKING:
     from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
-    from lmgauge.text.documents import Corpus
 
 
 @overload
@@ -83,78 +82,52 @@ def divergence(
         >>> round(result.kl_ab_bits.value, 3), round(result.top_1_agreement.value, 3)
         (0.633, 0.25)
     """
-    from lmgauge.api.inputs import corpus_of, listed
-    from lmgauge.evaluation.divergence.base_file import BaseFile, is_base_file
-
-    if not listed(candidate):
-        raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
-    corpus, training = corpus_of(text, reading), None if train is None else corpus_of(train)
-    if isinstance(base, BaseFile) or is_base_file(base):
-        with base if isinstance(base, BaseFile) else BaseFile(base) as stored:
-            header = stored.header
-            for name, own in (("events", header.asked_events), ("seed", header.seed)):
-                if getattr(settings, name) not in (own, getattr(DivergenceSettings, name)):
-                    raise UsageError("events and seed are settled by the stored base; leave them out")
-            settings = replace(settings, events=header.asked_events, seed=header.seed)
-            result = _compared(stored, candidate, corpus, settings, training, output, scoring)
-    else:
-        result = _compared(base, candidate, corpus, settings, training, output, scoring)
-    several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
-    return result if several else result[0]
-
-
-def _compared(
-    base: Model | BaseFile,
-    candidate: Models,
-    corpus: Corpus,
-    settings: DivergenceSettings,
-    train: Corpus | None,
-    output: PathLike | None,
-    scoring: ScoringOptions,
-) -> CandidateDivergences:
     from lmgauge.api.diagnose import training_words
-    from lmgauge.api.inputs import listed, load_models, refuse_twice
+    from lmgauge.api.inputs import corpus_of, listed, load_models, refuse_output, refuse_twice
     from lmgauge.distributions.blocks import of_events
-    from lmgauge.evaluation.divergence.base_file import BaseFile
-    from lmgauge.evaluation.divergence.divergence import divergence as _divergence
-    from lmgauge.evaluation.divergence.divergence import spelled_notes
-    from lmgauge.evaluation.divergence.from_base import divergence_from
-    from lmgauge.evaluation.divergence.results import CandidateDivergences
+    from lmgauge.evaluation.divergence import divergence as of_models
+    from lmgauge.evaluation.divergence.base_file import BaseFile, is_base_file
+    from lmgauge.evaluation.divergence.from_base import divergence_from, settled
     from lmgauge.evaluation.divergence.runs import CandidateRuns
-    from lmgauge.files import refuse_replacing
     from lmgauge.models.mixture.vocabulary_alignment import over_common_tokens
     from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
 
-    stored, own = (base, []) if isinstance(base, BaseFile) else (None, [base])
-    models = [*own, *listed(candidate)]
-    paths = [*refuse_twice(models), *([] if stored is None else [str(stored.path)])]
-    if output is not None:
-        if settings.events is not None:
+    candidates = listed(candidate)
+    if not candidates:
+        raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
+    corpus, training = corpus_of(text, reading), None if train is None else corpus_of(train)
+    stored = base if isinstance(base, BaseFile) else BaseFile(base) if is_base_file(base) else None
+    with stored or nullcontext():
+        own: list[Model] = [] if stored is not None or isinstance(base, BaseFile) else [base]
+        models = [*own, *candidates]
+        refuse_twice(models)
+        if stored is not None:
+            settings = settled(stored.header, settings)
+        if output is not None and settings.events is not None:
             again = "add --exhaustive" + ("" if stored is None else " where the base is stored")
             raise UsageError(f"a run has all events of a text: with -o (output) {again}")
-        refuse_replacing({"-o": output}, [*paths, *(source.path for source in corpus.sources)])
-    loaded = load_models(models, scoring)
-    names = model_names(models, loaded)
-    spelled = spelled_notes(loaded, names)
-    views = loaded = list(map(of_events, loaded))
-    if isinstance(candidate, Mapping):
-        names[len(own) :] = map(str, candidate)
-    say_progress("comparing")
-    if stored is None:
-        called = [os.fspath(one) if isinstance(one, PATHS) else one.label for one in models]
-        first, *views = over_common_tokens(loaded, called)  # messages name paths, where there are any
-        measure = partial(_divergence, first)
-    else:
-        measure = partial(divergence_from, stored)
-    words = None if train is None else partial(training_words, train, settings.threads)
-    compare = partial(measure, views, corpus, settings, names=names, training=words)
-    if output is None:
-        result = compare()
-    else:
-        with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
-            result = compare(watch=runs.write)
-            runs.finish(scoring)
-    if not spelled:
-        return result
-    return CandidateDivergences(tuple(replace(item, notes=(*item.notes, *spelled)) for item in result))
+        refuse_output(output, models, corpus, None if stored is None else stored.path)
+        loaded = load_models(models, scoring)
+        names = model_names(models, loaded)
+        notes = of_models.spelled_notes(loaded, names)
+        views = loaded = list(map(of_events, loaded))
+        if isinstance(candidate, Mapping):
+            names[len(own) :] = map(str, candidate)
+        say_progress("comparing")
+        if stored is None:
+            called = [os.fspath(one) if isinstance(one, PATHS) else one.label for one in models]
+            first, *views = over_common_tokens(loaded, called)  # messages name paths, where there are any
+            measure = partial(of_models.divergence, first)
+        else:
+            measure = partial(divergence_from, stored)
+        words = None if training is None else partial(training_words, training, settings.threads)
+        compare = partial(measure, views, corpus, settings, names=names, training=words, notes=notes)
+        if output is None:
+            result = compare()
+        else:
+            with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
+                result = compare(watch=runs.add)
+                runs.evaluate(scoring)
+    several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
+    return result if several else result[0]

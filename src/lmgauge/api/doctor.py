@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,15 +71,11 @@ class Checkup(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values."""
-        parts = {
-            "core": [library.to_dict() for library in self.core],
-            "extras": [extra.to_dict() for extra in self.extras],
-        }
-        return {"passed": self.passed} | vars(self) | {"versions": dict(self.versions)} | parts
+        libraries = {"core": [one.to_dict() for one in self.core], "extras": [extra.to_dict() for extra in self.extras]}
+        return {"passed": self.passed} | vars(self) | {"versions": dict(self.versions)} | libraries
 
     def _in_brief(self) -> str:
-        count = len(self.problems)
-        return f"lmgauge {self.versions['lmgauge']}, " + (f"{count} problems" if count else "no problem")
+        return f"lmgauge {self.versions['lmgauge']}, {f'{len(self.problems)} problems' if self.problems else 'no problem'}"
 
 
 def doctor(*, quick: bool = False) -> Checkup:
@@ -104,30 +100,33 @@ def doctor(*, quick: bool = False) -> Checkup:
         ('the compression check of an audit (level 5)', "pip install 'lmgauge[audit]'")
     """
     core, extras = requirements.core_and_extras()
-    of_users = [] if quick else [one for extra in extras if extra.name not in FOR_CONTRIBUTORS for one in extra.libraries]
-    broken = _broken({library.name: library for library in (*core, *of_users)})
-    core = tuple(replace(library, **broken.get(library.name, {})) for library in core)
-    extras = tuple(
-        replace(extra, libraries=tuple(replace(one, **broken.get(one.name, {})) for one in extra.libraries))
-        for extra in extras
-    )
+    of_users = [extra.libraries for extra in extras if not quick and extra.name not in FOR_CONTRIBUTORS]
+    broken = _broken({library.name: library for libraries in (core, *of_users) for library in libraries})
+
+    def judged(libraries: Iterable[Library]) -> tuple[Library, ...]:
+        return tuple(replace(one, **broken.get(one.name, {})) for one in libraries)
+
+    core = judged(core)
+    extras = tuple(replace(extra, libraries=judged(extra.libraries)) for extra in extras)
     kernels = _error_of(_KERNEL_CALL) or "ok"
     problems = [_problem(library, "lmgauge needs") for library in core if library.state != "ok"]
     if kernels not in ("ok", _NOT_TRIED) and not problems:
         problems.append(f"the compiled kernels do not work: {kernels}; pip install --force-reinstall --no-deps lmgauge")
+    users: dict[Library, list[str]] = {}
+    for extra in extras:
+        for library in extra.libraries if extra.name not in FOR_CONTRIBUTORS else ():
+            if library.state not in ("ok", "missing"):
+                users.setdefault(library, []).append(extra.name)
+    for library, names in users.items():
+        which = f"the extras {', '.join(names)} need" if names[1:] else f"the extra {names[0]} needs"
+        problems.append(_problem(library, which))
     installed = requirements.installed_version()
     notes = [] if core else ["lmgauge is not installed as a package, so that its extras are not known: pip install ."]
     if installed not in ("", __version__):
         notes.append(f"this is lmgauge {__version__}, and the package that pip knows is {installed}: two are on the path")
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    return Checkup(
-        {"lmgauge": __version__, "numbers": NUMBERS_VERSION, "python": python, "platform": platform.platform()},
-        kernels,
-        core,
-        extras,
-        (*problems, *_extra_problems(extras)),
-        tuple(notes),
-    )
+    versions = {"lmgauge": __version__, "numbers": NUMBERS_VERSION, "python": python, "platform": platform.platform()}
+    return Checkup(versions, kernels, core, extras, tuple(problems), tuple(notes))
 
 
 def _broken(libraries: Mapping[str, Library]) -> dict[str, dict[str, Any]]:
@@ -144,11 +143,9 @@ def _error_of(code: str) -> str:
     # The code is among our own words; a library may print, raise, hang or end Python: it does so over there.
     command = [sys.executable, "-P", "-c", f"{code}\nimport os\nos._exit({_PASSED})"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"}
-    nowhere = subprocess.DEVNULL
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     try:
-        done = subprocess.run(
-            command, env=environment, stdin=nowhere, stdout=nowhere, stderr=subprocess.PIPE, timeout=_SECONDS, check=False
-        )
+        done = subprocess.run(command, env=environment, **streams, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return f"it took more than {_SECONDS:g} s"
     except (OSError, TypeError):  # an embedded Python has no program of its own
@@ -156,17 +153,6 @@ def _error_of(code: str) -> str:
     lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if _ERROR.fullmatch(line)]
     said = lines[-1] if lines else f"it ended Python with exit code {done.returncode}"
     return "" if done.returncode == _PASSED else said[:_LONGEST]
-
-
-def _extra_problems(extras: Sequence[Extra]) -> Iterable[str]:
-    """Yield what is wrong with libraries of extras that are installed, each with the extras that need it."""
-    users: dict[Library, list[str]] = {}
-    for extra in extras:
-        for library in extra.libraries if extra.name not in FOR_CONTRIBUTORS else ():
-            if library.state not in ("ok", "missing"):
-                users.setdefault(library, []).append(extra.name)
-    for library, names in users.items():
-        yield _problem(library, f"the extras {', '.join(names)} need" if names[1:] else f"the extra {names[0]} needs")
 
 
 def _problem(library: Library, needed_by: str) -> str:

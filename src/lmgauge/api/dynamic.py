@@ -9,7 +9,7 @@ from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.spelling.model import SpelledModel
+from lmgauge.models.spelling.model import parted
 
 DEFAULT_RATE = 0.1
 
@@ -44,12 +44,11 @@ def dynamic_evaluation(
         lmgauge.errors.UsageError: laplace3: dynamic evaluation needs a network that torch computes; ...
     """
     whole = loaded(model, scoring)
-    base = whole.inner if isinstance(whole, SpelledModel) else whole
+    base, around = parted(whole)
     if not hasattr(base, "network"):
         raise UsageError(
             f"{whole.label}: dynamic evaluation needs a network that torch computes; lmgauge.cache adapts others"
         )
     from lmgauge.models.network.torch.dynamic import DynamicModel
 
-    learning = DynamicModel(base, rate)  # type: ignore[arg-type]  # what has a network is a NeuralModel
-    return whole.around(learning) if isinstance(whole, SpelledModel) else learning
+    return around(DynamicModel(base, rate))  # type: ignore[arg-type]  # what has a network is a NeuralModel

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from lmgauge.api.outputs import Outputs
 from lmgauge.api.types import PATHS, Model, Models, PathLike, Text
 from lmgauge.declaration import chosen, verb
 from lmgauge.errors import UsageError
+from lmgauge.evaluation.options import Outputs
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.option_numbers import Count
 from lmgauge.text.reading_options import ReadingOptions
@@ -77,7 +77,7 @@ def evaluate(
         2.9542
     """
     from lmgauge.api.inputs import followed, listed, named_models, one_text
-    from lmgauge.api.output_files import evaluated
+    from lmgauge.evaluation.output_files import evaluated
 
     if isinstance(outputs.output, Outputs):
         outputs = outputs.output
@@ -89,7 +89,12 @@ def evaluate(
     outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))
     models, names = named_models(model, scoring)
     corpus = followed(models, corpus, scoring, by_group=by_group)
-    results = evaluated(models, names, corpus, outputs, by_group=by_group, threads=threads, scoring=scoring)
+    words = None
+    if outputs.per_word is not None:
+        from lmgauge.api.words import word_settings
+
+        words = word_settings(outputs.words, outputs.regions, outputs.train or None, corpus.kept)
+    results = evaluated(models, names, corpus, outputs, words, by_group=by_group, threads=threads, scoring=scoring)
     several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
     return results if several or by_group else results.items[0]
 

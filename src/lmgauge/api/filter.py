@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,6 @@ from lmgauge.models.network.options import ScoringOptions
 
 if TYPE_CHECKING:
     from lmgauge.filtering.percentiles import Percentiles
-    from lmgauge.filtering.plan import FileJob, FilterPlan
     from lmgauge.filtering.results import FilteredDocuments
 
 
@@ -77,8 +74,8 @@ def filter_documents(
         ...     print(Path(folder, "out.jsonl").read_text()[:55])
         {"text": "a b", "id": 1, "m_bits": 3.906890531115025, "
     """
-    from lmgauge.api.documents import scorer_of
     from lmgauge.api.percentiles import learn_percentiles
+    from lmgauge.filtering.filter_files import filter_all
     from lmgauge.filtering.percentiles import Percentiles
     from lmgauge.filtering.plan import FilterPlan
     from lmgauge.places import exists
@@ -94,8 +91,8 @@ def filter_documents(
             )
         learn_percentiles(model, inputs, output=percentiles, reading=reading, work=work, scoring=scoring)
     frozen = Percentiles.load(percentiles) if isinstance(percentiles, PATHS) else percentiles
-    plan = FilterPlan(scorer_of(model, reading, scoring), reading, rules, frozen)
-    return _run(plan, inputs, output, columns=False, rejects=rejects, work=work)
+    plan = FilterPlan.of(model, reading, scoring, rules, frozen)
+    return filter_all(plan, inputs, output, work, rejects, columns=False)
 
 
 @verb
@@ -141,69 +138,7 @@ def score_documents(
         ...     score_documents({"m": model}, f"{folder}/in.txt", f"{folder}/out.jsonl").documents
         2
     """
-    from lmgauge.api.documents import scorer_of
+    from lmgauge.filtering.filter_files import filter_all
     from lmgauge.filtering.plan import FilterPlan
 
-    plan = FilterPlan(scorer_of(model, reading, scoring), reading)
-    return _run(plan, inputs, output, columns=True, rejects=rejects, work=work)
-
-
-def _run(
-    plan: FilterPlan,
-    inputs: PathLike | Sequence[PathLike],
-    output: PathLike,
-    *,
-    columns: bool,
-    rejects: PathLike | None,
-    work: FilterWork,
-) -> FilteredDocuments:
-    """Filter files, and return what became of their documents; `columns` if the scores must be in what is written."""
-    from lmgauge.api.documents import opened_engine
-    from lmgauge.files import refuse_replacing
-    from lmgauge.filtering.filter_file import refuse_nothing
-    from lmgauge.filtering.filter_files import filter_files
-    from lmgauge.filtering.folder import begin_folder
-    from lmgauge.filtering.layout import RECORDS, jobs_of
-    from lmgauge.filtering.results import FilteredDocuments
-    from lmgauge.places import joined, shown_name
-    from lmgauge.records.sources import find_sources
-
-    plan.check()
-    sources = find_sources(inputs, plan.options.format)
-    target = os.fspath(output)
-    jobs, is_folder = jobs_of(
-        sources, target, buckets=plan.buckets, columns=columns, rejects=None if rejects is None else os.fspath(rejects)
-    )
-    named = {"-o": target, "--rejects": rejects}
-    refuse_replacing(named, [source.path for source in sources])
-    if work.shard is not None and not is_folder:
-        raise UsageError("a shard has a share of the files: give -o a folder")
-    if work.shard is not None and rejects is not None:
-        place = joined(target, RECORDS, "rejects")
-        raise UsageError(
-            f"all shards would write --rejects {rejects}: leave it out; their bad records are in {shown_name(place)}"
-        )
-    if is_folder:
-        begin_folder(target, plan, jobs)
-    jobs = work.share(jobs)
-    with opened_engine(work, len(jobs)) as engine:
-        done = filter_files(plan, jobs, engine, threads=work.threads)
-    if not any(file.tally.reasons for file in done):
-        for file in done:
-            refuse_nothing(file.tally)
-    if is_folder and rejects is not None:
-        _join_rejects(jobs, os.fspath(rejects))
-    before = sum(file.before for file in done)
-    return FilteredDocuments.of(plan.summary(), [file.tally for file in done], shown_name(target), before=before)
-
-
-def _join_rejects(jobs: Sequence[FileJob], path: str) -> None:
-    """Write the bad records of all files as one file, in the order of the files."""
-    from lmgauge.files import writing
-    from lmgauge.places import open_reading
-
-    with writing(path) as whole:
-        for job in jobs:
-            if job.rejects is not None:
-                with open_reading(job.rejects) as own:
-                    shutil.copyfileobj(own, whole)
+    return filter_all(FilterPlan.of(model, reading, scoring), inputs, output, work, rejects, columns=True)

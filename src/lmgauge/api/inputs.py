@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from lmgauge.api.types import Model as Model
 from lmgauge.api.types import Models as Models
 from lmgauge.api.types import PathLike as PathLike
 from lmgauge.api.types import Text as Text
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.context_policy import policy_of
 from lmgauge.declaration import chosen
 from lmgauge.errors import InputError, UsageError
@@ -29,7 +29,7 @@ from lmgauge.protocols import PROTOCOLS
 from lmgauge.text.documents import Corpus
 from lmgauge.text.reading_options import ReadingOptions
 
-_RULES = ("context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window")
+_RULES = {"context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window"}
 """What a network in memory can be told; the rest is chosen when a model is loaded."""
 
 _CALLS = 'lmgauge.evaluate(model, "test.txt"), or lmgauge.evaluate(model, texts=["the cat sat"])'
@@ -37,58 +37,43 @@ _CALLS = 'lmgauge.evaluate(model, "test.txt"), or lmgauge.evaluate(model, texts=
 
 # -- models -------------------------------------------------------------------------------------------------------------
 def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel:
-    """Return the model itself, or the one at a path, loaded with these options.
-
-    Raises:
-        ModelFileError: nothing is there, or it cannot be trusted.
-        UsageError: it is neither a model nor a path, or takes none of the options.
-    """
+    """Return the model itself, or the one at a path, loaded with these options."""
     return load_models([model], scoring)[0]
 
 
 def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) -> list[LanguageModel]:
-    """Return models, those named by a path loaded with these options.
-
-    Raises:
-        ModelFileError: a model cannot be loaded.
-        UsageError: what is neither a model nor a path, or an option that no model here takes.
-    """
+    """Return models, those named by a path loaded with these options; none that was chosen is ignored in silence."""
     for model in models:
         if not isinstance(model, PATHS) and not hasattr(model, "score"):
             raise not_a_model(model)
     options, paths = scoring or ScoringOptions(), any(isinstance(model, PATHS) for model in models)
-    scoring = None if options == ScoringOptions() else scoring
-    no_rules: Any = dict.fromkeys(_RULES)
-    of_loading = replace(options, **no_rules) != ScoringOptions()
-    if chosen(options) and not paths and (of_loading or not any(hasattr(model, "with_options") for model in models)):
+    asked = set(chosen(options))
+    if asked and not paths and not (asked <= _RULES and any(hasattr(model, "with_options") for model in models)):
         raise UsageError(
             "scoring is for models named by their path: a model in memory scores as it was loaded, "
             'for example by load_model("model/", context=1024)'
         )
     if paths:
         say_progress("loading")
-    opened = [open_model(model, options) if isinstance(model, PATHS) else _by_rules(model, options) for model in models]
-    refuse_unused(options, opened)
-    show_speed(opened)
-    return opened
+    rules = {name: getattr(options, name) for name in asked & _RULES}
 
+    def opened(model: Any) -> LanguageModel:
+        if isinstance(model, PATHS):
+            return open_model(model, options)
+        ready: LanguageModel = model
+        if rules and hasattr(model, "with_options"):
+            ready = model.with_options(replace(model.options, **rules))
+        return ready
 
-def _by_rules(model: LanguageModel, options: ScoringOptions) -> LanguageModel:
-    """Return a network in memory that scores by the rules that were chosen; other models as they are."""
-    rules = {name: getattr(options, name) for name in _RULES if getattr(options, name) is not None}
-    if not rules or not hasattr(model, "with_options"):
-        return model
-    following: LanguageModel = model.with_options(replace(model.options, **rules))  # type: ignore[attr-defined]
-    return following
+    ready = list(map(opened, models))
+    if unused := unused_option(options, ready):
+        raise UsageError(f"--{unused.replace('_', '-')} is for {takers(unused)}, and no model named here takes it")
+    show_speed(ready)
+    return ready
 
 
 def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple[list[LanguageModel], list[str]]:
-    """Return one or more models, and the name of each: its key in a mapping, the end of its path, or its label.
-
-    Raises:
-        ModelFileError: a model cannot be loaded.
-        UsageError: as for `load_models`; or there is no model.
-    """
+    """Return one or more models, and the name of each: its key in a mapping, the end of its path, or its label."""
     each = listed(models)
     if not each:
         raise UsageError(f"there is no model in the list: {_CALLS}")
@@ -99,11 +84,7 @@ def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple
 
 
 def refuse_twice(models: Sequence[Model]) -> list[str]:
-    """Return the paths among models, each once.
-
-    Raises:
-        UsageError: a path is there twice.
-    """
+    """Return the paths among models, each once."""
     paths = [os.fspath(model) for model in models if isinstance(model, PATHS)]
     if len(set(paths)) < len(paths):
         raise UsageError("the same model is named twice")
@@ -117,29 +98,9 @@ def listed(models: Models) -> list[Model]:
     return list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
 
 
-def refuse_unused(scoring: ScoringOptions, models: Sequence[object]) -> None:
-    """Refuse scoring options that none of the models takes: none is ignored in silence.
-
-    Raises:
-        UsageError: the first such option.
-    """
-    name = unused_option(scoring, models)
-    if name is not None:
-        raise UsageError(f"--{name.replace('_', '-')} is for {takers(name)}, and no model named here takes it")
-
-
 def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOptions | None, *, by_group: bool) -> Corpus:
-    """Return the text as the protocol of the models scores it: its segments joined into one, if need be.
-
-    Args:
-        models: loaded.
-        corpus: as it was read.
-        scoring: what was chosen for them.
-        by_group: groups are asked for.
-
-    Raises:
-        UsageError: not all models follow the same protocol, or groups are asked for, which a joined text has not.
-    """
+    """Return the text as the protocol of the models scores it: its segments joined into one, if need be."""
+    # scoring: what was chosen for the models, which are loaded.
     protocols = {policy_of(model).protocol: model for model in models}
     known = [name for name in (scoring.protocol if scoring is not None else None, *protocols) if name is not None]
     if None in protocols and known:
@@ -149,39 +110,40 @@ def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOp
         )
     if len(protocols) > 1:
         raise UsageError(f"models follow different protocols ({', '.join(map(str, protocols))}); evaluate each on its own")
-    protocol = next(iter(protocols), None)
-    separator = None if protocol is None else PROTOCOLS[protocol].separator
+    separator = PROTOCOLS[known[-1]].separator if known else None
     if separator is None:
         return corpus
     if by_group:
-        raise UsageError(f"protocol {protocol}: joins all segments into one text, which has no groups; leave out by-group")
+        raise UsageError(f"protocol {known[-1]}: joins all segments into one text, which has no groups; leave out by-group")
     return corpus.joined(separator)
 
 
-def refuse_output(output: PathLike | None, models: Iterable[Model], *texts: Corpus | None) -> None:
-    """Refuse an output that would replace a model or a text that is read.
+def refuse_output(
+    output: PathLike | None,
+    models: Iterable[Model],
+    *texts: Corpus | PathLike | None,
+    option: str = "-o",
+    folder: str = "",
+) -> None:
+    """Refuse an output that would replace a model or a text that is read, and the name of a file for what is a folder."""
+    if folder and output is not None and os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
+        raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; {folder} is a folder")
+    read = [*models, *texts, *(source.path for text in texts if isinstance(text, Corpus) for source in text.sources)]
+    refuse_replacing({option: output}, [os.fspath(one) for one in read if isinstance(one, PATHS)])
 
-    Raises:
-        UsageError: it would.
-    """
-    paths = [os.fspath(model) for model in models if isinstance(model, PATHS)]
-    sources = [source.path for text in texts if text is not None for source in text.sources]
-    refuse_replacing({"-o": output}, [*paths, *sources])
+
+def saved(model: Any, output: PathLike | None) -> Any:
+    """Save a model where an output is named, and return it."""
+    if output is not None:
+        say_progress(f"saving {output}")
+        model.save(os.fspath(output))
+    return model
 
 
 # -- texts --------------------------------------------------------------------------------------------------------------
 def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: bool = True) -> Corpus:
-    """Return the corpus that a path, several, or a `Corpus` stand for.
-
-    Args:
-        text: paths of files, or what was read from them.
-        reading: how to read paths.
-        alone: False where several texts are read alike; then call `refuse_field` with all of them.
-
-    Raises:
-        InputError: a file is missing.
-        UsageError: something else than a text, how to read it for a `Corpus`, or the field of plain text.
-    """
+    """Return the corpus that a path, several, or a `Corpus` stand for."""
+    # alone: False where several texts are read alike; then call `refuse_field` with all of them.
     if isinstance(text, Corpus):
         for name in chosen(reading):
             raise UsageError(f"{name}: a Corpus says itself how it is read; give it there, or give paths")
@@ -189,61 +151,50 @@ def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: 
     if not isinstance(text, (str, os.PathLike, Sequence)) or isinstance(text, bytes):
         raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}: {_CALLS}")
     paths = [text] if isinstance(text, PATHS) else list(text)
-    with _sentences_explained(paths):
+    try:
         corpus = Corpus.read(paths, reading)
+    except InputError as error:
+        # A missing file that looks like a sentence is one; a message is cut where it is very long.
+        spaced = [path for path in paths if isinstance(path, str) and len(path.split()) > 1]
+        if not any(repr(path)[:200] in str(error) for path in spaced):
+            raise
+        raise InputError(
+            f"{error}; to score strings: lmgauge.evaluate(model, texts=[...]), "
+            "to train on them: lmgauge.Corpus.from_strings([...])"
+        ) from error
     if alone:
         refuse_field(reading, corpus)
     return corpus
 
 
 def text_read(text: Text | None, reading: ReadingOptions) -> Corpus | None:
-    """Return the text that was scored, if it is given.
-
-    Raises:
-        InputError: a file is missing.
-        UsageError: as for `corpus_of`; or it is said how to read it, and it is not given.
-    """
+    """Return the text that was scored, if it is given."""
     for name in chosen(reading) if text is None else ():
         raise UsageError(f"{name} is about the text that was scored, and no text is named")
     return None if text is None else corpus_of(text, reading)
 
 
 def refuse_field(reading: ReadingOptions, *corpora: Corpus | None) -> None:
-    """Refuse the name of a field where no text that was read by it has fields.
-
-    Raises:
-        UsageError: it is not the default, and all texts are plain.
-    """
-    sources = [source for corpus in corpora if corpus is not None for source in corpus.sources]
-    if reading.field != ReadingOptions.field and all(source.format == "text" for source in sources):
+    """Refuse the name of a field where no text that was read by it has fields."""
+    formats = {source.format for corpus in corpora if corpus is not None for source in corpus.sources}
+    if reading.field != ReadingOptions.field and formats <= {"text"}:
         raise UsageError("field names a field of records, and the text is plain; leave it out, or say the format")
 
 
 def strings(texts: Iterable[str] | str) -> Corpus:
-    """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame.
-
-    Raises:
-        UsageError: something else, or the names of files.
-    """
+    """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame."""
     refuse_file_names(texts, "lmgauge.evaluate(model, {})", one_in_list=True)
-    if isinstance(texts, str):
-        return Corpus.from_strings([texts])
     if hasattr(texts, "columns") and hasattr(texts, "iloc"):
         raise UsageError('texts is a whole data frame: give the column that holds the text, as in frame["text"]')
     if isinstance(texts, (bytes, Mapping, Corpus)) or not isinstance(texts, Iterable):
         raise UsageError(
             f'texts are strings, not {type(texts).__name__}: write lmgauge.perplexity(model, ["the cat sat", "the dog sat"])'
         )
-    return Corpus.from_strings(texts)
+    return Corpus.from_strings([texts] if isinstance(texts, str) else texts)
 
 
 def one_text(text: Text | None, texts: Iterable[str] | str | None, reading: ReadingOptions = ReadingOptions()) -> Corpus:
-    """Return the corpus of files or of strings, whichever was given.
-
-    Raises:
-        InputError: a file is missing.
-        UsageError: both or neither was given.
-    """
+    """Return the corpus of files or of strings, whichever was given."""
     if texts is None and text is not None:
         return corpus_of(text, reading)
     if texts is None or text is not None:
@@ -254,29 +205,9 @@ def one_text(text: Text | None, texts: Iterable[str] | str | None, reading: Read
     return strings(texts)
 
 
-@contextmanager
-def _sentences_explained(paths: Sequence[object]) -> Iterator[None]:
-    """Say how to use strings where a missing file looks like a sentence."""
-    try:
-        yield
-    except InputError as error:
-        spaced = [path for path in paths if isinstance(path, str) and len(path.split()) > 1]
-        if not any(repr(path)[:200] in str(error) for path in spaced):  # a message is cut where it is very long
-            raise
-        raise InputError(
-            f"{error}; to score strings: lmgauge.evaluate(model, texts=[...]), "
-            "to train on them: lmgauge.Corpus.from_strings([...])"
-        ) from error
-
-
 # -- runs ---------------------------------------------------------------------------------------------------------------
 def opened(run: PathLike, *, check_seal: bool = True) -> Run:
-    """Return the run at a path.
-
-    Raises:
-        InputError: nothing is there, or it was changed.
-        UsageError: it is not a path.
-    """
+    """Return the run at a path."""
     if isinstance(run, Evaluation):
         raise UsageError(
             'an Evaluation has figures only: keep the scores with evaluate(..., output="runs"), and give the folders, as in '
@@ -294,17 +225,8 @@ def says_documents(text: Text | None, document: str | None) -> bool:
 
 
 def text_of(runs: Sequence[Run], text: Text | None, document: str | None = None) -> Corpus:
-    """Return the text of runs, read as it was when it was scored (unit, field, groups), with documents as asked.
-
-    Args:
-        runs: one or more, of the same text.
-        text: where it is now; None for where the runs remember it.
-        document: what its documents are; see `Corpus.from_files`.
-
-    Raises:
-        InputError: a file is missing.
-        UsageError: no text is given and none remembered.
-    """
+    """Return the text of runs, read as it was when it was scored (unit, field, groups), with documents as asked."""
+    # runs: one or more, of the same text; text: where it is now, None for where the runs remember it.
     if isinstance(text, Corpus):
         return corpus_of(text, ReadingOptions(document=document))
     if text is None:
@@ -312,8 +234,7 @@ def text_of(runs: Sequence[Run], text: Text | None, document: str | None = None)
         if remembered is None:
             raise UsageError("--document needs the text that was scored: name it (--text)")
         return remembered
-    corpus_of(text)  # refuses what is not a text, in words
+    plain = corpus_of(text)  # refuses what is not a text, in words
     paths = [os.fspath(path) for path in ([text] if isinstance(text, PATHS) else text)]
     run = next((run for run in runs if run.settings), runs[0])
-    corpus = run.corpus(paths, document=document)
-    return corpus_of(paths) if corpus is None else corpus
+    return run.corpus(paths, document=document) or plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import PATHS, Model, PathLike, Text
+from lmgauge.api.types import Model, PathLike, Text
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.options import MembershipSettings
@@ -69,13 +69,13 @@ def membership(
         >>> round(result.score("min_k").auroc, 3)
         1.0
     """
-    from lmgauge.api.inputs import corpus_of, load_models, refuse_field
+    from lmgauge.api.inputs import corpus_of, load_models, refuse_field, refuse_output
     from lmgauge.evaluation.membership.membership import membership as _membership
     from lmgauge.evaluation.row_files import check_row_file
-    from lmgauge.files import refuse_replacing
     from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
 
+    asked = [model] if reference is None else [model, reference]
     if label is not None and control is not None:
         raise UsageError("control texts are either named (control) or labeled (label), not both")
     corpora = [corpus_of(text, reading, alone=False) for text in (texts, control) if text is not None]
@@ -85,9 +85,7 @@ def membership(
     corpora = [corpus.without_given("membership") for corpus in corpora]
     if output is not None:
         check_row_file(os.fspath(output))
-        named = [os.fspath(one) for one in (model, reference) if isinstance(one, PATHS)]
-        refuse_replacing({"-o": output}, [*named, *(source.path for corpus in corpora for source in corpus.sources)])
-    asked = [model] if reference is None else [model, reference]
+        refuse_output(output, asked, *corpora)
     names = model_names(asked, models := load_models(asked, scoring))
     say_progress("scoring")
     second = None if reference is None else models[1]

@@ -2,77 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.api.types import PATHS, Model, PathLike, Text
-from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.option_numbers import Count
-from lmgauge.shown import Shown
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from lmgauge.models.mixture.static import StaticMixture
     from lmgauge.models.mixture.together import Mixture
-    from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.text.documents import Corpus
-
-
-@dataclass(frozen=True, repr=False)
-class StaticMixture(Shown):
-    """An n-gram model in place of a mixture, and what it loses.
-
-    Attributes:
-        model: the n-gram model, one like any other.
-        mixture: the mixture that it stands for.
-        perplexity_of_mixture: of the mixture, on the text; None without a text.
-        perplexity: of the n-gram model, on the same text.
-        events: of the text.
-
-    Example:
-        >>> import lmgauge
-        >>> texts = ["the cat sat", "the cat ran"], ["the dog sat", "a dog ran"]
-        >>> parts = [lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(text), order=2) for text in texts]
-        >>> held_out = lmgauge.Corpus.from_strings(["a cat sat", "the dog ran"])
-        >>> lmgauge.mix(parts, held_out, weights=[0.5, 0.5], static=True)
-        <StaticMixture: mix(wb2+wb2,union): 19 n-grams, perplexity 3.541, of the mixture 3.431>
-    """
-
-    model: NgramModel | SpelledModel = field(repr=False)
-    mixture: Mixture = field(repr=False)
-    perplexity_of_mixture: float | None = None
-    perplexity: float | None = None
-    events: int = 0
-
-    @property
-    def ngrams(self) -> tuple[int, ...]:
-        """N-grams of order 1, 2, ..."""
-        return tuple(self.model.types)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as `lmgauge mix --static --json` prints them, without the models."""
-        return {
-            **self.mixture.to_dict(),
-            "model_type": self.model.to_dict()["model_type"],
-            "static": True,
-            "label": self.model.label,
-            "fingerprint": self.model.fingerprint,
-            "ngrams": list(self.ngrams),
-            "perplexity_of_mixture": self.perplexity_of_mixture,
-            "perplexity": self.perplexity,
-            "events": self.events,
-        }
-
-    def _in_brief(self) -> str:
-        brief = f"{self.mixture.label}: {sum(self.ngrams):,} n-grams"
-        if self.perplexity is None:
-            return brief
-        return f"{brief}, perplexity {self.perplexity:.4g}, of the mixture {self.perplexity_of_mixture:.4g}"
 
 
 @overload
@@ -137,11 +79,10 @@ def mix(
         >>> mix([train("laplace", text, order=n) for n in (1, 2)], weights=[0.25, 0.75]).weights
         (0.25, 0.75)
     """
-    from lmgauge.api.inputs import corpus_of, load_models, refuse_output, refuse_twice
-    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.api.evaluate import evaluate
+    from lmgauge.api.inputs import corpus_of, load_models, refuse_output, refuse_twice, saved
+    from lmgauge.models.mixture.static import StaticMixture, static_mixture
     from lmgauge.models.mixture.together import together
-    from lmgauge.models.mixture.weights import find_weights
-    from lmgauge.models.spelling.model import SpelledModel
     from lmgauge.progress import say_progress
 
     if isinstance(models, PATHS):
@@ -151,44 +92,21 @@ def mix(
     corpus = None if held_out is None else corpus_of(held_out, reading)
     if len(models) > 1 and corpus is None and weights is None:
         raise UsageError("a mixture needs held-out text to estimate its weights on, or the weights themselves")
+    if len(models) == 1 and weights is not None:
+        raise UsageError("a mixture has its weights; for others, mix its components again")
     paths = refuse_twice(models)
-    if output is not None and os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)) and not static:
-        raise UsageError(f"-o {output}: a mixture is a folder; an ARPA or KenLM file can hold a static one (--static)")
-    refuse_output(output, models, corpus)
+    refuse_output(output, models, corpus, folder="" if static else "a mixture that is not --static")
     components = load_models(models, scoring)
-    if len(components) < 2:
-        mixture: Any = components[0] if components else None
-        if weights is not None and isinstance(mixture, MixtureModel | SpelledModel):
-            raise UsageError("a mixture has its weights; for others, mix its components again")
-    else:
+    if len(components) > 1:
         parts = together(components, paths if len(paths) == len(models) else None)
-        if corpus is None:
-            mixture = parts.mixed(weights or ())
-        else:
-            fit = find_weights(parts.views, weights, corpus, threads=threads, progress=say_progress, names=parts.names)
-            mixture = parts.mixed(fit.weights, fit.to_dict())
-    result: Any = _static(mixture, corpus, threads) if static else mixture
-    if output is not None:
-        say_progress(f"saving {output}")
-        (result.model if static else result).save(os.fspath(output))
-    return result  # type: ignore[no-any-return]
-
-
-def _static(mixture: Mixture, corpus: Corpus | None, threads: int | None) -> StaticMixture:
-    from lmgauge.api.evaluate import evaluate
-    from lmgauge.models.mixture.model import MixtureModel
-    from lmgauge.models.mixture.static import static_mixture
-    from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.progress import say_progress
-
-    inside = mixture.inner if isinstance(mixture, SpelledModel) else mixture
-    if not isinstance(inside, MixtureModel):
-        raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
+        mixture: Any = parts.fitted(weights, corpus, threads=threads)
+    else:
+        mixture = next(iter(components), None)
+    if not static:
+        return saved(mixture, output)  # type: ignore[no-any-return]
     say_progress("merging n-grams")
-    model: NgramModel | SpelledModel = static_mixture(inside)
-    if isinstance(mixture, SpelledModel):
-        model = SpelledModel(model, mixture.speller, mixture.separators)
-    if corpus is None:
-        return StaticMixture(model, mixture)
-    exact, mine = (evaluate(one, corpus, threads=threads) for one in (mixture, model))
-    return StaticMixture(model, mixture, exact.perplexity, mine.perplexity, mine.events)
+    model, measured = static_mixture(mixture), dict[str, Any]()
+    if corpus is not None:
+        exact, mine = (evaluate(one, corpus, threads=threads) for one in (mixture, model))
+        measured = {"perplexity_of_mixture": exact.perplexity, "perplexity": mine.perplexity, "events": mine.events}
+    return StaticMixture(saved(model, output), mixture, **measured)

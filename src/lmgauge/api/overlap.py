@@ -64,10 +64,9 @@ def overlap(
         >>> result.contaminated_segments, result.contaminated_bytes
         (1, 10)
     """
-    from lmgauge.api.inputs import corpus_of, opened, refuse_field, text_of
+    from lmgauge.api.inputs import corpus_of, opened, refuse_field, refuse_output, text_of
     from lmgauge.evaluation.clean_subset import split_by_segments
     from lmgauge.evaluation.runs import about, remembered
-    from lmgauge.files import refuse_replacing
     from lmgauge.text.overlap.find import find_overlap
     from lmgauge.text.overlap.find import write_clean as write
 
@@ -84,8 +83,7 @@ def overlap(
         corpus = known
     refuse_field(reading, training, corpus)
     if write_clean is not None:
-        paths = [source.path for text in (training, corpus) for source in text.sources]
-        refuse_replacing({"--write-clean": write_clean}, [*paths, *([] if run is None else [run])])
+        refuse_output(write_clean, (), training, corpus, run, option="--write-clean")
     if stored is not None:
         if not corpus.rereadable:
             raise UsageError("--run reads the test twice, and standard input can be read only once: save it in a file first")

@@ -69,8 +69,8 @@ def learn_percentiles(
         >>> round(percentiles.value("m", None, 50), 3)
         2.466
     """
-    from lmgauge.api.documents import opened_engine, scorer_of
     from lmgauge.files import refuse_replacing
+    from lmgauge.filtering.file_tasks import open_engine
     from lmgauge.filtering.learn_files import learn_files
     from lmgauge.filtering.percentile_sample import SampleSettings
     from lmgauge.filtering.plan import FilterPlan
@@ -78,12 +78,12 @@ def learn_percentiles(
 
     if work.shard is not None:
         raise UsageError("percentiles are learned on all files, not on a shard of them; leave the shard out")
-    plan = FilterPlan(scorer_of(model, reading, scoring), reading)
+    plan = FilterPlan.of(model, reading, scoring)
     how = SampleSettings(sample, seed, reading.group_field)
     sources = find_sources(inputs, reading.format)
     if output is not None:
         refuse_replacing({"-o": output}, [source.path for source in sources])
-    with opened_engine(work, len(sources)) as engine:
+    with open_engine(work, len(sources)) as engine:
         percentiles = learn_files(plan, sources, how, engine, threads=work.threads)
     if output is not None:
         percentiles.save(output)

@@ -2,69 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import Model, PathLike, Text
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.option_numbers import Count, Positive
-from lmgauge.shown import Shown
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
-    from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.spelling.model import SpelledModel
-
-
-@dataclass(frozen=True, repr=False)
-class PrunedModel(Shown):
-    """A pruned model, and what is lost.
-
-    Attributes:
-        model: the smaller model, one like any other; spelled if the one before was.
-        threshold: n-grams with a smaller loss went, as a relative rise of the perplexity.
-        ngrams_before: n-grams of order 1, 2, ... before.
-        ngrams: n-grams of order 1, 2, ... after.
-        perplexity_before: of the model before, on the text; None without a text.
-        perplexity: of the smaller model, on the same text.
-        events: of the text.
-
-    Example:
-        >>> import lmgauge
-        >>> text = ["the cat sat", "the dog sat", "the cat ran"]
-        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(text), order=2)
-        >>> lmgauge.prune(model, to_size=12, text=lmgauge.Corpus.from_strings(text))
-        <PrunedModel: 12 of 15 n-grams, perplexity 1.88 to 2.383>
-    """
-
-    model: NgramModel | SpelledModel = field(repr=False)
-    threshold: float
-    ngrams_before: tuple[int, ...]
-    ngrams: tuple[int, ...]
-    perplexity_before: float | None = None
-    perplexity: float | None = None
-    events: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as `lmgauge prune --json` prints them, without the model."""
-        return {
-            "label": self.model.label,
-            "fingerprint": self.model.fingerprint,
-            "threshold": self.threshold,
-            "ngrams_before": list(self.ngrams_before),
-            "ngrams": list(self.ngrams),
-            "perplexity_before": self.perplexity_before,
-            "perplexity": self.perplexity,
-            "events": self.events,
-        }
-
-    def _in_brief(self) -> str:
-        brief = f"{sum(self.ngrams):,} of {sum(self.ngrams_before):,} n-grams"
-        if self.perplexity is None:
-            return brief
-        return f"{brief}, perplexity {self.perplexity_before:.4g} to {self.perplexity:.4g}"
+    from lmgauge.models.ngram.pruning import PrunedModel
 
 
 @verb
@@ -115,11 +62,10 @@ def prune(
         ([5, 4], 0.0573)
     """
     from lmgauge.api.evaluate import evaluate
-    from lmgauge.api.inputs import corpus_of, loaded, refuse_output
+    from lmgauge.api.inputs import corpus_of, loaded, refuse_output, saved
     from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.ngram.pruning import prune_model
-    from lmgauge.models.spelling.model import SpelledModel
-    from lmgauge.models.spelling.storage import refuse_file
+    from lmgauge.models.ngram.pruning import PrunedModel, prune_model
+    from lmgauge.models.spelling.model import parted
     from lmgauge.progress import say_progress
 
     if (threshold is None) == (to_size is None):
@@ -127,17 +73,12 @@ def prune(
     corpus = None if text is None else corpus_of(text, reading)
     refuse_output(output, [model], corpus)
     whole = loaded(model)
-    inner = whole.inner if isinstance(whole, SpelledModel) else whole
+    inner, around = parted(whole)
     if not isinstance(inner, NgramModel):
         raise UsageError(f"{whole.label}: only n-gram models can be pruned")
-    if output is not None and isinstance(whole, SpelledModel):
-        refuse_file(output)
     say_progress(f"pruning {sum(inner.types):,} n-grams")
     pruned = prune_model(inner, threshold, size=to_size)
-    smaller = whole.around(pruned) if isinstance(whole, SpelledModel) else pruned
-    if output is not None:
-        say_progress(f"saving {output}")
-        smaller.save(os.fspath(output))
+    smaller = saved(around(pruned), output)
     measured: dict[str, Any] = {}
     if corpus is not None:
         before, after = (evaluate(one, corpus, threads=threads) for one in (whole, smaller))

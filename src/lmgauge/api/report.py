@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,77 +20,11 @@ from lmgauge.shown import Shown
 if TYPE_CHECKING:
     from lmgauge.evaluation.audit.results import Audit
     from lmgauge.evaluation.overview import Overview
-    from lmgauge.report.blocks import Document
+    from lmgauge.report.notebook import Report
 
 Runs = PathLike | Shown | Sequence[PathLike] | Sequence[Shown]
 Passages = Annotated[int, Bounds(0, MOST_PASSAGES)]
 _PASSAGES = 20
-
-
-@dataclass(frozen=True, repr=False)
-class Report(Shown):
-    """A page, before it is written.
-
-    Attributes:
-        title: of the page.
-        document: what is on it: blocks, in the order of reading.
-        numbers: behind it, as plain values.
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
-        >>> page = lmgauge.report(lmgauge.evaluate(lmgauge.train("witten-bell", text), text), title="Cats")
-        >>> page.title, page.html()[:15]
-        ('Cats', '<!doctype html>')
-    """
-
-    title: str
-    document: Document
-    numbers: Mapping[str, Any]
-
-    @property
-    def verdicts(self) -> Document:
-        """The answers on the page, in order."""
-        from lmgauge.report.blocks import Verdict
-
-        return tuple(block for block in self.document if isinstance(block, Verdict))
-
-    def html(self) -> str:
-        """Return the page: one HTML file that opens without a network.
-
-        Raises:
-            MissingExtraError: what draws it is not installed; the extra `report` brings it.
-        """
-        from lmgauge.report.page import render
-
-        return render(self.document, self.title)
-
-    def save(self, path: PathLike) -> Path:
-        """Write the page; the file appears whole, or not at all.
-
-        Args:
-            path: of the file; one that is there is replaced.
-
-        Returns:
-            Where it lies.
-
-        Raises:
-            MissingExtraError: what draws the page is not installed; the extra `report` brings it.
-            OutputError: the file cannot be written.
-        """
-        from lmgauge.report.notebook import write_page
-
-        return write_page(self.document, path, self.title)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain values, full precision; infinities stay floats."""
-        return dict(self.numbers)
-
-    def _in_brief(self) -> str:
-        return self.title
-
-    def _document(self) -> Document:
-        return self.document
 
 
 @verb
@@ -151,43 +84,32 @@ def report(
     """
     from lmgauge.files import refuse_replacing
     from lmgauge.progress import say_progress
+    from lmgauge.report.blocks import ChartData
+    from lmgauge.report.drawing import write_figures, write_specifications
+    from lmgauge.report.notebook import page_of, page_of_results
+    from lmgauge.report.page import check_installed
 
     shown, paths = _parted(runs)
-    inputs = [os.fspath(path) for path in (*paths, audit) if isinstance(path, PATHS)]
-    refuse_replacing({"-o": output, "--vega": vega, "--figures": figures}, inputs)  # before the work
-    _check_outputs(output, vega, figures)
-    made = _of_results(shown, title) if shown else _of_training(paths, title)
+    outputs = {"-o": output, "--vega": vega, "--figures": figures}
+    refuse_replacing(outputs, [os.fspath(path) for path in (*paths, audit) if isinstance(path, PATHS)])  # before the work
+    if output is not None or figures is not None:
+        check_installed()
+    for option, folder in (("vega", vega), ("figures", figures)):
+        if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
+            raise UsageError(f"{option} {os.fspath(folder)}: is a file; name a folder")
+    made = page_of_results(shown, title) if shown else _of_training(paths, title)
     if made is None:
         result = overview_of(paths, model=model, audit=audit, segments=segments, about=about, settings=settings)
         say_progress("drawing the page")
         made = page_of(result, title)
     if output is not None:
         made.save(output)
-    _write_charts(made, vega, figures)
-    return made
-
-
-def _check_outputs(*outputs: PathLike | None) -> None:
-    """Say before the work what would stop the output after it."""
-    from lmgauge.report.page import check_installed
-
-    page, vega, figures = outputs
-    if page is not None or figures is not None:
-        check_installed()
-    for option, folder in (("vega", vega), ("figures", figures)):
-        if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
-            raise UsageError(f"{option} {os.fspath(folder)}: is a file; name a folder")
-
-
-def _write_charts(made: Report, vega: PathLike | None, figures: PathLike | None) -> None:
-    from lmgauge.report.blocks import ChartData
-    from lmgauge.report.drawing import write_figures, write_specifications
-
     charts = [block for block in made.document if isinstance(block, ChartData)]
     if vega is not None:
         write_specifications(charts, vega)
     if figures is not None:
         write_figures(charts, figures)
+    return made
 
 
 @verb
@@ -205,6 +127,7 @@ def overview_of(
     """Work out all that a page says of runs."""
     from lmgauge.api.diagnose import behind
     from lmgauge.api.inputs import opened
+    from lmgauge.evaluation.audit.results import read_audit
     from lmgauge.evaluation.overview import overview
     from lmgauge.progress import say_progress
 
@@ -214,61 +137,35 @@ def overview_of(
         raise UsageError("only goes with one run: of several there are slices")
     say_progress("reading the runs")
     examined = [opened(run) for run in runs]
-    sealed = _read_audit(audit) if isinstance(audit, PATHS) else audit
+    sealed = read_audit(Path(audit)) if isinstance(audit, PATHS) else audit
     inputs = about.of(examined) | behind(model, about, settings, scoring)
     return overview(examined, settings, segments=segments, audit=sealed, **inputs)
 
 
-def page_of(overview: Overview, title: str | None = None) -> Report:
-    """Return the page of what was worked out; its title are the names of the runs if there is no other."""
-    from lmgauge.report.formats import names_in_brief
-    from lmgauge.report.overview import blocks
-
-    return Report(title or names_in_brief(overview.runs), blocks(overview), overview.to_dict())
-
-
-def _of_results(results: Sequence[Shown], title: str | None) -> Report:
-    from lmgauge.report.documents import document_of
-    from lmgauge.report.formats import names_in_brief
-
-    numbers = [one.to_dict() for one in results if hasattr(one, "to_dict")]
-    names = [type(one).__name__ for one in results]
-    return Report(title or names_in_brief(names), document_of(results), {"results": numbers})
-
-
 def _of_training(paths: Sequence[PathLike], title: str | None) -> Report | None:
-    """Return the report of a network's training; None for anything else than the folder of one.
-
-    Raises:
-        InputError: the folder does not say how the network was trained.
-    """
+    """Return the report of a network's training; None for anything else than the folder of one."""
     from lmgauge.files import local_path
+    from lmgauge.models.protocol import read_config
+    from lmgauge.report.notebook import Report
+    from lmgauge.report.training import history_blocks
 
     folder = paths[0]
     if len(paths) > 1 or not (local_path(folder) / "config.json").is_file():
         return None
-    from lmgauge.models.protocol import read_config
-    from lmgauge.report.training import history_blocks
-
     name = Path(folder).resolve().name
     try:
         config: Any = read_config(Path(folder))
         history = config["lmgauge"]["training"]["history"]
-        document = history_blocks(history)
+        return Report(title or name, history_blocks(history), {"history": history})
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
             f"{os.fspath(folder)}: is a model without curves of its training; evaluate it with `lmgauge eval -m {name} TEXT "
             "-o RUN`, and name the run"
         ) from error
-    return Report(title or name, document, {"history": history})
 
 
 def _parted(runs: Runs) -> tuple[list[Shown], list[PathLike]]:
-    """Return the results and the paths among what a report is asked of; there are only ones of a kind.
-
-    Raises:
-        UsageError: there is neither, or both, or a run is named twice.
-    """
+    """Return the results and the paths among what a report is asked of; there are only ones of a kind."""
     from lmgauge.files import local_path
 
     if not isinstance(runs, (*PATHS, Shown, Sequence)):
@@ -283,25 +180,3 @@ def _parted(runs: Runs) -> tuple[list[Shown], list[PathLike]]:
     if len({os.path.realpath(local_path(path)) for path in paths}) < len(paths):
         raise UsageError("the same run is named twice")
     return shown, paths
-
-
-def _read_audit(path: PathLike) -> Audit:
-    """Return the audit that a file holds.
-
-    Raises:
-        InputError: there is no such file, or it holds something else.
-    """
-    from lmgauge.evaluation.audit.results import Audit
-    from lmgauge.json_text import from_json
-
-    try:
-        plain = from_json(Path(path).read_bytes(), own=True)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is not JSON"
-        raise InputError(
-            f"{os.fspath(path)}: cannot be read as an audit ({why}); write one with `lmgauge audit RUN --json`"
-        ) from error
-    try:
-        return Audit.from_dict(plain)
-    except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from error

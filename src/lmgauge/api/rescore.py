@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import Models, PathLike
@@ -12,7 +13,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.tasks.settings import ComparisonSettings, NbestReading, NormalizationOptions, PairsFile, RescoreSettings
 
 if TYPE_CHECKING:
-    from lmgauge.tasks.nbest.lists import Hypothesis, NbestLists
+    from lmgauge.tasks.nbest.lists import Hypothesis
     from lmgauge.tasks.nbest.results import Rescored
 
 
@@ -74,24 +75,23 @@ def rescore(
         (('the dog sleeps',), 0)
     """
     from lmgauge.api.inputs import named_models
-    from lmgauge.api.rescoring import Rescoring
+    from lmgauge.evaluation.choices.prefer import log_probabilities
     from lmgauge.tasks.metrics.error_rates import CER, WER
+    from lmgauge.tasks.nbest.reading import nbest_lists
+    from lmgauge.tasks.nbest.rescoring import Rescoring
 
     _check(tune is not None, ref, settings)
     tested = settings.document is not None or comparison.significance != "student" or comparison.resamples is not None
     if test_ref is None and tested:
         raise UsageError("document, significance and resamples are for the test: name the references of NBEST (--test-ref)")
-    lists = _lists(nbest, reading)
-    held_out = None if tune is None else _held_out(_lists(tune, reading), lists)
+    lists = nbest_lists(nbest, reading)
+    tuned_on = None if tune is None else nbest_lists(tune, reading, like=lists)
     models, names = ([], []) if isinstance(model, (list, tuple)) and not model else named_models(model, scoring)
     metric = (WER if settings.metric == "wer" else CER)(**vars(normalization))
-    work = Rescoring(models, names, metric, settings, reading, comparison)
-    weights, tuning, notes = settings.weights, None, list(lists.notes)
-    if held_out is not None and ref is not None:
-        weights, tuning, of_tuning = work.tuned(held_out, ref)
-        notes += [*of_tuning, *_seen(lists, held_out)]
-    assert weights is not None
-    return work.result(lists, weights, test_ref, tuning, notes)
+    score = partial(log_probabilities, models, threads=comparison.threads)
+    fingerprints = "+".join(f"{one.label}@{one.fingerprint[:6]}" for one in models)
+    work = Rescoring(score, names, fingerprints, metric, settings, reading, comparison)
+    return work.result(lists, tuned_on, ref, test_ref)
 
 
 def _check(tuned: bool, ref: PairsFile | None, settings: RescoreSettings) -> None:
@@ -101,42 +101,10 @@ def _check(tuned: bool, ref: PairsFile | None, settings: RescoreSettings) -> Non
         raise UsageError(
             f"weights are tuned on other lists (--tune DEV --ref REF) or given (--weights score=1,kn5=0.5); {which} here"
         )
-    if tuned != (ref is not None):
-        raise UsageError(
-            "--tune needs the references of its lists: name them (--ref)"
-            if ref is None
-            else "--ref has the references of the lists to tune on: name those (--tune); those of NBEST are --test-ref"
-        )
+    if tuned and ref is None:
+        raise UsageError("--tune needs the references of its lists: name them (--ref)")
+    if ref is not None and not tuned:
+        what = "--ref has the references of the lists to tune on"
+        raise UsageError(f"{what}: name those (--tune); those of NBEST are --test-ref")
     if not tuned and settings.starts != RescoreSettings.starts:
         raise UsageError("starts is for tuning: name the lists to tune on (--tune)")
-
-
-def _held_out(held_out: NbestLists, lists: NbestLists) -> NbestLists:
-    """Return the lists to tune on, which must have the scores of the others."""
-    from lmgauge.readable import first_few
-
-    if {*held_out.score_names} != {*lists.score_names}:
-        both = [first_few(one.score_names) if one.score_names else "none" for one in (held_out, lists)]
-        raise UsageError(
-            f"the lists to tune on have the scores {both[0]}, the others {both[1]}; name the same ones (--score)"
-        )
-    return held_out
-
-
-def _seen(lists: NbestLists, held_out: NbestLists) -> list[str]:
-    """Return a note where weights were tuned on what they are used for."""
-    shared = len({*lists.ids} & {*held_out.ids})
-    if not shared:
-        return []
-    return [f"{shared:,} utterances are among those that the weights were tuned on, so their error rate is too low"]
-
-
-def _lists(nbest: Any, reading: NbestReading) -> NbestLists:
-    from lmgauge.progress import say_progress
-    from lmgauge.tasks.nbest.lists import NbestLists
-    from lmgauge.tasks.nbest.reading import read_nbest
-
-    if isinstance(nbest, Mapping):
-        return NbestLists.of_hypotheses(nbest)
-    say_progress("reading n-best lists")
-    return read_nbest(nbest, reading)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lmgauge.api.inputs import PathLike, Text, opened, text_of
-from lmgauge.api.words import RegionRows, word_settings, words_of_table
+from lmgauge.api.words import RegionRows, word_settings
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import sum_block
 from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, segment_rows, with_kept
 from lmgauge.evaluation.runs import Run, lockstep, remembered
 from lmgauge.evaluation.words.results import WordSurprisals
+from lmgauge.evaluation.words.rows import words_of_table
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible
 from lmgauge.result_list import pandas_module
-from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
 
 Rows = Literal["segment", "token"]
-_OF_TEXT = ("group", ID_COLUMN, "document", "bytes")
-"""Columns of segments that only the text tells."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,8 +93,9 @@ class RunRows:
         if self.text is None:
             raise UsageError(f"{self.run.name}: words are in the text that was scored; name it: read_run(path, text)")
         settings, origin = word_settings(words, regions, train, self.text.kept), self.run.origin
-        parts = ((block, batch) for block, (batch,) in lockstep([self.run.batches()], self.text, [self.run.name]))
-        return words_of_table(_with_text(parts), settings, origin, self.text)
+        blocks = lockstep([self.run.batches()], self.text, [self.run.name])
+        parts = ((block, batch) for block, (batch,) in blocks if block is not None)
+        return words_of_table(parts, settings, origin, self.text)
 
     def to_arrow(self, rows: Rows) -> pa.Table:
         """Return the columns that `lmgauge eval --per-segment` (or `--per-token`) writes, and `bits`.
@@ -110,73 +110,37 @@ class RunRows:
         """
         import pyarrow as pa
 
-        build = self._segments if rows == "segment" else self._tokens
-        parts = [
-            part
-            for block, (batch,) in lockstep([self.run.batches()], self.text, [self.run.name])
-            if len(batch)
-            for part in build(block, batch)
-        ]
+        columns_of = self._segments if rows == "segment" else self._tokens
+        blocks = lockstep([self.run.batches()], self.text, [self.run.name])
+        parts = [pa.table(columns_of(block, batch)) for block, (batch,) in blocks if len(batch)]
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
-    def _segments(self, block: Segments | None, batch: ScoreBatch) -> Iterator[pa.Table]:
+    def _segments(self, block: Segments | None, batch: ScoreBatch) -> dict[str, Any]:
+        if block is None:  # what has no rows is not known
+            some = batch.segment_events > 0
+            events, lossy = batch.segment_events[some], np.zeros(0, bool)
+            batch = replace(batch, segments=batch.segments[some], segment_events=events, lossy=lossy)
+        sums, policy = sum_block(batch).total.per_segment(), ContextPolicy.parse(self.run.origin.context)
+        groups = [] if self.text is None else self.text.group_names
+        return self._in_order(SEGMENT_COLUMNS, segment_rows(self.run.name, batch, sums, block, groups, policy))
+
+    def _tokens(self, block: Segments | None, batch: ScoreBatch) -> dict[str, Any]:
         import pyarrow as pa
 
-        if block is None or self.text is None:
-            columns: dict[str, Any] = _without_text(self.run.name, batch)
-        else:
-            sums, policy = sum_block(batch).total.per_segment(), ContextPolicy.parse(self.run.origin.context)
-            columns = dict(segment_rows(self.run.name, batch, sums, block, self.text.group_names, policy))
-        columns["bits"] = nats_to_bits(-np.asarray(columns["logprob"], np.float64))
-        order = list(with_kept(SEGMENT_COLUMNS, () if self.text is None else self.text.kept))
-        order.insert(order.index("logprob") + 1, "bits")
-        yield pa.table({name: columns[name] for name in order})
-
-    def _tokens(self, block: Segments | None, batch: ScoreBatch) -> Iterator[pa.Table]:
-        import pyarrow as pa
-
-        table = pa.Table.from_batches([batch.to_arrow()])
-        columns = {name: table.column(name) for name in table.column_names}
-        for name in ("token", "kind"):
-            columns[name] = columns[name].cast(pa.string())
         place = batch.row_segments() - (0 if block is None else block.first)
         ids = pa.nulls(len(batch), pa.string()) if block is None else pa.array(block.identifiers()).take(pa.array(place))
-        first = {"model": pa.repeat(self.run.name, len(batch)), ID_COLUMN: ids}
-        columns = first | columns
-        names = list(columns)
-        if block is not None and self.text is not None:
-            names, columns = list(with_kept(names, self.text.kept)), {**columns, **block.kept(place)}
-        columns["bits"] = pa.array(nats_to_bits(-batch.logprob))
+        columns = {"model": pa.repeat(self.run.name, len(batch)), ID_COLUMN: ids}
+        stored = batch.to_arrow()
+        for name, values in zip(stored.schema.names, stored.columns, strict=True):
+            columns[name] = values.cast(pa.string()) if name in ("token", "kind") else values
+        return self._in_order(columns, columns if block is None else columns | block.kept(place))
+
+    def _in_order(self, own: Iterable[str], columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return columns with bits behind the log-probabilities, and the fields that are carried along last."""
+        names = list(with_kept(tuple(own), () if self.text is None else self.text.kept))
         names.insert(names.index("logprob") + 1, "bits")
-        yield pa.table({name: columns[name] for name in names})
-
-
-def _with_text(parts: Iterable[tuple[Segments | None, ScoreBatch]]) -> Iterator[tuple[Segments, ScoreBatch]]:
-    """Yield the blocks of a text that is at hand, with their rows."""
-    yield from ((block, batch) for block, batch in parts if block is not None)
-
-
-def _without_text(model: str, batch: ScoreBatch) -> dict[str, Any]:
-    """Return the columns of the segments that have rows, as far as the table alone tells them."""
-    scored = batch.segment_events > 0
-    batch = replace(
-        batch, segments=batch.segments[scored], segment_events=batch.segment_events[scored], lossy=np.zeros(0, bool)
-    )
-    sums = sum_block(batch).total.per_segment()
-    count = len(sums.segments)
-    place = np.repeat(np.arange(count), batch.segment_events)
-    with np.errstate(over="ignore"):
-        perplexity = np.exp(-sums.nats / sums.events)
-    return {
-        "model": [model] * count,
-        "segment": sums.segments,
-        "events": sums.events,
-        "logprob": sums.nats,
-        "perplexity": perplexity,
-        "zero_probability_events": sums.zeros,
-        "tokens": np.bincount(place[batch.kind != EOS_KIND], minlength=count),
-        "oov": np.bincount(place[batch.unseen()], minlength=count),
-    } | dict.fromkeys(_OF_TEXT, [None] * count)
+        bits = nats_to_bits(-np.asarray(columns["logprob"], np.float64))
+        return {name: bits if name == "bits" else columns[name] for name in names}
 
 
 def read_run(path: PathLike, text: Text | None = None) -> RunRows:

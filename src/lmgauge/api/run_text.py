@@ -7,21 +7,26 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmgauge.api.types import Text
-from lmgauge.declaration import settings
+from lmgauge.declaration import chosen, settings
 from lmgauge.errors import UsageError
 
 if TYPE_CHECKING:
+    from lmgauge.evaluation.options import AuditSettings, DiagnosisSettings
     from lmgauge.evaluation.runs import Run
+    from lmgauge.models.network.options import ScoringOptions
     from lmgauge.text.documents import Corpus
 
 
-def refuse_without_model(*needing: str) -> None:
+_OF_MODEL = ("contexts", "exhaustive", "sample_tokens", "sum_tolerance", "compression_bytes")
+
+
+def refuse_without_model(scoring: ScoringOptions, made: AuditSettings | DiagnosisSettings) -> None:
     """Refuse options that are about the model of a run where there is none.
 
     Raises:
         UsageError: there is such an option; the message names the first.
     """
-    for name in needing:
+    for name in (*chosen(scoring), *(name for name in chosen(made) if name in _OF_MODEL)):
         raise UsageError(f"{name.replace('_', '-')} needs the model: name it (-m)")
 
 

@@ -15,7 +15,6 @@ from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.filtering.selection_results import Selection
-    from lmgauge.text.documents import Corpus
 
 
 @verb
@@ -74,9 +73,8 @@ def select_documents(
         <Selection: 18 of 45 documents, 198 of 405 bytes, held-out perplexity 4.316, random 5.098>
     """
     from lmgauge.api.inputs import corpus_of, refuse_field
-    from lmgauge.api.selection_search import select
     from lmgauge.filtering.selection_files import making_folders, plan_outputs
-    from lmgauge.filtering.selection_target import Target, split_target
+    from lmgauge.filtering.selection_search import Target, select, split_target
     from lmgauge.models.ngram.partitioned.limits import TrainingResources
 
     if held_out is not None and not settings.searches:
@@ -86,18 +84,12 @@ def select_documents(
     apart = None if held_out is None else corpus_of(held_out, reading, alone=False)
     refuse_field(reading, documents, wanted, apart)
     for name, corpus in (("the pool", documents), ("the target", wanted), ("the held-out text", apart)):
-        _check(corpus, name)
-    if settings.searches and apart is None:
-        goal = split_target(wanted, settings.held_out_share, settings.seed)
-    else:
-        goal = Target(wanted, apart)
+        if corpus is not None:
+            corpus.without_given("a selection").refuse_once(f"{name} is read several times")
+    searches = settings.searches and apart is None
+    goal = split_target(wanted, settings.held_out_share, settings.seed) if searches else Target(wanted, apart)
     read = [source.path for corpus in (wanted, apart) if corpus is not None for source in corpus.sources]
     jobs = [] if output is None else plan_outputs(documents, os.fspath(output), read)
     TrainingResources(temp=temp)  # refuses what is not a folder to write to
     with making_folders(jobs):
         return select(documents, goal, settings, jobs, temp=temp, threads=threads)
-
-
-def _check(corpus: Corpus | None, name: str) -> None:
-    if corpus is not None and not corpus.without_given("a selection").rereadable:
-        raise UsageError(f"{name} is read several times, and standard input can be read only once: save it in a file first")

@@ -74,7 +74,7 @@ def spell(
         >>> lmgauge.evaluate(spelled, texts=["the bird  sat"]).bits_per_byte_is_bound
         False
     """
-    from lmgauge.api.inputs import corpus_of, loaded, refuse_output
+    from lmgauge.api.inputs import corpus_of, loaded, refuse_output, saved
     from lmgauge.files import refuse_replacing
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import SPELLING_FOLDER
@@ -85,29 +85,26 @@ def spell(
     from lmgauge.progress import say_progress
 
     corpus = corpus_of(train, reading).without_given("training")
-    in_place = output is not None and isinstance(model, PATHS) and os.path.realpath(model) == os.path.realpath(output)
-    if output is not None:
-        if not in_place:
-            refuse_file(output)
-            refuse_output(output, [model], corpus)
-        elif Path(output).is_dir():
-            refuse_replacing({"-o": Path(output) / SPELLING_FOLDER}, [source.path for source in corpus.sources])
-        elif Path(output).exists():
-            raise UsageError(f"{output}: is a file, which has no room for a speller; name a folder to write with -o")
-    if replace and isinstance(model, PATHS) and os.path.lexists(Path(model) / SPELLING_FOLDER):
+    here = output is not None and isinstance(model, PATHS) and os.path.realpath(model) == os.path.realpath(output)
+    if output is not None and not here:
+        refuse_file(output)
+        refuse_output(output, [model], corpus)
+    elif output is not None and os.path.isdir(output):
+        refuse_replacing({"-o": Path(output, SPELLING_FOLDER)}, [source.path for source in corpus.sources])
+    elif output is not None and os.path.exists(output):
+        raise UsageError(f"{output}: is a file, which has no room for a speller; name a folder to write with -o")
+    if replace and isinstance(model, PATHS) and os.path.lexists(Path(model, SPELLING_FOLDER)):
         model = open_unspelled(model)  # whatever state the speller is in
     base = loaded(model, ScoringOptions(tokenizer=tokenizer))
     if isinstance(base, SpelledModel):
         if not replace:
             raise UsageError(f"{base.label}: its unseen words are spelled already; --replace learns their spelling anew")
         base = base.inner
-    if output is not None and not in_place and isinstance(base, NgramModel):
+    if output is not None and not here and isinstance(base, NgramModel):
         base = base.listed()  # a probing file of KenLM cannot be: it says what to do
     spelled = learn_spelling(base, corpus, speller, threads=threads, progress=say_progress)
-    if output is not None:
-        say_progress(f"saving {os.fspath(output)}")
-        if in_place:
-            add_spelling(spelled, Path(output))
-        else:
-            spelled.save(Path(output))
+    if output is None or not here:
+        return saved(spelled, output)  # type: ignore[no-any-return]
+    say_progress(f"saving {os.fspath(output)}")
+    add_spelling(spelled, Path(output))
     return spelled

@@ -3,78 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import PathLike, Text
 from lmgauge.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SplitBy
 from lmgauge.declaration import verb
 from lmgauge.option_numbers import Natural
-from lmgauge.shown import Shown
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from lmgauge.text.split import WrittenPart
-
-
-@dataclass(frozen=True, repr=False)
-class SplitText(Shown):
-    """A text in parts on disk.
-
-    Attributes:
-        parts: those written, in the order train, validation, test; each with its name, path, segments and bytes.
-        fractions: the shares asked for.
-        seed: the same seed gives the same split.
-        text_sha256: digest of the text that was split.
-        notes: what was changed or left out while it was read.
-
-    Example:
-        >>> import tempfile, lmgauge
-        >>> text = lmgauge.Corpus.from_strings([f"line {i}" for i in range(100)])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = lmgauge.split(text, folder, fractions=[0.5, 0.25, 0.25])
-        >>> [(part.name, part.path.name) for part in result.parts], result.segments
-        ([('train', 'train.jsonl'), ('validation', 'validation.jsonl'), ('test', 'test.jsonl')], 100)
-    """
-
-    parts: tuple[WrittenPart, ...]
-    fractions: tuple[float, ...]
-    seed: int
-    text_sha256: str
-    notes: tuple[str, ...] = ()
-
-    @property
-    def segments(self) -> int:
-        """Return the number of segments in all parts."""
-        return sum(part.segments for part in self.parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as `lmgauge split --json` prints them."""
-        parts = [{"name": p.name, "path": str(p.path), "segments": p.segments, "bytes": p.bytes} for p in self.parts]
-        return {
-            "seed": self.seed,
-            "fractions": list(self.fractions),
-            "segments": self.segments,
-            "text_sha256": self.text_sha256,
-            "parts": parts,
-            "notes": list(self.notes),
-        }
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each part: its name, path, segments and bytes.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        from lmgauge.result_list import data_frame
-
-        return data_frame(self.to_dict()["parts"])
-
-    def _in_brief(self) -> str:
-        parts = ", ".join(f"{part.name} {part.segments:,}" for part in self.parts)
-        return f"{parts} segments, seed {self.seed}"
+    from lmgauge.text.split import SplitText
 
 
 @verb
@@ -128,6 +66,4 @@ def split(
         by = "group"
     elif by is None and reading.document is not None:
         by = "document"
-    parts = write_split(corpus, output, fractions, seed=seed, by=by)
-    report = corpus.report
-    return SplitText(tuple(parts), tuple(fractions), seed, report.sha256, tuple(report.notes()))
+    return write_split(corpus, output, fractions, seed=seed, by=by)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import PATHS, Model, PathLike, Text
@@ -66,21 +65,17 @@ def save_base(
         >>> saved.top, round(result.kl_ab_bits.value, 3)
         (9, 0.633)
     """
-    from lmgauge.api.inputs import corpus_of, load_models
+    from lmgauge.api.inputs import corpus_of, named_models
     from lmgauge.distributions.blocks import of_events
     from lmgauge.evaluation.divergence.divergence import spelled_notes
     from lmgauge.evaluation.divergence.from_base import save_base as _save_base
     from lmgauge.files import refuse_replacing
-    from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
 
     corpus = corpus_of(text, reading)
     inputs = [base] if isinstance(base, PATHS) else []
     refuse_replacing({"--save-base": base_file}, [*inputs, *(source.path for source in corpus.sources)])
-    models = load_models([base], scoring)
-    name = model_names([base], models)[0]
+    (model,), (name,) = named_models([base], scoring)
     say_progress("storing")
-    saved = _save_base(
-        of_events(models[0]), corpus, base_file, storing, events=None if exhaustive else events, name=name, threads=threads
-    )
-    return replace(saved, notes=(*saved.notes, *spelled_notes(models, [name])))
+    notes, chosen = spelled_notes([model], [name]), None if exhaustive else events
+    return _save_base(of_events(model), corpus, base_file, storing, events=chosen, name=name, notes=notes, threads=threads)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import PathLike
@@ -14,9 +13,7 @@ from lmgauge.option_numbers import Count
 from lmgauge.tasks.settings import CorrelationSettings
 
 if TYPE_CHECKING:
-    from lmgauge.records.sources import Source
     from lmgauge.tasks.correlation import Correlation
-    from lmgauge.tasks.tables import Row
 
 
 @verb
@@ -67,9 +64,14 @@ def correlate_tables(
         ...     correlate_tables(f"{folder}/systems.json").spearman
         -1.0
     """
+    from lmgauge.api.evaluate import evaluate
+    from lmgauge.evaluation.row_files import writing_rows
     from lmgauge.files import refuse_replacing
+    from lmgauge.models.mixture.agreement import with_reserved
+    from lmgauge.models.registry import load_model
     from lmgauge.records.sources import find_sources
-    from lmgauge.tasks.correlation import correlate, paired_columns
+    from lmgauge.report.correlation import CORRELATION_COLUMNS
+    from lmgauge.tasks.correlation import by_system, correlate_rows
     from lmgauge.tasks.parallel import paths_of
     from lmgauge.tasks.tables import read_table
 
@@ -78,43 +80,20 @@ def correlate_tables(
     if model is not None and perplexities is not None:
         raise UsageError("perplexities come from a table or from a model (-m), not from both")
     sources = find_sources(paths_of(outputs)) if outputs else []
-    read = [path for path in (scores, perplexities, model) if path is not None]
+    read = [os.fspath(path) for path in (scores, perplexities, model) if path is not None]
     refuse_replacing({"--rows": rows}, [*read, *(source.path for source in sources)])
-    y_rows = read_table(os.fspath(scores))
+    x_rows = y_rows = read_table(read[0])
+    x_table, name = read[-1], settings.system
     if model is not None:
-        x_rows = _perplexities(model, sources, settings.system, threads)
-    else:
-        x_rows = y_rows if perplexities is None else _by_system(read_table(os.fspath(perplexities)), settings.system)
-    tables = (os.fspath(perplexities or scores) if model is None else "", os.fspath(scores))
-    names, xs, ys, notes = paired_columns(x_rows, y_rows, settings, tables)
-    result = correlate(names, xs, ys, x_name=settings.x, y_name=settings.y, log_x=settings.log_x, seed=settings.seed)
+        # A system may print <unk>; to the model that judges it that is a word like any other.
+        (judge,) = with_reserved([load_model(read[-1])], "escape")
+        x_rows = [{name: source.label} | evaluate(judge, source.path, threads=threads).to_dict() for source in sources]
+        x_table = ""
+    elif perplexities is not None:
+        x_rows = by_system(read_table(read[-1]), name)
+    result = correlate_rows(x_rows, y_rows, settings, (x_table, read[0]))
     if rows is not None:
-        _write_rows(result, os.fspath(rows))
-    return replace(result, notes=(*notes, *result.notes))
-
-
-def _write_rows(result: Correlation, path: str) -> None:
-    from lmgauge.evaluation.row_files import RowWriter
-    from lmgauge.report.correlation import CORRELATION_COLUMNS
-
-    points = result.rows()
-    with RowWriter(path, CORRELATION_COLUMNS) as writer:
-        writer.write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
-
-
-def _by_system(rows: list[Row], system: str) -> list[Row]:
-    """Return rows of `eval --json` with their groups or, without, their models as systems; other rows as they are."""
-    if any(system in row or "model" not in row for row in rows):
-        return rows
-    grouped = [row | {system: row["group"]} for row in rows if row.get("group") is not None]
-    return grouped or [row | {system: row["model"]} for row in rows]
-
-
-def _perplexities(model: PathLike, sources: Sequence[Source], system: str, threads: int | None) -> list[Row]:
-    from lmgauge.api.evaluate import evaluate
-    from lmgauge.models.mixture.agreement import with_reserved
-    from lmgauge.models.registry import load_model
-
-    # A system may print <unk>; to the model that judges it that is a word like any other.
-    (judge,) = with_reserved([load_model(os.fspath(model))], "escape")
-    return [{system: source.label} | evaluate(judge, source.path, threads=threads).to_dict() for source in sources]
+        points = result.rows()
+        with writing_rows(os.fspath(rows), CORRELATION_COLUMNS) as write:
+            write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
+    return result

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import PathLike
 from lmgauge.choices import Average
 from lmgauge.declaration import verb
-from lmgauge.errors import InputError
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 
 if TYPE_CHECKING:
     from lmgauge.tasks.comparison import Systems
-    from lmgauge.tasks.metrics.labels import F1Score
-    from lmgauge.tasks.texts import Integers
 
 
 @verb
@@ -53,12 +49,13 @@ def score_labels(
         >>> round(systems[0].score.score, 3)
         0.4
     """
-    from lmgauge.numerics.intervals import UNKNOWN
+    from lmgauge.tasks.labels import compare_labels
     from lmgauge.tasks.scoring import document_codes
-    from lmgauge.text.labels import BY_NAMES
+    from lmgauge.text.labels import BY_NAMES, UNKNOWN
 
-    known = (None, UNKNOWN) if documents is None else (document_codes(documents, len(gold)), BY_NAMES)
-    return _label_systems(gold, predicted, labels, average, known, settings)
+    codes = None if documents is None else document_codes(documents, len(gold))
+    outputs = predicted if isinstance(predicted, Mapping) else {"system": predicted}
+    return compare_labels(gold, outputs, labels, average, codes, UNKNOWN if codes is None else BY_NAMES, settings)
 
 
 @verb
@@ -100,52 +97,7 @@ def score_label_files(
         ...     score_label_files(gold=f"{folder}/gold.txt", predicted=[f"{folder}/a.txt"])[0].score.score
         1.0
     """
-    import numpy as np
+    from lmgauge.tasks.labels import compare_labels, read_labels
 
-    from lmgauge.tasks.parallel import ParallelFiles
-
-    # A mark before the first label would make it a label of its own.
-    files = ParallelFiles(gold, predicted, replace(reading, keep_bom=False))
-    right: list[str] = []
-    of_systems: list[list[str]] = [[] for _ in files.names]
-    documents: list[Integers] = []
-    for block in files:
-        documents += [] if block.documents is None else [block.documents]
-        right.extend(text.strip() for text in block.references.texts.strings())
-        for of_system, texts in zip(of_systems, block.hypotheses, strict=True):
-            of_system.extend(text.strip() for text in texts.strings())
-    if right and not any(right):
-        raise InputError(f"all {len(right):,} gold labels are blank: there is nothing to measure against; check the file")
-    by_name = dict(zip(files.names, of_systems, strict=True))
-    numbers = np.concatenate(documents) if documents else None
-    return _label_systems(right, by_name, labels, average, (numbers, files.documents_by), settings)
-
-
-def _label_systems(
-    gold: Sequence[str],
-    predicted: Mapping[str, Sequence[str]] | Sequence[str],
-    labels: Sequence[str] | None,
-    average: Average,
-    documents: tuple[Integers | None, str],
-    settings: ComparisonSettings,
-) -> Systems:
-    from lmgauge.numerics.grouped_sums import document_sums
-    from lmgauge.tasks.comparison import compare_systems
-    from lmgauge.tasks.draws import IndependentRows
-    from lmgauge.tasks.metrics.labels import F1, check_labels, label_scores
-
-    systems = dict(predicted) if isinstance(predicted, Mapping) else {"system": predicted}
-    for of_system in systems.values():
-        check_labels(gold, of_system)
-    chosen = sorted({*gold}.union(*systems.values())) if labels is None else labels
-    reports = {name: label_scores(gold, of_system, labels=chosen) for name, of_system in systems.items()}
-    metric = F1(tuple(chosen), average)
-    numbers, documents_by = documents
-    statistics = [metric.statistics_of(gold, of_system) for of_system in systems.values()]
-    rows = IndependentRows(statistics, documents_by=documents_by)
-    if numbers is not None:
-        rows = rows.with_documents(document_sums(statistics, numbers))
-    notes = [f"{name}: {note}" for name, report in reports.items() for note in report.notes]
-    result = compare_systems(metric, list(systems), rows, 1, notes=notes, settings=settings)
-    items = (replace(item, score=replace(cast("F1Score", item.score), labels=reports[item.system])) for item in result)
-    return replace(result, items=tuple(items))
+    right, outputs, codes, by = read_labels(gold, predicted, reading)
+    return compare_labels(right, outputs, labels, average, codes, by, settings)

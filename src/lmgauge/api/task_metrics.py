@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lmgauge.declaration import verb
-from lmgauge.errors import UsageError
 from lmgauge.option_numbers import Count
 from lmgauge.tasks.settings import BleuOptions, ChrfOptions, NormalizationOptions, PublicTest, TerOptions
 
@@ -20,23 +19,22 @@ if TYPE_CHECKING:
     from lmgauge.tasks.metrics.error_rates import ErrorRates
     from lmgauge.tasks.metrics.protocol import TaskMetric
     from lmgauge.tasks.metrics.ter import TerScore
-    from lmgauge.tasks.scoring import GivenReferences
+    from lmgauge.tasks.texts import GivenReferences
 
-_Parameters = ParamSpec("_Parameters")
-_Score = TypeVar("_Score")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _texts_by_name(function: Callable[_Parameters, _Score]) -> Callable[_Parameters, _Score]:
+def _texts_by_name(function: F) -> F:
     """Return the function with an error that shows the right call, for a call with texts by position."""
 
     @wraps(function)
-    def call(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Score:
+    def call(*arguments: Any, **named: Any) -> Any:
         if arguments:
             name = function.__name__
             raise TypeError(f"{name} takes its texts by name, not by position: {name}(hypotheses=[...], references=[...])")
-        return function(*arguments, **named)
+        return function(**named)
 
-    return call
+    return cast("F", call)
 
 
 @_texts_by_name
@@ -83,7 +81,7 @@ def bleu(
     from lmgauge.tasks.public_sets import tokenizer_for
 
     chosen = vars(options) | {"tokenizer": options.tokenizer or tokenizer_for(public.language_pair)}
-    return cast("BleuScore", _score(BLEU(**chosen), hypotheses, _references(references, public), threads))
+    return cast("BleuScore", _score(BLEU(**chosen), hypotheses, references, threads, public))
 
 
 @_texts_by_name
@@ -123,7 +121,7 @@ def chrf(
     """
     from lmgauge.tasks.metrics.chrf import ChrF
 
-    return cast("ChrfScore", _score(ChrF(**vars(options)), hypotheses, _references(references, public), threads))
+    return cast("ChrfScore", _score(ChrF(**vars(options)), hypotheses, references, threads, public))
 
 
 @_texts_by_name
@@ -163,7 +161,7 @@ def ter(
     """
     from lmgauge.tasks.metrics.ter import TER
 
-    return cast("TerScore", _score(TER(**vars(options)), hypotheses, _references(references, public), threads))
+    return cast("TerScore", _score(TER(**vars(options)), hypotheses, references, threads, public))
 
 
 @_texts_by_name
@@ -248,26 +246,16 @@ def cer(
     return cast("ErrorRates", _score(CER(**vars(options)), hypotheses, references, threads))
 
 
-def _references(references: GivenReferences | None, public: PublicTest) -> GivenReferences:
-    """Return the references that were given, or those of a public test set."""
-    from lmgauge.tasks.public_sets import find_public_set
-    from lmgauge.text.documents import Corpus
-
-    if references is not None:
-        if public != PublicTest():
-            raise UsageError("give references, or a test set and its language pair: not both")
-        return references
-    if public == PublicTest():
-        raise UsageError("nothing to score against: give references, or a test set and its language pair")
-    paths = find_public_set(public.test_set, public.language_pair).references
-    files = [Corpus.from_files(path, group=None, format="text", keep_bom=True) for path in paths]
-    columns = [[block.text(i).decode() for block in file for i in range(len(block))] for file in files]
-    return list(zip(*columns, strict=True))
-
-
-def _score(metric: TaskMetric, hypotheses: Sequence[str], references: GivenReferences, threads: int | None) -> object:
+def _score(
+    metric: TaskMetric,
+    hypotheses: Sequence[str],
+    references: GivenReferences | None,
+    threads: int | None,
+    public: PublicTest = PublicTest(),
+) -> object:
     from lmgauge.tasks.accumulator import Accumulator
+    from lmgauge.tasks.public_sets import references_or_public
 
     accumulator = Accumulator(metric, keep_segments=False, threads=threads)
-    accumulator.add(hypotheses=hypotheses, references=references)
+    accumulator.add(hypotheses=hypotheses, references=references_or_public(references, public))
     return accumulator.score()

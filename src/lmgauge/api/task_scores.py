@@ -6,24 +6,22 @@ Hypotheses and references are told apart by name and never by position: exchange
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.types import PathLike
 from lmgauge.declaration import verb
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.option_numbers import Count
-from lmgauge.progress import say_progress
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 
 if TYPE_CHECKING:
     from lmgauge.tasks.alignment import AlignedSegment
-    from lmgauge.tasks.blocks import ParallelSegments
     from lmgauge.tasks.comparison import Systems
     from lmgauge.tasks.metrics.error_rates import EditRate
     from lmgauge.tasks.metrics.protocol import TaskMetric
-    from lmgauge.tasks.scoring import GivenReferences, SegmentScores
+    from lmgauge.tasks.scoring import SegmentScores
     from lmgauge.tasks.segment_examples import SegmentChooser
+    from lmgauge.tasks.texts import GivenReferences
 
 
 @verb
@@ -62,21 +60,11 @@ def score_systems(
         >>> score_systems(WER(), hypotheses=outputs, references=["the dog barks"], significance="none").best.system
         'b'
     """
-    from lmgauge.numerics.intervals import UNKNOWN
-    from lmgauge.tasks.blocks import ParallelTexts
-    from lmgauge.tasks.scoring import block_of_strings, score_parallel
-    from lmgauge.text.labels import BY_NAMES, Names
+    from lmgauge.tasks.scoring import score_parallel, texts_in_memory
 
-    outputs = dict(hypotheses) if isinstance(hypotheses, Mapping) else {"system": hypotheses}
-    if not outputs:
-        raise UsageError("no system to score: give a list of hypotheses by the name of each")
-    block, of_groups = block_of_strings(metric, outputs, references, sources, documents), Names()
-    if groups is not None:
-        if len(groups) != len(block):
-            raise InputError(f"{len(groups):,} groups for {len(block):,} segments: give one for each")
-        block = replace(block, groups=of_groups.numbers(map(str, groups)))
-    by = UNKNOWN if documents is None else BY_NAMES
-    return score_parallel(metric, ParallelTexts(list(outputs), [block], of_groups.known, by), settings, chooser=chooser)
+    outputs = hypotheses if isinstance(hypotheses, Mapping) else {"system": hypotheses}
+    texts = texts_in_memory(metric, outputs, references, sources, groups, documents)
+    return score_parallel(metric, texts, settings, chooser=chooser)
 
 
 @verb
@@ -120,16 +108,16 @@ def score_files(
         >>> systems[0].system, round(systems[0].score.score, 4)
         ('a', 0.3333)
     """
-    from lmgauge.tasks.scoring import check_sources, score_parallel
+    from lmgauge.tasks.scoring import score_parallel
+    from lmgauge.tasks.transcript_files import files_to_score
 
-    check_sources(metric, sources is not None)
     named = list(hypotheses) if isinstance(hypotheses, Mapping) else None
     outputs = hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses
     files = files_to_score(metric, references, outputs, reading, sources)
     if named and len(named) != len(files.names):
         raise UsageError(f"{len(named)} names of systems for {len(files.names)} files: give each name one file")
     files.names = named or files.names
-    return score_parallel(metric, files, settings, progress or _say_segments, chooser)
+    return score_parallel(metric, files, settings, progress, chooser)
 
 
 @verb
@@ -165,12 +153,14 @@ def score_segments(
         >>> blocks[0].scores[0].round(4).tolist()
         [0.3333]
     """
-    from lmgauge.tasks.scoring import check_sources, segment_scores
+    from lmgauge.tasks.scoring import segment_scores
+    from lmgauge.tasks.transcript_files import files_to_score
 
-    check_sources(metric, sources is not None)
     files = files_to_score(metric, references, hypotheses, reading, sources)
     yield from segment_scores(metric, files, threads)
-    _say(files, notes)
+    if notes is not None:
+        for note in files.notes:
+            notes(note)
 
 
 @verb
@@ -208,38 +198,10 @@ def align_files(
         <AlignedSegment: segment 1 of a: 1 substituted, 0 deleted, 0 inserted, 2 right>
     """
     from lmgauge.tasks.alignment import aligned_segments
+    from lmgauge.tasks.transcript_files import files_to_score
 
     files = files_to_score(metric, references, hypotheses, reading)
     yield from aligned_segments(metric, files)
-    _say(files, notes)
-
-
-def files_to_score(
-    metric: TaskMetric,
-    references: PathLike | Iterable[PathLike],
-    hypotheses: PathLike | Iterable[PathLike],
-    reading: Reading,
-    sources: PathLike | None = None,
-) -> ParallelSegments:
-    """Return the files in the reader for their formats: those of speech tools are joined by ids or by time."""
-    from lmgauge.tasks.metrics.error_rates import EditRate
-    from lmgauge.tasks.parallel import ParallelFiles, paths_of
-    from lmgauge.tasks.transcript_files import TranscriptFiles
-    from lmgauge.tasks.utterance_ids import formats_of
-
-    references, hypotheses = paths_of(references), paths_of(hypotheses)
-    if isinstance(metric, EditRate):
-        formats = formats_of([*references, *hypotheses], reading)
-        if any(formats.values()):
-            return TranscriptFiles(metric, references, hypotheses, reading, formats)
-    return ParallelFiles(references, hypotheses, reading, sources)
-
-
-def _say(files: ParallelSegments, notes: Callable[[str], None] | None) -> None:
     if notes is not None:
         for note in files.notes:
             notes(note)
-
-
-def _say_segments(done: int) -> None:
-    say_progress(f"{done:,} segments")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.api.types import PathLike, Text
-from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS, SmoothingKind, VocabularyKind
+from lmgauge.choices import SmoothingKind, VocabularyKind
 from lmgauge.declaration import verb
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.models.ngram.kenlm_form import KenlmForm
@@ -87,7 +85,7 @@ def train(
         [4, 4]
     """
     from lmgauge.api.inputs import corpus_of
-    from lmgauge.api.train_within import train_or_within, train_spelled
+    from lmgauge.models.spelling.learn import train_model
     from lmgauge.progress import listener
 
     if kind in NEURAL_KINDS:
@@ -95,9 +93,7 @@ def train(
     assert training is not None  # it has the kind
     form.check_name("" if output is None else output)
     corpus = corpus_of(texts, reading).without_given("training")
-    how = train_spelled if training.vocabulary == "spelled" else train_or_within
-    inner = replace(training, vocabulary="open") if training.vocabulary == "spelled" else training
-    return how(inner, corpus, resources, form, threads=threads, progress=progress or listener())
+    return train_model(training, corpus, resources, form, threads=threads, progress=progress or listener())
 
 
 @verb
@@ -148,17 +144,15 @@ def train_neural(
     """
     from lmgauge.api.inputs import corpus_of, refuse_field, refuse_output
 
-    if os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
-        raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; a neural model is a folder")
+    corpus = corpus_of(texts, reading, alone=False)
+    held_out = None if valid is None else corpus_of(valid, reading, alone=False)
+    refuse_field(reading, corpus, held_out)
+    refuse_output(output, (), corpus, held_out, folder="a neural model")
     try:
         from lmgauge.models.training.run import run_training
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
     assert network is not None  # it has the kind
-    corpus, held_out = (None if text is None else corpus_of(text, reading, alone=False) for text in (texts, valid))
-    assert corpus is not None
-    refuse_field(reading, corpus, held_out)
-    refuse_output(output, (), corpus, held_out)
     held_out = None if held_out is None else held_out.without_given("training")
     corpus = corpus.without_given("training")
     return run_training(network, run, corpus, valid=held_out, output=output, progress=progress, watch=watch)

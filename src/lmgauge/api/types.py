@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Union
+
+from lmgauge.files import PATHS as PATHS
+from lmgauge.files import PathLike as PathLike
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
 
-PATHS = (str, os.PathLike)
-PathLike = str | os.PathLike[str]
 # Unions with names in quotes, which only type checkers import.
 Text = Union[PathLike, Sequence[PathLike], "Corpus"]
 Model = Union["LanguageModel", PathLike]

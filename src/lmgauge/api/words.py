@@ -1,44 +1,27 @@
-"""`lmgauge.word_surprisal`, and the file of words that an evaluation writes."""
+"""`lmgauge.word_surprisal`: what each word of a text costs a model."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from itertools import tee
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, followed, named_models, one_text
+from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, followed, named_models, one_text
 from lmgauge.choices import WORD_UNITS
-from lmgauge.context_policy import policy_of
 from lmgauge.declaration import verb
-from lmgauge.distributions.blocks import computes_many, why_not_whole
-from lmgauge.distributions.columns import WithColumns
-from lmgauge.distributions.word_boundaries import BOUNDARY
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.row_files import TableWriter
 from lmgauge.evaluation.words.frequency import WordFrequencies
 from lmgauge.evaluation.words.regions import Regions
-from lmgauge.evaluation.words.results import WordRows, WordSettings, WordSurprisals
-from lmgauge.evaluation.words.units import Units
+from lmgauge.evaluation.words.results import WordSurprisals
+from lmgauge.evaluation.words.rows import WordRows, WordSettings
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import say_progress
-from lmgauge.scores import ScoreBatch
-from lmgauge.signature import Signature
 from lmgauge.text.reading_options import ReadingOptions
-from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer
-from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from lmgauge.text.documents import Corpus
 
 RegionRows = PathLike | Iterable[Mapping[str, Any]]
 
@@ -46,115 +29,17 @@ RegionRows = PathLike | Iterable[Mapping[str, Any]]
 def word_settings(
     words: str, regions: RegionRows | DataFrame | None, train: Text | None, carried: tuple[str, ...] = ()
 ) -> WordSettings:
-    """Return what is to be measured.
-
-    Args:
-        words: what words are: "whitespace", "treebank", "icu", or "icu:ja" (any locale).
-        regions: a file, rows or a data frame, in place of words.
-        train: text to count words in.
-        carried: names of the fields of the text that are carried along.
-
-    Raises:
-        InputError: the regions or the training text cannot be used.
-        MissingExtraError: icu4py is not installed.
-        UsageError: words of another kind, or both regions and words or their frequencies are asked for.
-    """
+    """Return what is to be measured: words, of which some are counted in a training text, or regions."""
+    # carried: names of the fields of the text that are carried along.
     kind = words.partition(":")[0]
     if kind not in WORD_UNITS or (words != kind and kind != "icu"):
         raise UsageError(f"words {words!r}: choose {', '.join(WORD_UNITS)}, or icu:<locale> (such as icu:ja)")
-    tokenizer = make_tokenizer(words)
-    if regions is None:
-        frequencies = None if train is None else WordFrequencies(corpus_of(train), tokenizer)
-        return WordSettings(tokenizer, frequencies=frequencies, carried=carried)
-    if words != WORD_UNITS[0] or train is not None:
+    if regions is not None and (words != WORD_UNITS[0] or train is not None):
         what = "words" if train is None else "train"
         raise UsageError(f"{what} is for words; regions are what their file says: leave one of them out")
-    if isinstance(regions, PATHS):
-        return WordSettings(tokenizer, Regions.read(regions), carried=carried)
-    rows = regions.to_dict("records") if hasattr(regions, "to_dict") else regions
-    return WordSettings(tokenizer, Regions.of_rows(rows), carried=carried)
-
-
-def with_word_columns(model: LanguageModel, columns: Sequence[str] = ()) -> tuple[LanguageModel, str]:
-    """Return a model that fills the columns which words need, and why it does not if it cannot.
-
-    Args:
-        model: any.
-        columns: names of further columns.
-
-    Raises:
-        UsageError: its protocol leaves tokens unscored.
-    """
-    if policy_of(model).leaves_out:
-        raise UsageError(
-            f"{model.label}: protocol {policy_of(model).protocol} leaves tokens unscored, so words have no surprisal; leave "
-            "--protocol out"
-        )
-    why = "" if computes_many(model) else why_not_whole(model)
-    if why:
-        return (WithColumns(model, columns) if columns else model), why
-    return WithColumns(model, columns, word_boundaries=True), ""
-
-
-def word_rows(model: LanguageModel, name: str, settings: WordSettings, why: str) -> WordRows:
-    """Return what makes the rows of a model.
-
-    Args:
-        model: as `with_word_columns` returned it.
-        name: of the model.
-        settings: what is measured.
-        why: as `with_word_columns` returned it.
-    """
-    return WordRows(settings, name, policy_of(model), getattr(model, "word_marking", None), why)
-
-
-class WordFile:
-    """The file of words of an evaluation, open while its text is scored.
-
-    Args:
-        path: of the file; "-" is standard output.
-        settings: what is measured.
-        rows: what makes the rows of each model.
-    """
-
-    def __init__(self, path: PathLike, settings: WordSettings, rows: Sequence[WordRows]) -> None:
-        self._settings, self._rows = settings, rows
-        self._writer = TableWriter(os.fspath(path), settings.columns)
-        self._stack = ExitStack()
-        self._units: Units | None = None
-
-    def __enter__(self) -> Self:
-        self._stack.enter_context(self._writer)
-        return self
-
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._stack.__exit__(*error)
-
-    def write(self, index: int, block: Segments, batch: ScoreBatch) -> None:
-        """Write the words of a block; each model's after those of the one before it.
-
-        Args:
-            index: number of the model.
-            block: the text.
-            batch: its rows of the score table.
-
-        Raises:
-            InputError: a region is not in its text, or cuts a token.
-        """
-        if index == 0 or self._units is None:
-            self._units = self._settings.units(block)
-        self._writer.write(self._rows[index].table(block, batch, self._units))
-
-    def notes(self, index: int) -> list[str]:
-        """Return what a reader must know of the rows of a model.
-
-        Args:
-            index: number of the model.
-
-        Raises:
-            InputError: a region names a text that was not there.
-        """
-        return self._rows[index].notes()
+    tokenizer = make_tokenizer(words)
+    frequencies = None if train is None else WordFrequencies(corpus_of(train), tokenizer)
+    return WordSettings(tokenizer, None if regions is None else Regions.of(regions), frequencies, carried)
 
 
 @verb
@@ -212,69 +97,7 @@ def word_surprisal(
     settings = word_settings(words, regions, train, corpus.kept)
     (loaded,), (name,) = named_models(model, scoring)
     corpus = followed([loaded], corpus, scoring, by_group=False)
-    measured, why = with_word_columns(loaded)
-    rows = word_rows(measured, name, settings, why)
+    measured, rows = WordRows.of_model(loaded, settings, Origin.of_model(loaded, name))
     say_progress("scoring")
     blocks, scored = tee(corpus)
-    batches = measured.score(scored, spans=True, threads=threads)
-    tables = [rows.table(block, batch) for block, batch in zip(blocks, batches, strict=True)]
-    notes = [*corpus.report.notes(), *getattr(loaded, "notes", ()), *rows.notes()]
-    return _result(rows, tables, notes, Origin.of_model(loaded, name), corpus.report.sha256)
-
-
-def words_of_table(
-    parts: Iterable[tuple[Segments, ScoreBatch]], settings: WordSettings, origin: Origin, corpus: Corpus
-) -> WordSurprisals:
-    """Return the words of a stored score table.
-
-    Args:
-        parts: blocks of the text, with their rows.
-        settings: what is measured.
-        origin: of the table.
-        corpus: the text.
-
-    Raises:
-        InputError: the table has no byte spans, a region is not in its text, or cuts a token.
-    """
-    whole = origin.unit == "word"
-    why = f"{origin.model} has no column {BOUNDARY}; lmgauge eval --per-word -o writes one"
-    rows = WordRows(settings, origin.model, origin.policy, "whole" if whole else None, why)
-    tables = []
-    for block, batch in parts:
-        if len(batch.ends) < len(batch):
-            raise InputError(f"{origin.model}: the score table has no byte spans, so it does not say where words are")
-        if whole:
-            batch = replace(batch, extra={**batch.extra, BOUNDARY: np.ones(len(batch))})
-        if BOUNDARY in batch.extra and rows.marking is None:
-            rows.marking = "stored"
-        tables.append(rows.table(block, batch))
-    return _result(rows, tables, [*corpus.report.notes(), *rows.notes()], origin, corpus.report.sha256)
-
-
-def _result(rows: WordRows, tables: Sequence[Any], notes: Sequence[str], origin: Origin, text_sha256: str) -> WordSurprisals:
-    import pyarrow as pa
-
-    counts, settings = rows.counts, rows.settings
-    parts = {
-        "words": settings.signature,
-        "n": str(counts.units),
-        "marking": rows.marking or "unknown",
-        **origin.text_parts,
-        "context": origin.context,
-        "text": text_sha256[:6],
-        "vocab": origin.fingerprints.get("vocabulary", "unknown")[:6],
-        "model": origin.fingerprints.get("label", origin.model),
-        "v": NUMBERS_VERSION,
-    }
-    return WordSurprisals(
-        model=rows.model,
-        unit=settings.unit,
-        marking=rows.marking,
-        texts=counts.texts,
-        units=counts.units,
-        bits=counts.bits,
-        rest_bits=counts.rest_bits,
-        signature=str(Signature(parts, head="words")),
-        notes=tuple(dict.fromkeys(notes)),
-        rows=pa.concat_tables(tables) if tables else pa.table({name: [] for name in settings.columns}),
-    )
+    return rows.result(zip(blocks, measured.score(scored, spans=True, threads=threads), strict=True), corpus, loaded)

@@ -10,6 +10,7 @@ import click
 
 from lmgauge.cli.derive import Call
 from lmgauge.errors import InputError
+from lmgauge.option_numbers import read_number
 
 if TYPE_CHECKING:
     from lmgauge.information.calculation import CalcResult
@@ -65,8 +66,6 @@ def _check_no_option(context: click.Context, word: str) -> None:
 
 
 def _numbers_of_lines(data: bytes, percent: bool) -> list[float]:
-    from lmgauge.api.calc import read_number
-
     # utf-8-sig: some shells put a byte order mark before what they pipe.
     lines = enumerate(data.decode("utf-8-sig", errors="replace").split("\n"), start=1)
     values = [read_number(word, f"<stdin>, line {n}", percent=percent) for n, line in lines for word in line.split()]

@@ -11,15 +11,18 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
 from click.formatting import wrap_text
 
 from lmgauge.cli.commands import COMMANDS, Row, imported
-from lmgauge.cli.odd_values import PARSERS, CommaList, NamedNumbers, Number, Parsed
+from lmgauge.cli.odd_values import PARSERS, CommaList, KindChoice, NamedNumbers, Number, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
+
+if TYPE_CHECKING:
+    from lmgauge.cli.say import Page
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
@@ -37,33 +40,40 @@ HEADINGS = {
 }
 """Of keywords that do not stand under the heading of their settings, or under "Options"."""
 METAVARS = {
-    "output": "PATH",
-    "threads": "N",
-    "model": "MODEL",
-    **dict.fromkeys(("field", "by", "id", "group"), "NAME"),
-    **dict.fromkeys(("x", "y", "system", "good", "bad", "given", "choices", "answer"), "NAME"),
-    "array": "BITS",
-    "quantize": "BITS,BITS",
-    "device": "NAME",
-    "document": "RULE",
-    "context": "N|stream",
-    "protocol": "NAME",
-    "keep": "NAMES",
-    "columns": "NAMES",
-    "shard": "I/N|slurm",
-    "ray": "ADDRESS",
+    name: shown
+    for shown, names in {
+        "ADDRESS": "ray",
+        "A,B,...": "labels",
+        "A,B,C": "fractions",
+        "BITS": "array bits_per_event max_difference",
+        "BITS,BITS": "quantize",
+        "COLUMN": "logprob",
+        "DEV": "tune",
+        "DIR": "figures temp vega",
+        "FIELD": "label",
+        "I/N|slurm": "shard",
+        "J": "near",
+        "MODEL": "model models",
+        "N": "threads",
+        "N|stream": "context",
+        "NAME": "answer bad by choices device field given good group host hypotheses id program protocol ref_field score "
+        "system x y",
+        "NAME=RUN,RUN": "recipes",
+        "NAMES": "columns keep levels",
+        "NATS": "cross_entropy",
+        "pA,pB": "buckets",
+        "PATH": "output",
+        "RATE": "fpr",
+        "RULE": "document",
+        "RUN": "run",
+        "SHARE": "held_out_share share tolerance weight",
+        "SHARE[,SHARE...]": "cuts",
+        "SIZE": "memory",
+    }.items()
+    for name in names.split()
 }
-NOT_OFFERED = {
-    "progress",
-    "watch",
-    "block_bytes",
-    "lists",
-    "keep_bom",
-    "join",
-    "stream",
-    "chooser",
-    "fields",
-}
+"""What the help calls the value of an option, where neither a row nor its type says it."""
+NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", "progress", "stream", "watch"}
 """What only programs can say."""
 _NAMES, _WHOLE = 30, "whole"
 _WRITTEN = ("rows", "write_clean")  # besides the output and the page
@@ -71,7 +81,7 @@ _WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
 def declared(row: Row) -> list[Callable[..., Any]]:
     """Return the verbs of a row, imported now."""
-    return [imported(path) for path in ([row.verbs] if isinstance(row.verbs, str) else row.verbs)]
+    return [imported(path) for path in row.verbs]
 
 
 def declared_options(row: Row) -> dict[str, Option]:
@@ -111,21 +121,21 @@ class Call:
             verb: the first of the row if None.
             more: keywords in place of the user's.
         """
-        from lmgauge.cli.say import showing_progress
+        from lmgauge.progress import listening
+        from lmgauge.report.progress import progress
 
         called = verb or declared(self.row)[0]
-        with showing_progress():
+        with progress() as listener, listening(listener):
             return called(**self.keywords(called, **more))
 
     def keywords(self, verb: Callable[..., Any], /, **more: Any) -> dict[str, Any]:
         """Return the user's values that a verb knows, and others in their place."""
-        known = own_keywords(verb).keys() | {option.name for option in options_of(verb)}
+        known = own_keywords(verb).keys() | fields_of(verb)
         return {name: value for name, value in (self.values | more).items() if name in known}
 
     def refuse_others(self, reason: str, *verbs: Callable[..., Any]) -> None:
         """Refuse options that none of the verbs knows: none is ignored in silence."""
-        known = {option.name for verb in verbs for option in options_of(verb)}
-        self.refuse(self.values.keys() - known, reason)
+        self.refuse(self.values.keys() - fields_of(*verbs), reason)
 
     def refuse(self, names: Collection[str], reason: str) -> None:
         """Refuse options that do not apply to what was chosen: none is ignored in silence.
@@ -140,23 +150,32 @@ class Call:
                 off = written[name] is False and parameter.secondary_opts
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
-    def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Any = None) -> None:
-        """Print a result, unless rows take its place on standard output; write its page if one is asked for."""
-        from lmgauge.cli.say import answer
+    def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Page | None = None) -> None:
+        """Print a result, unless rows take its place on standard output; write its page; exit with 1 if it did not pass."""
+        from lmgauge.cli.say import Page, write_page
 
         if blocks is None:
             from lmgauge.report.documents import document_of
 
             blocks = partial(document_of, result)
         aside = "-" in (self.values.get("output"), self.values.get("rows"))
-        answer(result, blocks, as_json=self.as_json, html=self.html, page=page, aside=aside)
+        if self.as_json:
+            from lmgauge.json_text import to_json
+
+            click.echo(to_json(getattr(result, "to_dict", lambda: result)()), err=aside)
+        elif not aside:
+            from lmgauge.report.terminal import show
+
+            show(blocks())
+        if self.html is not None:
+            write_page(self.html, page or Page(repr(result)[1:-1], blocks()))
+        if not getattr(result, "passed", True):
+            self.context.exit(1)
 
 
-def fields_of(*kinds: type[Any]) -> set[str]:
-    """Return the names of the fields of classes of settings."""
-    from dataclasses import fields
-
-    return {field.name for kind in kinds for field in fields(kind)}
+def fields_of(*declared: Callable[..., Any]) -> set[str]:
+    """Return the names of all options of verbs and of classes of settings."""
+    return {option.name for one in declared for option in options_of(one)}
 
 
 def command_of(name: str, row: Row) -> Command:
@@ -177,6 +196,8 @@ def command_of(name: str, row: Row) -> Command:
             _check_page(call)
         if row.run:
             imported(row.run)(call)
+        elif "json" in row.without:
+            call()
         else:
             call.answer(call())
 
@@ -195,27 +216,20 @@ def __getattr__(name: str) -> Command:
 def _parameters(row: Row) -> list[click.Parameter]:
     options, names = declared_options(row), row.arguments
     if names is None:
-        names = tuple(name for name, one in options.items() if one.positional and name not in SHORT)
+        names = tuple(one.name for one in options_of(declared(row)[0]) if one.positional and one.name not in SHORT)
     several = [name for name in names if options[name].element is not None]
     # Of two arguments that take several values each takes one: nobody could tell where the first ends.
-    arguments = [_argument(options[name], row, several == [name]) for name in names]
-    rest = [
-        one for name, one in options.items() if name not in names and name not in NOT_OFFERED and name not in row.without
-    ]
-    made = [parameter for one in rest if (parameter := _option(one, row, {one.name for one in rest})) is not None]
-    printed = (
-        []
-        if "json" in row.without
-        else [
-            _Option(["--json", "as_json"], is_flag=True, help="Print JSON, in full precision.", heading="Output", first=True)
-        ]
-    )
-    if row.html:
+    made: list[click.Parameter | None] = [_argument(options[name], row, several == [name]) for name in names]
+    rest = {name: one for name, one in options.items() if name not in {*names, *NOT_OFFERED, *row.without}}
+    made += [_option(one, row, rest) for one in rest.values()]
+    printed: dict[str, Any] = {"heading": "Output", "first": True}
+    if "html" not in row.without:
         words = "Also write a page to look at in a browser: one file, with charts."
-        printed.insert(
-            0, _Option(["--html"], type=click.Path(dir_okay=False), metavar="FILE", help=words, heading="Output", first=True)
-        )
-    return [*arguments, *made, *printed]
+        made.append(_Option(["--html"], type=click.Path(dir_okay=False), metavar="FILE", help=words, **printed))
+    if "json" not in row.without:
+        words = "Print JSON, in full precision."
+        made.append(_Option(["--json", "as_json"], is_flag=True, help=words, **printed))
+    return [parameter for parameter in made if parameter is not None]
 
 
 def _argument(option: Option, row: Row, several: bool) -> click.Argument:
@@ -266,7 +280,7 @@ def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None
 def _metavar(kind: click.ParamType[Any]) -> str | None:
     """Return what the help calls a value; None leaves it to the type."""
     kinds = {click.IntRange: "N", Number: "X", click.Path: "FILE", type(click.INT): "N", type(click.STRING): "TEXT"}
-    return kinds.get(type(kind))
+    return kind.name if isinstance(kind, Parsed) else kinds.get(type(kind))
 
 
 def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
@@ -274,7 +288,8 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     if option.name in PARSERS:
         return PARSERS[option.name]
     if option.choices and str not in option.kinds:
-        return click.Choice(tuple(row.choices.get(option.name, option.choices)))
+        words = tuple(row.choices.get(option.name, option.choices))
+        return KindChoice(words) if option.name == "kind" else click.Choice(words)
     if Mapping[str, float] in option.kinds:
         return NamedNumbers()
     if option.element is not None and not option.is_path:

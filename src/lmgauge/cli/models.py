@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,13 +12,8 @@ from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say
 
 if TYPE_CHECKING:
-    from lmgauge.api.mix import StaticMixture
+    from lmgauge.models.mixture.static import StaticMixture
     from lmgauge.models.mixture.together import Mixture
-
-
-def convert(call: Call) -> None:
-    """Convert, and print nothing."""
-    call()
 
 
 def prune(call: Call) -> None:
@@ -51,15 +47,14 @@ def _show_mixture(call: Call, mixture: Mixture, names: Sequence[str], static: St
 
     path = call["output"]
     names = names if len(names) == len(mixture.components) else ()
-    content = {**mixture.to_dict(), "label": mixture.label, "fingerprint": mixture.fingerprint} | {"path": path}
-    if static is not None:
-        content = {**static.to_dict(), "path": path}
+    if static is None:
+        shown: Any = partial(blocks, mixture)
+        content = {**mixture.to_dict(), "label": mixture.label, "fingerprint": mixture.fingerprint}
+    else:
+        shown, content = partial(static_blocks, static), static.to_dict()
     for component, name in zip(content["components"], names, strict=False):
         component["path"] = name
-    if static is None:
-        call.answer(content, lambda: blocks(mixture, name=path, paths=names))
-    else:
-        call.answer(content, lambda: static_blocks(static, name=path, paths=names))
+    call.answer(content | {"path": path}, partial(shown, name=path, paths=names))
 
 
 def spell(call: Call) -> None:
@@ -71,19 +66,17 @@ def spell(call: Call) -> None:
     if call.as_json:
         call.answer(spelled.to_dict() | {"path": written})
         return
-    say(f"{written}: {spelled.label}: every text has a probability", err=True)
-    for line in learned(spelled.learned()):
+    for line in (f"{written}: {spelled.label}: every text has a probability", *learned(spelled.learned())):
         say(line, err=True)
 
 
 def sample(call: Call) -> None:
     """Print each text as it is drawn."""
-    from lmgauge.json_text import to_json
     from lmgauge.readable import for_output
 
     texts = call()
     if call.as_json:
-        click.echo(to_json(list(texts)))
+        call.answer(list(texts))
     else:
         for text in texts:
             click.echo(for_output(text))

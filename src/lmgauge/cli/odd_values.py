@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from lmgauge.choices import SMOOTHING_KINDS, SMOOTHINGS
-from lmgauge.models.training.settings import NEURAL_KINDS
+from lmgauge.choices import SMOOTHINGS
+from lmgauge.option_numbers import read_number
 
 _FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
@@ -20,8 +20,6 @@ def number(word: str) -> float:
     >>> number("1/4"), number("25%")
     (0.25, 0.25)
     """
-    from lmgauge.api.calc import read_number
-
     return read_number(word, "number", percent=True)
 
 
@@ -120,7 +118,7 @@ def read_sample(word: str) -> int | None:
         raise ValueError(f"{word!r} is not a number of documents such as 20000, or 'all'") from error
 
 
-class _Kind(click.Choice[str]):
+class KindChoice(click.Choice[str]):
     """A kind of model; an unknown word is answered with the kinds spelled like it."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
@@ -143,7 +141,6 @@ PARSERS: dict[str, click.ParamType[Any]] = {
     "recipes": click.STRING,
     "sample": Parsed("N|all", read_sample),
     "to_size": Parsed("N", read_count),
-    "kind": _Kind([*SMOOTHING_KINDS, *NEURAL_KINDS]),
     "words": Parsed("FILE", str),
 }
 """Keyword -> what reads its value."""

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.api.types import Text
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import Page, say
-from lmgauge.cli.shards import run_in_shards
-from lmgauge.declaration import verb
 from lmgauge.option_numbers import Bounds
-from lmgauge.text.overlap.settings import OverlapSettings
-from lmgauge.text.reading_options import ReadingOptions
-
-if TYPE_CHECKING:
-    from lmgauge.cluster.overlap import OverlapJob
 
 
 def overlap(call: Call) -> None:
@@ -33,16 +24,15 @@ def overlap(call: Call) -> None:
         raise click.UsageError(
             f"{train[0]} is one text: name the training text and the test, or a run of the test with --run"
         )
-    texts = {"train": train, "test": test or None}
     if "shard" in call.values:
         call.refuse(("run", "write_clean", "max_overlap", "html"), "does not go with --shard")
-        call.answer(call(run_in_shards, job=call(_job, **texts)))
+        _run_shard(call, train, test)
         return
     call.refuse(("output",), "is for shards: name one with --shard")
     most = call["max_overlap"]
     if most is not None:
         Bounds(0, 1).check("max-overlap", most)
-    result = call(**texts, max_overlap=None)
+    result = call(train=train, test=test or None, max_overlap=None)
     call.answer(result, page=Page("Overlap of training and test text", report.page(result)))
     if call["write_clean"] is not None and not call.as_json:
         say(f"{call['write_clean']}: {result.clean_segments:,} of {result.segments:,} segments")
@@ -50,20 +40,15 @@ def overlap(call: Call) -> None:
         result.require(most)
 
 
-@verb
-def _job(
-    train: Text,
-    test: Text,
-    *,
-    threads: int | None = None,
-    settings: OverlapSettings = OverlapSettings(),
-    reading: ReadingOptions = ReadingOptions(),
-    **fields: Any,
-) -> OverlapJob:
+def _run_shard(call: Call, train: tuple[str, ...], test: tuple[str, ...]) -> None:
     from lmgauge.api.inputs import corpus_of, refuse_field
+    from lmgauge.cli.shards import run_in_shards
     from lmgauge.cluster.overlap import OverlapJob
+    from lmgauge.text.overlap.settings import OverlapSettings
+    from lmgauge.text.reading_options import ReadingOptions
 
+    reading = call(ReadingOptions)
     training = corpus_of(train, replace(reading, group=ReadingOptions.group), alone=False)
     corpus = corpus_of(test, reading, alone=False)
     refuse_field(reading, training, corpus)
-    return OverlapJob(training, corpus, settings, threads)
+    call.answer(call(run_in_shards, job=OverlapJob(training, corpus, call(OverlapSettings), call["threads"])))

@@ -97,7 +97,7 @@ def score(call: Call) -> None:
             raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
         errors = errors_by_system(aligned()) if call["top"] else None  # first, for what it refuses
         chooser = SegmentChooser(metric, call["segments"], call["seed"]) if call.html else None
-        systems = call(score_files, metric=metric, **files, chooser=chooser, **_drawn(call))
+        systems = call(score_files, metric=metric, **files, chooser=chooser)
         examples = chooser and chooser.examples(systems.best.system)
         _print(call, systems, examples and task_pages.page(systems, examples, width=call["width"]))
         if errors is not None:
@@ -112,7 +112,7 @@ def score_labels(call: Call) -> None:
     _check(call)
     files = _files(call)
     gold = files["references"][0]
-    _print(call, call(score_label_files, gold=gold, predicted=files["hypotheses"], **_drawn(call)))
+    _print(call, call(score_label_files, gold=gold, predicted=files["hypotheses"]))
 
 
 def _check(call: Call) -> None:
@@ -124,6 +124,8 @@ def _check(call: Call) -> None:
         call.refuse(["output"], "is for shards: name one with --shard")
     if call.html is None:
         call.refuse(["segments"], "is for the page: name it with --html")
+        if call["score_only"]:  # beside the numbers alone neither p-values nor intervals are shown
+            call.values |= {"significance": "none", "resamples": None}
 
 
 def _files(call: Call) -> dict[str, list[str]]:
@@ -138,11 +140,6 @@ def _files(call: Call) -> dict[str, list[str]]:
     if len(files) < 2:
         raise click.UsageError("Missing argument 'HYPOTHESES...'.")
     return {"references": [files[0], *more], "hypotheses": files[1:]}
-
-
-def _drawn(call: Call) -> dict[str, Any]:
-    """Return what is drawn otherwise: beside the numbers alone neither p-values nor intervals are shown."""
-    return {"significance": "none", "resamples": None} if call["score_only"] and call.html is None else {}
 
 
 def _count_shard(call: Call, metric: str, files: dict[str, list[str]], options: dict[str, Any]) -> None:

@@ -6,20 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmgauge.api.train import train, train_neural
-from lmgauge.cli.derive import Call
+from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.say import say
-from lmgauge.declaration import options_of
 from lmgauge.models.training.settings import NEURAL_KINDS
 
 
 def run(call: Call) -> None:
     """Train with the verb of the kind, and refuse the options of the other."""
-    kind, own = call["kind"], {verb: {option.name for option in options_of(verb)} for verb in (train, train_neural)}
+    kind = call["kind"]
     if kind in NEURAL_KINDS:
-        call.refuse(own[train] - own[train_neural], f"is for n-gram models; {kind} does not take it")
+        call.refuse(fields_of(train) - fields_of(train_neural), f"is for n-gram models; {kind} does not take it")
         _train_network(call)
         return
-    call.refuse(own[train_neural] - own[train], f"is for neural models; {kind} does not take it")
+    call.refuse(fields_of(train_neural) - fields_of(train), f"is for neural models; {kind} does not take it")
     from lmgauge.files import refuse_replacing
     from lmgauge.models.ngram.settings import ADDITIVE
     from lmgauge.models.spelling.model import SpelledModel
@@ -42,20 +41,13 @@ def run(call: Call) -> None:
 
 def _train_network(call: Call) -> None:
     from lmgauge.cli.training_display import training_display
-    from lmgauge.errors import MissingExtraError
 
     try:
-        from lmgauge.models.training.processes import Processes
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), extra="neural") from error
-    shows = Processes.from_environment().rank == 0
-    try:
-        with training_display(live=shows) as display:
-            result = train_neural(**call.keywords(train_neural, progress=display.say, watch=display.show))
+        with training_display() as (progress, watch):
+            result = train_neural(**call.keywords(train_neural, progress=progress, watch=watch))
     except (KeyboardInterrupt, SystemExit):
-        if shows:
-            again = f"the same command with --resume continues from {call['output']}.training"
-            say(f"lmgauge: stopped; {again}", err=True)
+        again = f"the same command with --resume continues from {call['output']}.training"
+        say(f"lmgauge: stopped; {again}", err=True)
         raise
     best = "" if result.valid_perplexity is None else f"; validation perplexity {result.valid_perplexity:,.2f}"
     epochs = "1 epoch" if result.epochs == 1 else f"{result.epochs} epochs"
@@ -63,8 +55,7 @@ def _train_network(call: Call) -> None:
         f"{result.path}: {result.settings.kind}, {result.settings.preset}, {result.parameters:,} parameters, trained on "
         f"{result.events:,} events in {epochs} and {result.seconds:,.0f} s{best}"
     )
-    if shows:
-        _say(call, result.to_dict(), line, result.learned, result.notes)
+    _say(call, result.to_dict(), line, result.learned, result.notes)
 
 
 def _say(call: Call, content: Mapping[str, Any], line: str, learned: Mapping[str, Any] | None, notes: Sequence[str]) -> None:

@@ -4,52 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.status import Status
-
     from lmgauge.models.training.loop import TrainingEvent
+    from lmgauge.progress import Listener
 
 _TIMES_A_SECOND = 4
 _BAR = 8
-
-
-class PlainDisplay:
-    """A line an epoch."""
-
-    def say(self, text: str) -> None:
-        """Show nothing of what is being done."""
-
-    def show(self, event: TrainingEvent) -> None:
-        """Show where the run is at the end of an epoch."""
-        if event.finished:
-            click.echo(epoch_line(event), err=True)
-
-
-class LiveDisplay:
-    """A line that moves, and one that stays for each epoch."""
-
-    def __init__(self, console: Console, status: Status) -> None:
-        self._console, self._status = console, status
-        self._shown = 0.0
-
-    def say(self, text: str) -> None:
-        """Show what is being done."""
-        self._status.update(f"{text} …")
-
-    def show(self, event: TrainingEvent) -> None:
-        """Show where the run is."""
-        if event.finished:
-            self._console.print(epoch_line(event), highlight=False, markup=False, soft_wrap=True)
-        if event.finished or time.monotonic() - self._shown > 1 / _TIMES_A_SECOND:
-            self._shown = time.monotonic()
-            self._status.update(live_line(event))
 
 
 def epoch_line(event: TrainingEvent) -> str:
@@ -58,9 +24,7 @@ def epoch_line(event: TrainingEvent) -> str:
     if event.valid_perplexity is not None:
         best = " (best)" if event.valid_perplexity == event.best_perplexity else ""
         parts.append(f"validation perplexity {event.valid_perplexity:,.2f}{best}")
-    parts.append(f"{event.tokens_per_second:,.0f} tokens/s")
-    parts.append(f"learning rate {event.learning_rate:.4g}")
-    return ", ".join(parts)
+    return ", ".join([*parts, f"{event.tokens_per_second:,.0f} tokens/s", f"learning rate {event.learning_rate:.4g}"])
 
 
 def live_line(event: TrainingEvent) -> str:
@@ -77,15 +41,7 @@ def live_line(event: TrainingEvent) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return hours, minutes and seconds, such as 1:02:03.
-
-    Args:
-        seconds: of any size; infinity becomes "?".
-
-    Example:
-        >>> duration(3723.4)
-        '1:02:03'
-    """
+    """Return hours, minutes and seconds, such as 1:02:03; infinity becomes "?"."""
     if seconds == float("inf"):
         return "?"
     minutes, rest = divmod(round(seconds), 60)
@@ -94,13 +50,22 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def training_display(*, live: bool = True) -> Iterator[LiveDisplay | PlainDisplay]:
-    """Yield what shows a run, as the terminal allows; `live` says whether a line may move there."""
-    if not live or not sys.stderr.isatty():
-        yield PlainDisplay()
+def training_display() -> Iterator[tuple[Listener, Callable[[TrainingEvent], None]]]:
+    """Yield what shows what is being done, and where a run is: on a line that moves, where there is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda stage: None, lambda event: click.echo(epoch_line(event), err=True) if event.finished else None
         return
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console, shown = Console(stderr=True), 0.0
     with console.status("starting …") as status:
-        yield LiveDisplay(console, status)
+
+        def show(event: TrainingEvent) -> None:
+            nonlocal shown
+            if event.finished:
+                console.print(epoch_line(event), highlight=False, markup=False, soft_wrap=True)
+            if event.finished or time.monotonic() - shown > 1 / _TIMES_A_SECOND:
+                shown = time.monotonic()
+                status.update(live_line(event))
+
+        yield lambda stage: status.update(f"{stage} …"), show

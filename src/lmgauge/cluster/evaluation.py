@@ -247,7 +247,7 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | 
             origins=[origin],
             by_group=stored.by_group,
             watch=None if folders is None else lambda i, block, batch, tally: folders.write(i, batch, block.ids),
-            progress=lambda done: say_progress(f"merged {done / 1e6:,.0f} MB"),
+            doing="merged",
         )
         if results.items[0].fingerprints["text"] != stored.run.text_sha256:
             raise InputError("the text is not what the shards scored: it was changed, or another one is named")

@@ -61,7 +61,7 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     from lmgauge.api.inputs import corpus_of
     from lmgauge.cluster.record import find_records
     from lmgauge.files import refuse_replacing
-    from lmgauge.filtering.folder import is_output_folder, read_folder
+    from lmgauge.filtering.filter_files import is_output_folder, read_folder
 
     paths = [Path(path) for path in ([shards] if isinstance(shards, PATHS) else shards)]
     if len(paths) == 1 and is_output_folder(str(paths[0])) and output is None:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from lmgauge import tasks
-from lmgauge.api.task_scores import files_to_score
 from lmgauge.cluster.job import Write
 from lmgauge.cluster.part_files import read_parts
 from lmgauge.cluster.record import ShardRecord, stored_paths, stored_settings
@@ -25,13 +24,13 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.run_folder import file_sha256
 from lmgauge.json_text import plain
 from lmgauge.places import is_remote
-from lmgauge.progress import say_progress
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
-from lmgauge.tasks.scoring import block_statistics, check_sources, score_parallel
+from lmgauge.tasks.scoring import block_statistics, say_segments, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
+from lmgauge.tasks.transcript_files import files_to_score
 
 _SEGMENTS = 256  # of a unit
 
@@ -91,7 +90,6 @@ class TaskWork:
             metric = metrics[job.metric](**options)
         except TypeError as error:
             raise UsageError(f"{job.metric}: {error}; options of a metric in shards are plain values") from error
-        check_sources(metric, present=False)
         self.metric = with_whole_statistics(metric)
         self._job, self.settings = job, job.settings
         self.references, self.hypotheses = ([os.fspath(p) for p in paths] for paths in (job.references, job.hypotheses))
@@ -127,13 +125,13 @@ class TaskWork:
             if shard.has(unit):
                 rows = block_statistics(self.metric, piece, self._job.settings.threads)
                 write(number, {f"system.{k}": statistics for k, statistics in enumerate(rows)})
-            _say_segments((unit + 1) * _SEGMENTS)
+            say_segments((unit + 1) * _SEGMENTS)
         return {"references": self.references, "hypotheses": self.hypotheses}
 
 
 def known_metrics() -> dict[str, type[TaskMetric]]:
     """Return the metrics that `lmgauge.tasks` exports, by their names in lower case."""
-    exported = [getattr(tasks, name) for name in tasks.__all__]
+    exported = [getattr(tasks, name) for name in dir(tasks)]
     return {kind.__name__.lower(): kind for kind in exported if isinstance(kind, type) and TaskMetric in kind.__mro__[1:]}
 
 
@@ -175,13 +173,8 @@ class _StoredRows:
             owner = self._first // _SEGMENTS % len(self._parts)
             number, arrays = next(self._parts[owner], (-1, {}))
             names = [f"system.{k}" for k in range(self._systems)]
-            if (
-                number != self._number
-                or sorted(arrays) != sorted(names)
-                or not all(
-                    arrays[name].shape == (len(piece), self._columns) and arrays[name].dtype == np.int64 for name in names
-                )
-            ):
+            kinds = {name: (part.shape, part.dtype) for name, part in arrays.items()}
+            if number != self._number or kinds != dict.fromkeys(names, ((len(piece), self._columns), np.dtype(np.int64))):
                 raise InputError(
                     f"{self._records[owner].path}: does not have the statistics of segment {self._first + 1:,} and those "
                     "behind it; run this shard again"
@@ -204,11 +197,7 @@ def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
     if work.made_of() != {name: value for name, value in first.made_of.items() if name != "lmgauge"}:
         raise InputError(f"{first.path}: the texts are not what the shards read: a file was changed")
     rows_of = _StoredRows(records, len(work.metric.columns), len(work.files.names))
-    return score_parallel(work.metric, work.files, work.settings, _say_segments, rows_of=rows_of)
-
-
-def _say_segments(done: int) -> None:
-    say_progress(f"{done:,} segments")
+    return score_parallel(work.metric, work.files, work.settings, rows_of=rows_of)
 
 
 def _stored_job(record: ShardRecord) -> TaskJob:

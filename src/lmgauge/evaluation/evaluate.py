@@ -26,6 +26,7 @@ from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity
 from lmgauge.numerics.units import nats_to_bits, nats_to_scale, perplexity_from_nats
+from lmgauge.progress import say_progress
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, TOKEN, ScoreBatch
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
 
-Progress = Callable[[int], None]
 Watch = Callable[[int, Segments, ScoreBatch, Tally], None]
 Ints = NDArray[np.int64]
 
@@ -230,9 +230,10 @@ def evaluate(
     threads: int | None = None,
     spans: bool = False,
     watch: Watch | None = None,
-    progress: Progress = lambda done: None,
+    doing: str = "scored",
 ) -> Evaluations:
     """Evaluate models on a text, read once for all of them."""
+    # doing: what is said of the megabytes that are done.
     evaluators = [Evaluator(origin) for origin in origins or map(Origin.of_model, models)]
     counted: dict[int, Denominators] = {}
     spans = spans or any(policy_of(model).leaves_out for model in models)
@@ -247,7 +248,7 @@ def evaluate(
             if watch is not None:
                 watch(i, block, batch, part_sums.total)
         done += block.byte_count()
-        progress(done)
+        say_progress(f"{doing} {done / 1e6:,.0f} MB")
     sha256, whole = corpus.report.sha256, sum(counted.values(), Denominators())
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
@@ -15,6 +13,7 @@ from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.run_folder import SCORES_FILE, RunFolders
+from lmgauge.evaluation.tally import Tally
 from lmgauge.readable import visible
 from lmgauge.scores import EOS_KIND, OOV, SPELLED, ScoreBatch, ScoreWriter, read_metadata, read_scores
 from lmgauge.scores.imports.log import Log
@@ -22,25 +21,6 @@ from lmgauge.scores.imports.programs import OUTPUTS, Logs
 from lmgauge.scores.imports.rows import rows, rows_on_text
 from lmgauge.temporaries import scratch_folder
 from lmgauge.text.documents import Corpus
-
-
-@dataclass
-class _Facts:
-    """What only the rows tell of how a program scored."""
-
-    sentence_ends: int = 0
-    oov: int = 0  # oov, spelled: unseen words among them, as `<unk>` and letter by letter
-    spelled: int = 0
-    impossible: int = 0  # unseen words of probability zero
-    lossy_segments: int = 0  # segments that their tokens do not spell
-
-    def add(self, batch: ScoreBatch) -> None:
-        oov = batch.kind == OOV
-        self.sentence_ends += int(np.count_nonzero(batch.kind == EOS_KIND))
-        self.oov += int(np.count_nonzero(oov))
-        self.spelled += int(np.count_nonzero(batch.kind == SPELLED))
-        self.impossible += int(np.count_nonzero(np.isneginf(batch.logprob[oov])))
-        self.lossy_segments += batch.lossy_segments
 
 
 def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, name: str = "") -> Evaluation:
@@ -53,7 +33,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
     settings: dict[str, Any] = {"text": {} if corpus is None else dict(corpus.settings)}
     corpus = corpus or _own_text(logs)
     with scratch_folder() as folder:
-        table, facts = folder / SCORES_FILE, _Facts()
+        table, facts = folder / SCORES_FILE, Tally()
         with ScoreWriter(table, {}) as writer:
             for batch in _batches(logs, corpus):
                 facts.add(batch)
@@ -101,17 +81,19 @@ def _written(table: Path, folders: RunFolders) -> Iterator[ScoreBatch]:
         yield batch
 
 
-def _origin(logs: Logs, facts: _Facts, name: str) -> Origin:
+def _origin(logs: Logs, facts: Tally, name: str) -> Origin:
     output = OUTPUTS[logs.program]
     stated = read_metadata(logs.files[0].path) if output.parse is None else {}
     if stated:
         return Origin.of_metadata(stated | ({"model": name} if name else {}), logs.files[0].path.stem)
     policy = ContextPolicy(
-        unit="sentence" if output.words and facts.sentence_ends else "unknown",
+        unit="sentence" if output.words and facts.events[EOS_KIND] else "unknown",
         first="unscored" if logs.log.unscored else "bos",
-        end="eos" if facts.sentence_ends else "none",
+        end="eos" if facts.events[EOS_KIND] else "none",
     )
-    unseen = "closed" if facts.impossible else "unk" if facts.oov else "spelled" if facts.spelled else "unknown"
+    unseen = (
+        "closed" if facts.zeros[OOV] else "unk" if facts.events[OOV] else "spelled" if facts.events[SPELLED] else "unknown"
+    )
     return Origin(
         name or logs.log.model or logs.files[0].path.stem,
         unit=output.unit,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
+from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
+from lmgauge.evaluation.evaluate import evaluate_scores, sum_block
 from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.runs import Run, about, lockstep
 from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.lower_bound import plain_figures
@@ -25,22 +29,27 @@ from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
+from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments, TextReport
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
+LADDER_FILE = "ladder.json"
+
+
+def is_ladder_folder(path: Path) -> bool:
+    """Return True if a folder was written by `lmgauge.baseline`, so that it may be replaced by one."""
+    return (path / LADDER_FILE).is_file()
 
 
 class SegmentCosts:
     """What one model makes of each segment of a text, collected block by block."""
 
     def __init__(self) -> None:
-        self._nats: list[Floats] = []
-        self._zeros: list[NDArray[np.int64]] = []
-        self._bytes: list[Floats] = []
-        self._documents: list[NDArray[np.int64]] = []
+        none = np.zeros(0, np.int64)
+        self._blocks = [(np.zeros(0), none, np.zeros(0), none)]
 
     def add(self, block: Segments, sums: SegmentSums) -> None:
         """Add a block."""
@@ -49,21 +58,13 @@ class SegmentCosts:
         at = sums.segments - block.first
         nats, zeros = np.zeros(len(block)), np.zeros(len(block), np.int64)
         nats[at], zeros[at] = sums.nats, sums.zeros
-        self._nats.append(nats)
-        self._zeros.append(zeros)
-        self._bytes.append((block.ends - block.starts + block.terminator).astype(np.float64))
-        if block.documents is not None:
-            self._documents.append(np.asarray(block.documents, np.int64))
+        sizes = (block.ends - block.starts + block.terminator).astype(np.float64)
+        self._blocks.append((nats, zeros, sizes, np.asarray([] if block.documents is None else block.documents, np.int64)))
 
     def finish(self) -> SegmentColumns:
         """Return the columns of the whole text."""
-        documents = np.concatenate(self._documents) if self._documents else None
-        return SegmentColumns(
-            np.concatenate([np.zeros(0), *self._nats]),
-            np.concatenate([np.zeros(0, np.int64), *self._zeros]),
-            np.concatenate([np.zeros(0), *self._bytes]),
-            documents,
-        )
+        nats, zeros, sizes, documents = (np.concatenate(column) for column in zip(*self._blocks, strict=True))
+        return SegmentColumns(nats, zeros, sizes, documents if len(documents) else None)
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,17 @@ def rung_of(
         seconds=seconds,
     )
     return MeasuredRung(rung, evaluation, costs if exact else None)
+
+
+def of_run(run: Run, corpus: Corpus) -> tuple[Evaluation, SegmentColumns]:
+    """Evaluate a run's scores together with the text."""
+    # Raises InputError: the run was changed, or is of another text.
+    run, costs = about(run, corpus), SegmentCosts()
+    evaluation = evaluate_scores(run.batches(), origin=run.origin, corpus=corpus)
+    for block, (table,) in lockstep([run.batches()], corpus, [run.name]):
+        if block is not None:
+            costs.add(scored_text(block, [run.origin.policy]), sum_block(table).total.per_segment())
+    return evaluation, costs.finish()
 
 
 def ladder_of(

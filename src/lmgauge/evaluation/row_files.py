@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
@@ -28,38 +28,54 @@ ROW_FILES = (".parquet", ".csv", ".tsv", ".jsonl")
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 
 
-class RowWriter:
-    """Writes rows with fixed columns to a TSV or JSON lines file; `-` is standard output, as TSV."""
+Write = Callable[[Mapping[str, Sequence[Any]]], None]
+"""Writes rows: of each column, by its name, the values [rows]; there may be more columns than the file has."""
 
-    def __init__(self, path: str, columns: Sequence[str]) -> None:
-        if path != "-" and Path(path).suffix not in (".tsv", ".txt", ".jsonl", ".ndjson"):
-            raise UsageError(
-                f"{path}: rows are written as .tsv or .jsonl (or - for TSV on standard output); -o writes Parquet"
-            )
-        self._path, self._columns = path, list(columns)
-        self._json = Path(path).suffix in (".jsonl", ".ndjson")
-        self._stack = ExitStack()
 
-    def __enter__(self) -> RowWriter:
-        self._file = self._stack.enter_context(writing_or_printing(self._path))
-        if not self._json:
-            self._file.write(("\t".join(self._columns) + "\n").encode())
-        return self
+@contextmanager
+def writing_rows(path: str, columns: Sequence[str]) -> Iterator[Write]:
+    """Open a TSV or JSON lines file for rows with fixed columns; `-` is standard output, as TSV."""
+    ending = Path(path).suffix
+    if path != "-" and ending not in (".tsv", ".txt", ".jsonl", ".ndjson"):
+        raise UsageError(f"{path}: rows are written as .tsv or .jsonl (or - for TSV on standard output); -o writes Parquet")
+    with writing_or_printing(path) as file:
+        as_json = ending in (".jsonl", ".ndjson")
+        if not as_json:
+            file.write(("\t".join(columns) + "\n").encode())
 
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._stack.__exit__(*error)
+        def write(values: Mapping[str, Sequence[Any]]) -> None:
+            rows = zip(*(values[name] for name in columns), strict=True)
+            if as_json:
+                lines = [json.dumps(plain(dict(zip(columns, row, strict=True))), ensure_ascii=False) for row in rows]
+            else:
+                lines = ["\t".join(map(_cell, row)) for row in rows]
+            text = "".join(f"{line}\n" for line in lines)
+            file.write((for_output(text) if path == "-" else text).encode())
 
-    def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Write rows."""
-        # columns: name -> values [rows], at least the columns of the file.
-        rows = zip(*(columns[name] for name in self._columns), strict=True)
-        if self._json:
-            lines = [json.dumps(plain(dict(zip(self._columns, row, strict=True))), ensure_ascii=False) for row in rows]
-        else:
-            lines = ["\t".join(_cell(value) for value in row) for row in rows]
-        if lines:
-            text = "\n".join(lines) + "\n"
-            self._file.write((for_output(text) if self._path == "-" else text).encode())
+        yield write
+
+
+@contextmanager
+def writing_table(path: str, columns: Sequence[str]) -> Iterator[Callable[[pa.Table], None]]:
+    """Open a file ending in .parquet, .csv, .tsv or .jsonl for Arrow tables of one kind; `-` is standard output, as TSV."""
+    check_row_file(path)
+    if not path.endswith((".parquet", ".csv")):
+        with writing_rows(path, columns) as write_rows:
+            yield lambda table: write_rows(table.to_pydict())
+        return
+    with ExitStack() as stack:
+        file = stack.enter_context(writing_or_printing(path))
+        writers: list[Any] = []
+
+        def write(table: pa.Table) -> None:
+            if not writers:  # the first table says what the columns hold
+                from pyarrow import csv, parquet
+
+                kind = parquet.ParquetWriter if path.endswith(".parquet") else csv.CSVWriter
+                writers.append(stack.enter_context(kind(file, table.schema)))
+            writers[0].write_table(table)
+
+        yield write
 
 
 def write_table(path: str, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -70,41 +86,8 @@ def write_table(path: str, columns: Mapping[str, Sequence[Any]]) -> None:
 
     if path.endswith(".csv"):  # which has no lists
         columns = {name: [_in_csv(value) for value in values] for name, values in columns.items()}
-    with TableWriter(path, list(columns)) as rows:
-        rows.write(pa.table(dict(columns)))
-
-
-class TableWriter:
-    """Writes Arrow tables of one kind to a file ending in .parquet, .csv, .tsv or .jsonl; `-` is standard output, as TSV."""
-
-    def __init__(self, path: str, columns: Sequence[str]) -> None:
-        check_row_file(path)
-        self._path, self._columns = path, columns
-        self._stack = ExitStack()
-        self._arrow: Any = None
-
-    def __enter__(self) -> Self:
-        self._file: IO[bytes] | None = None
-        if self._path.endswith((".parquet", ".csv")):
-            self._file = self._stack.enter_context(writing_or_printing(self._path))
-        else:
-            self._rows = self._stack.enter_context(RowWriter(self._path, self._columns))
-        return self
-
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._stack.__exit__(*error)
-
-    def write(self, table: pa.Table) -> None:
-        """Write the rows of a table; the first one says what the columns hold."""
-        if self._file is None:
-            self._rows.write(table.to_pydict())
-            return
-        if self._arrow is None:
-            from pyarrow import csv, parquet
-
-            writer = parquet.ParquetWriter if self._path.endswith(".parquet") else csv.CSVWriter
-            self._arrow = self._stack.enter_context(writer(self._file, table.schema))
-        self._arrow.write_table(table)
+    with writing_table(path, list(columns)) as write:
+        write(pa.table(dict(columns)))
 
 
 def check_row_file(path: str) -> None:
@@ -176,31 +159,34 @@ def segment_rows(
     model: str,
     batch: ScoreBatch,
     sums: SegmentSums,
-    block: Segments,
+    block: Segments | None,
     group_names: Sequence[str],
     context_policy: ContextPolicy,
 ) -> dict[str, Sequence[Any]]:
-    """Return a row for each segment of a batch, as columns."""
+    """Return a row for each segment of a batch, as columns; those that only the text tells are null without it."""
     import numpy as np
 
     count = len(sums.segments)
-    of_block = sums.segments - block.first
     of_row = np.repeat(np.arange(count), batch.segment_events)
-    ids = block.identifiers()
     with np.errstate(over="ignore"):
         perplexity = np.exp(-sums.nats / sums.events)
-    return {
+    columns: dict[str, Sequence[Any]] = {
         "model": [model] * count,
         "segment": sums.segments.tolist(),
-        "group": [""] * count if block.groups is None else [group_names[g] for g in block.groups[of_block].tolist()],
         "events": sums.events.tolist(),
         "logprob": sums.nats.tolist(),
         "perplexity": perplexity.tolist(),
         "zero_probability_events": sums.zeros.tolist(),
-        ID_COLUMN: [ids[i] for i in of_block.tolist()],
-        "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
         "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
         "oov": np.bincount(of_row[batch.unseen()], minlength=count).tolist(),
+    }
+    if block is None:
+        return columns | dict.fromkeys(("group", ID_COLUMN, "document", "bytes"), [None] * count)
+    of_block, ids = sums.segments - block.first, block.identifiers()
+    return columns | {
+        "group": [""] * count if block.groups is None else [group_names[g] for g in block.groups[of_block].tolist()],
+        ID_COLUMN: [ids[i] for i in of_block.tolist()],
+        "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
         "bytes": segment_bytes(block, batch, context_policy).tolist(),
         **block.kept(of_block),
     }

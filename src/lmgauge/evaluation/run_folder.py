@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import platform
 import shutil
 import sys
@@ -20,6 +21,7 @@ from lmgauge.json_text import from_json, plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
 
+_LOG = logging.getLogger(__name__)
 EVALUATION_FILE = "evaluation.json"
 SCORES_FILE = "scores.parquet"
 
@@ -188,12 +190,9 @@ class RunFolders:
         """Return events whose scores are kept for a run that goes on from here."""
         return sum(journal.scores for journal in self._journals)
 
-    @property
-    def resumed(self) -> int:
-        """Return events whose scores an earlier, killed run had kept."""
-        return sum(journal.taken for journal in self._journals)
-
     def __exit__(self, *error: Any) -> bool | None:
+        if isinstance(error[1], (KeyboardInterrupt, SystemExit)) and self.kept:
+            _LOG.warning("%s events are scored; the same command resumes there", f"{self.kept:,}")
         for journal in self._journals:
             journal.close()
         handled = self._stack.__exit__(*error)  # may fail, and then what is finished stays
@@ -213,3 +212,5 @@ class RunFolders:
         self._tables.close()
         for own, folder, chosen in zip(of_model, self._folders, settings, strict=True):
             write_evaluation(folder, own, chosen)
+        if resumed := sum(journal.taken for journal in self._journals):
+            _LOG.warning("%s events had been scored before the last run was interrupted", f"{resumed:,}")

@@ -7,5 +7,5 @@
     filter_file.py              one file: read, scored, judged, written
     filter_files.py             many files, as tasks of an engine; what an earlier run finished is left alone
 
-May import `text`, `models`, `scores`, `numerics`, `stages` and the modules beside the rooms.
+May import `text`, `models`, `scores`, `evaluation`, `numerics`, `stages` and the modules beside the rooms.
 """

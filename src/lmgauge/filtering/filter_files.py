@@ -1,99 +1,122 @@
-"""Many files of records, as tasks of an engine. What is remembered of a finished file lets a later run leave it alone."""
+"""Many files of records, as tasks of an engine, and what a folder of outputs remembers, so that a later run goes on."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from lmgauge.errors import InputError
-from lmgauge.filtering.filter_file import filter_file
-from lmgauge.filtering.folder import FinishedFile, begin, finished, refuse_others, remember, source_state
-from lmgauge.filtering.plan import FileJob, FilterPlan
-from lmgauge.filtering.tally import Tally
-from lmgauge.json_text import to_json
-from lmgauge.places import file_state, make_folder
+from lmgauge.decoding import decode
+from lmgauge.errors import InputError, UsageError
+from lmgauge.files import refuse_replacing, writing
+from lmgauge.filtering.file_tasks import answers, open_engine
+from lmgauge.filtering.filter_file import filter_file, refuse_nothing
+from lmgauge.filtering.options import FilterWork
+from lmgauge.filtering.plan import RECORDS, FileJob, FilterPlan, PlanSummary, jobs_of
+from lmgauge.filtering.results import FilteredDocuments
+from lmgauge.filtering.tally import StoredTally, Tally
+from lmgauge.json_text import plain, to_json
+from lmgauge.places import exists, file_state, make_folder, open_reading, read_json, write_json
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
-from lmgauge.remote.addresses import is_remote
+from lmgauge.records.sources import find_sources
+from lmgauge.remote.addresses import base_name, is_remote, joined, shown_name
 from lmgauge.stages.countdown import rounded_time
-from lmgauge.stages.stage import Array, Engine, Read, Stage
+from lmgauge.stages.stage import Array, Engine, Read
+from lmgauge.version import __version__
 
 _LOG = logging.getLogger(__name__)
+_WORK = "work.json"
+_OF_FOLDER = "what is remembered of filtered documents", "choose another folder"
+Path = str | os.PathLike[str]
+
+
+def filter_all(
+    plan: FilterPlan, inputs: Path | Sequence[Path], output: Path, work: FilterWork, rejects: Path | None, *, columns: bool
+) -> FilteredDocuments:
+    """Filter files, and return what became of their documents; `columns` if the scores must be in what is written."""
+    plan.check()
+    sources, target = find_sources(inputs, plan.options.format), os.fspath(output)
+    aside = None if rejects is None else os.fspath(rejects)
+    jobs, is_folder = jobs_of(sources, target, buckets=plan.buckets, columns=columns, rejects=aside)
+    refuse_replacing({"-o": target, "--rejects": aside}, [source.path for source in sources])
+    if work.shard is not None and not is_folder:
+        raise UsageError("a shard has a share of the files: give -o a folder")
+    if work.shard is not None and aside is not None:
+        place = shown_name(joined(target, RECORDS, "rejects"))
+        raise UsageError(f"all shards would write --rejects {aside}: leave it out; their bad records are in {place}")
+    if is_folder:
+        begin_folder(target, plan, jobs)
+    jobs = work.share(jobs)
+    with open_engine(work, len(jobs)) as engine:
+        tallies, before = filter_files(plan, jobs, engine, threads=work.threads)
+    if not any(tally.reasons for tally in tallies):
+        for tally in tallies:
+            refuse_nothing(tally)
+    if is_folder and aside is not None:
+        with writing(aside) as whole:  # the bad records of all files, in their order
+            for path in [job.rejects for job in jobs if job.rejects is not None]:
+                with open_reading(path) as own:
+                    shutil.copyfileobj(own, whole)
+    return FilteredDocuments.of(plan.summary(), tallies, shown_name(target), before=before)
 
 
 def filter_files(
     plan: FilterPlan, jobs: Sequence[FileJob], engine: Engine, *, threads: int | None = None
-) -> list[FinishedFile]:
-    """Filter files, several at a time, but for those that are complete."""
-    # -> what became of each, in the order of the jobs.
+) -> tuple[list[Tally], int]:
+    """Filter files, several at a time, but for those that are complete; return what became of each, and how many were."""
     # Raises InputError: some files cannot be read; all others are complete then. A record is bad, and errors are to "fail".
     done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
-    rest = [number for number in range(len(jobs)) if number not in done]
-    for number in rest:
-        refuse_others(jobs[number])
-    if rest:
-        tasks = [jobs[number] for number in rest]
-        settings = _Settings(plan, tasks, threads, _sizes(tasks), time.monotonic())
-        stage = Stage("filter", len(tasks), _work, settings, _needs, _makes, title="filtering files")
-        try:
-            engine.run(stage)
-        except (KeyboardInterrupt, SystemExit):
-            if jobs[0].record is not None:
-                complete = sum(finished(job) is not None for job in jobs)
-                _LOG.warning("%s of %s files are complete; the same command goes on with the others", complete, len(jobs))
-            raise
-        problems = {}
-        for place, number in enumerate(rest):
-            (name,) = _makes(place)
-            answer = json.loads(engine.read(name).tobytes())
-            engine.drop([name])
-            if "error" in answer:
-                problems[jobs[number].source.name] = answer["error"]
+    before, rest = len(done), [number for number in range(len(jobs)) if number not in done]
+    tasks = [jobs[number] for number in rest]
+    for job in tasks:
+        for path in job.outputs.values() if job.record is not None and not exists(job.record) else ():
+            if exists(path):
+                raise UsageError(f"{path}: is there already, and is not the output of an earlier run; choose another folder")
+    sizes = [0 if job.source.one_shot else file_state(job.source.path).size or 0 for job in tasks]
+    settings = _Settings(plan, tasks, threads, sizes, time.monotonic())
+    problems: dict[str, str] = {}
+    try:
+        made = answers(engine, "filter", "filtering files", _work, settings, len(rest)) if rest else ()
+        for number, (array,) in zip(rest, made, strict=True):
+            answer = decode(array.tobytes(), _Answer, jobs[number].source.name, "what became of a file", "filter it again")
+            if answer.tally is None:
+                problems[jobs[number].source.name] = answer.problem
             else:
-                done[number] = FinishedFile(jobs[number], Tally.from_dict(answer["tally"]), False)
-        if problems:
-            raise InputError(_of_all(problems, len(jobs)))
-    return [done[number] for number in range(len(jobs))]
+                done[number] = Tally.of_stored(answer.tally)
+    except (KeyboardInterrupt, SystemExit):
+        if jobs[0].record is not None:
+            complete = sum(finished(job) is not None for job in jobs)
+            _LOG.warning("%s of %s files are complete; the same command goes on with the others", complete, len(jobs))
+        raise
+    if problems:
+        others, first = list(problems)[1:], next(iter(problems.values()))
+        more = f"; neither could {first_few(others)} be filtered" if others else ""
+        of_all = f" ({len(done):,} of {len(jobs):,} files are complete)" if len(jobs) > 1 else ""
+        raise InputError(f"{first}{more}{of_all}")
+    return [done[number] for number in range(len(jobs))], before
 
 
-def _of_all(problems: dict[str, str], files: int) -> str:
-    names, first = list(problems), next(iter(problems.values()))
-    if files == 1:
-        return first
-    more = f"; neither could {first_few(names[1:])} be filtered" if names[1:] else ""
-    return f"{first}{more} ({files - len(names):,} of {files:,} files are complete)"
-
-
-def _needs(number: int) -> list[str]:
-    return []
-
-
-def _makes(number: int) -> list[str]:
-    return [f"filtered/{number}"]
+@dataclass
+class _Answer:
+    tally: StoredTally | None = None
+    problem: str = ""  # why there is none
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """What all tasks know.
-
-    Attributes:
-        plan, jobs, threads: as in `filter_files`.
-        sizes: bytes of each file, as it is packed.
-        began: when the first task did, in the clock of the program that waits for them.
-    """
-
+    # What all tasks know.
     plan: FilterPlan
     jobs: Sequence[FileJob]
     threads: int | None
-    sizes: Sequence[int]
-    began: float
+    sizes: Sequence[int]  # bytes of each file, as it is packed
+    began: float  # when the first task did, in the clock of the program that waits for them
 
     def say(self, number: int, done: int) -> None:
         read = min(done, self.sizes[number] or done)  # of a packed file more comes out than there is
@@ -102,16 +125,13 @@ class _Settings:
         say_progress(f"filtering, {before / 1e6:,.0f} of {total / 1e6:,.0f} MB, file {number + 1} of {len(self.jobs)}{left}")
 
 
-def _sizes(jobs: Sequence[FileJob]) -> list[int]:
-    return [0 if job.source.one_shot else file_state(job.source.path).size or 0 for job in jobs]
-
-
 def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
+    # What became of the records of a file, or its problem: one that cannot be read keeps no other from being filtered.
     job, done = settings.jobs[number], 0
     for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
         if path is not None and not is_remote(path):
             make_folder(os.path.dirname(path))
-    begin(job)
+    remember(job, None, None)
 
     def watch(size: int) -> None:
         nonlocal done
@@ -121,14 +141,95 @@ def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
     try:
         before = source_state(job)
         tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch).to_dict()
+        remember(job, before, tally)
+        answer: dict[str, Any] = {"tally": tally}
     except InputError as error:
         if settings.plan.options.errors == "fail":
             raise
-        yield _packed({"error": str(error)})  # a file that cannot be read keeps no other from being filtered
+        answer = {"problem": str(error)}
+    yield np.frombuffer(to_json(answer, indent=None).encode(), np.uint8)
+
+
+# -- what a folder of outputs remembers ---------------------------------------------------------------------------------
+def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None:
+    """Make a folder of outputs, or continue in one in which the same is done."""
+    files = {job.name: base_name(job.record) for job in jobs if job.record is not None}
+    work = plain({**plan.described(), "summary": asdict(plan.summary()), "files": files})
+    place = joined(folder, RECORDS, _WORK)
+    if not exists(place):
+        make_folder(joined(folder, RECORDS))
+        write_json(place, work)
         return
-    remember(job, before, tally)
-    yield _packed({"tally": tally})
+    stored = read_json(place, dict[str, Any], *_OF_FOLDER)
+    different = next((name for name in work if stored.get(name) != work[name]), None)
+    if different is not None:
+        raise UsageError(f"{folder}: holds documents that were filtered with other {different}; choose another folder")
 
 
-def _packed(answer: Mapping[str, Any]) -> Array:
-    return np.frombuffer(to_json(answer, indent=None).encode(), np.uint8)
+def read_folder(folder: str) -> FilteredDocuments:
+    """Return what became of the documents of all files of a folder, whichever shard filtered them."""
+    # Raises UsageError: a file is not complete yet.
+    work = read_json(joined(folder, RECORDS, _WORK), _StoredWork, *_OF_FOLDER)
+    records = {name: joined(folder, RECORDS, "files", record) for name, record in work.files.items()}
+    stored = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
+    missing = [name for name, own in stored.items() if own is None]
+    if missing:
+        raise UsageError(
+            f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
+        )
+    return FilteredDocuments.of(work.summary, [own[1] for own in stored.values() if own is not None], folder)
+
+
+def is_output_folder(folder: str) -> bool:
+    """Return True if a folder holds documents that were filtered."""
+    return exists(joined(folder, RECORDS, _WORK))
+
+
+@dataclass
+class _StoredWork:
+    summary: PlanSummary
+    files: dict[str, str]
+
+
+@dataclass
+class _StoredFile:
+    source: dict[str, Any] | None
+    outputs: dict[str, int | None] | None
+    tally: StoredTally | None
+
+
+def _remembered(record: str) -> tuple[_StoredFile, Tally] | None:
+    # What is remembered of a file; None while it is worked on.
+    stored = read_json(record, _StoredFile, "what is remembered of a file", "remove it to filter the file again")
+    return None if stored.tally is None else (stored, Tally.of_stored(stored.tally))
+
+
+def finished(job: FileJob) -> Tally | None:
+    """Return what is remembered of a file, if its outputs are complete and it has not changed since."""
+    remembered = _remembered(job.record) if job.record is not None and exists(job.record) else None
+    if remembered is None:
+        return None
+    stored, tally = remembered
+    complete = all(map(exists, job.outputs.values())) and stored.outputs == _sizes(job)
+    return tally if complete and stored.source == source_state(job) else None
+
+
+def remember(job: FileJob, before: Mapping[str, Any] | None, tally: Mapping[str, Any] | None) -> None:
+    """Remember a file whose outputs are complete; without a tally, that it is worked on."""
+    # What a run that is killed leaves of the outputs of such a file may be replaced.
+    if job.record is not None:
+        outputs = None if tally is None else _sizes(job)
+        write_json(job.record, {"source": before, "outputs": outputs, "tally": tally, "version": __version__})
+
+
+def source_state(job: FileJob) -> Mapping[str, Any] | None:
+    """Return the size in bytes and the version of a file, which tell a changed one."""
+    # None for a file that is read only once.
+    if job.source.one_shot:
+        return None
+    state = file_state(job.source.path)
+    return {"size": state.size, "version": state.version}
+
+
+def _sizes(job: FileJob) -> dict[str, int | None]:
+    return {bucket: file_state(path).size for bucket, path in job.outputs.items()}

@@ -7,11 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.decoding import Meta, Whole
 from lmgauge.errors import InputError
 from lmgauge.filtering.groups import Groups
 
@@ -41,6 +42,19 @@ class PerplexityBins:
     counts: tuple[int, ...]
     infinite: int  # documents with an impossible event, which are in no bin
     unscored: int  # documents without a perplexity, which are in no bin
+
+
+@dataclass
+class StoredHistogram:
+    """A histogram as it is stored."""
+
+    models: list[str]
+    # of each group: its name, and of each model the bins that have documents, each with how many
+    groups: list[tuple[str | None, list[list[tuple[Annotated[int, Meta(ge=0, lt=_BINS + 2)], Whole]]]]]
+
+    def __post_init__(self) -> None:
+        if any(len(columns) != len(self.models) for _, columns in self.groups):
+            raise ValueError("a group does not have a column for each model")
 
 
 class PerplexityHistogram:
@@ -124,20 +138,15 @@ class PerplexityHistogram:
         return {"models": list(self.models), "groups": [*self._rows()]}
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> PerplexityHistogram:
-        """Return the histogram that `to_dict` gave."""
-        try:
-            histogram = cls([str(name) for name in record["models"]])
-            for name, columns in record["groups"]:
-                counts = np.zeros((len(histogram.models), _BINS + 2), np.int64)
-                for row, pairs in zip(counts, columns, strict=True):
-                    for place, count in pairs:
-                        if not 0 <= place < _BINS + 2 or count < 0:
-                            raise ValueError("a bin is out of range")
-                        row[place] = count
-                histogram._add(None if name is None else str(name), counts)
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            raise InputError(f"not a histogram of perplexities: {error}") from error
+    def of_stored(cls, stored: StoredHistogram) -> PerplexityHistogram:
+        """Return the histogram whose `to_dict` was stored."""
+        histogram = cls(stored.models)
+        for name, columns in stored.groups:
+            counts = np.zeros((len(histogram.models), _BINS + 2), np.int64)
+            for row, pairs in zip(counts, columns, strict=True):
+                for place, count in pairs:
+                    row[place] = count
+            histogram._add(name, counts)
         return histogram
 
     def _rows(self) -> Iterator[list[Any]]:

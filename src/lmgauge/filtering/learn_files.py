@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from threading import Lock
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.filtering.documents import Documents
+from lmgauge.filtering.file_tasks import answers
 from lmgauge.filtering.filter_file import figures_of, groups_of, score_records
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.percentile_sample import Floats, Keys, PercentileSample, SampleSettings
@@ -22,30 +20,8 @@ from lmgauge.records.formats import reader_of
 from lmgauge.records.records import BLOCK_BYTES, RawBlock
 from lmgauge.records.sources import Source
 from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.stage import Array, Engine, Read, Stage
+from lmgauge.stages.stage import Array, Engine, Read
 from lmgauge.threads import map_in_order, thread_count
-
-_ARRAYS = 5  # of a sample, see `PercentileSample.arrays`
-
-
-class _Settings(NamedTuple):
-    """What all tasks know."""
-
-    plan: FilterPlan
-    sample: SampleSettings
-    sources: Sequence[Source]
-    threads: int | None
-
-
-class _Candidates(NamedTuple):
-    """Documents of a block that may be in the sample, with their perplexities, and what is wrong with bad records."""
-
-    keys: Keys
-    groups: Groups
-    values: Floats
-    problems: list[str]
-    bad_records: int
-    size: int
 
 
 def learn_files(
@@ -53,21 +29,24 @@ def learn_files(
 ) -> Percentiles:
     """Return the percentiles of the documents of files; no figure depends on the order of files, tasks or threads."""
     plan.options.check_groups()
+    whole = PercentileSample(len(plan.names), sample)
     if isinstance(engine, MemoryEngine):  # one file after the other: what came before says which documents to score
-        whole = PercentileSample(len(plan.names), sample)
         for source in sources:
             sample_file(plan, source, whole, threads=threads)
     else:
-        whole = _in_parts(_Settings(plan, sample, sources, threads), engine)
+        settings = plan, sample, sources, threads
+        for arrays in answers(engine, "learn", "sampling documents", _work, settings, len(sources), arrays=5):
+            whole.merge(PercentileSample.from_arrays(arrays, sample))
     # With a model for each group, none has another's percentiles to stand in for its own.
     least = LEAST_DOCUMENTS if plan.options.by is None else 1
     return Percentiles.learn(whole, column_signatures(plan.scorer), plan.options.scored_by(), least)
 
 
-def _in_parts(settings: _Settings, engine: Engine) -> PercentileSample:
-    sources, sample = settings.sources, settings.sample
-    engine.run(Stage("learn", len(sources), _work, settings, _needs, _makes, title="sampling documents"))
-    return reduce(_merged, (_collected(engine, number, sample) for number in range(len(sources))))
+def _work(
+    read: Read, number: int, settings: tuple[FilterPlan, SampleSettings, Sequence[Source], int | None]
+) -> Iterator[Array]:
+    plan, sample, sources, threads = settings
+    yield from sample_file(plan, sources[number], PercentileSample(len(plan.names), sample), threads=threads).arrays()
 
 
 def sample_file(
@@ -78,7 +57,8 @@ def sample_file(
     reader = reader_of(source, plan.fields())
     lock, seed = Lock(), sample.settings.seed
 
-    def candidates(block: RawBlock) -> _Candidates:
+    def candidates(block: RawBlock) -> tuple[Keys, Groups, Floats, list[str], int, int]:
+        # Documents that may be in the sample, with perplexities; what is wrong with records, bad ones, and bytes read.
         records = reader.parse(block)
         documents = Documents.of_records(records)
         usable = np.zeros(len(records), bool)
@@ -92,42 +72,16 @@ def sample_file(
         said = [f"{records.identifier(row)}: {problems[row][1]}" for row in sorted(problems)]
         bad = len(records) - int(np.count_nonzero(usable))
         perplexity = figures_of(plan.names, scores).perplexity
-        return _Candidates(keys[wanted], groups.where(wanted), perplexity[wanted], said, bad, block.size)
+        return keys[wanted], groups.where(wanted), perplexity[wanted], said, bad, block.size
 
     total = 0
-    for batch in map_in_order(candidates, reader.blocks(BLOCK_BYTES), thread_count(threads)):
-        if batch.problems and plan.options.errors == "fail":
-            raise InputError(batch.problems[0])
+    blocks = reader.blocks(BLOCK_BYTES)
+    for keys, groups, values, problems, bad, size in map_in_order(candidates, blocks, thread_count(threads)):
+        if problems and plan.options.errors == "fail":
+            raise InputError(problems[0])
         with lock:
-            sample.add(batch.keys, batch.groups, batch.values)
-        sample.bad_records += batch.bad_records
-        total += batch.size
+            sample.add(keys, groups, values)
+        sample.bad_records += bad
+        total += size
         say_progress(f"sampling {source.name}: {total / 1e6:,.0f} MB")
     return sample
-
-
-def _needs(number: int) -> list[str]:
-    return []
-
-
-def _makes(number: int) -> list[str]:
-    return [f"sample/{number}/{part}" for part in range(_ARRAYS)]
-
-
-def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
-    plan, source = settings.plan, settings.sources[number]
-    yield from sample_file(
-        plan, source, PercentileSample(len(plan.names), settings.sample), threads=settings.threads
-    ).arrays()
-
-
-def _collected(engine: Engine, number: int, settings: SampleSettings) -> PercentileSample:
-    arrays: list[NDArray[np.generic]] = [engine.read(name) for name in _makes(number)]
-    sample = PercentileSample.from_arrays(arrays, settings)
-    engine.drop(_makes(number))
-    return sample
-
-
-def _merged(first: PercentileSample, other: PercentileSample) -> PercentileSample:
-    first.merge(other)
-    return first

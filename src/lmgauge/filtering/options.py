@@ -120,7 +120,7 @@ class FilterRules:
     @property
     def percent_range(self) -> tuple[float | None, float | None]:
         """Both ends of `keep`; None where it has no such end."""
-        from lmgauge.filtering.percentile_values import check_percent
+        from lmgauge.filtering.percentile_file import check_percent
 
         if self.keep is None:
             return None, None
@@ -135,7 +135,7 @@ class FilterRules:
     @property
     def percent_cuts(self) -> tuple[float, float] | None:
         """The two percentiles of `buckets`; None without them."""
-        from lmgauge.filtering.percentile_values import check_percent
+        from lmgauge.filtering.percentile_file import check_percent
 
         if self.buckets is None:
             return None
@@ -211,9 +211,9 @@ class FilterRules:
             >>> FilterRules(max_perplexity=1000, min_bytes=200).describe(["en"])
             ['at least 200 bytes', 'perplexity of at most 1,000']
         """
-        from lmgauge.filtering.rule_words import percentile_lines, plain_lines
+        from lmgauge.filtering.rules import percentile_lines, plain_lines
 
-        lines = [*plain_lines(self)]
+        lines = plain_lines(self)
         if percentiles is not None and self.needs_percentiles:
             lines += percentile_lines(self, self.counting(models), percentiles)
         if self.judged_by is not None and len(models) > 1:

@@ -1,4 +1,4 @@
-"""The file of percentiles: JSON with a line for each percentile, written by `write` and not trusted by `read`."""
+"""The percentiles of a group, and their file: JSON with a line for each, written by `write` and not trusted by `read`."""
 
 from __future__ import annotations
 
@@ -6,29 +6,68 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from lmgauge.decoding import Meta, Perplexity, Whole, decode
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import local_path, writing
 from lmgauge.filtering.groups import MOST_GROUPS
 from lmgauge.filtering.percentile_sample import SampleSettings
-from lmgauge.filtering.percentile_values import PERCENTS, GroupPercentiles, ModelPercentiles, percent_name
-from lmgauge.json_text import from_json, to_json
+from lmgauge.json_text import to_json
 
 if TYPE_CHECKING:
     from lmgauge.filtering.percentiles import Percentiles
 
+PERCENTS = (0.0, 0.1, 0.5, *(float(percent) for percent in range(1, 100)), 99.5, 99.9, 100.0)
+"""The percentiles that are learned."""
+
+PLACES = {percent: place for place, percent in enumerate(PERCENTS)}
+"""Percentile -> its place in `PERCENTS`."""
 FORMAT = "lmgauge percentiles"
 FORMAT_VERSION = 1
 
 _LARGEST = 2**28
 """Bytes of the largest file that is read: a thousand groups and a dozen models take less."""
-_MOST_DOCUMENTS = 2**63 - 1
 _INNER_LIST = re.compile(r"\[\n\s*([^][]*?)\n\s*\]")
 """A list of plain values in indented JSON: a line end outside of a string stands nowhere else."""
 _LINE_END = re.compile(r"\n\s*")
+
+
+def percent_name(percent: float) -> str:
+    """Return how a percentile is written."""
+    return f"p{percent:g}"
+
+
+def check_percent(percent: float) -> float:
+    """Return a percentage if it is one of those that are learned."""
+    if percent not in PLACES:
+        raise UsageError(
+            f"{percent_name(percent)}: percentiles are p0, p1 to p100, and p0.1, p0.5, p99.5 and p99.9; choose one of them"
+        )
+    return float(percent)
+
+
+@dataclass(frozen=True)
+class ModelPercentiles:
+    """Percentiles of one model's perplexity in one group."""
+
+    scored: int  # documents of the sample that have a perplexity
+    values: tuple[float, ...]  # perplexity at each of `PERCENTS`, rising; empty where too few documents have one
+    # low, high: ends of the 95 % interval of each; None where the sample does not bound it. Where the sample is all
+    # documents, both are the value.
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class GroupPercentiles:
+    """Percentiles of the documents of one group."""
+
+    documents: int  # documents of the group that there were
+    sampled: int
+    models: Mapping[str, ModelPercentiles]  # by the models' names, in the order of the models
 
 
 def as_dict(percentiles: Percentiles) -> dict[str, Any]:
@@ -71,24 +110,78 @@ def parse(raw: bytes, where: str) -> dict[str, Any]:
     """Return the attributes of `Percentiles`, by name, from the bytes of a file."""
     if len(raw) > _LARGEST:
         raise InputError(f"{where!r}: larger than {_LARGEST >> 20} MiB: not a file of percentiles")
-    try:
-        record = from_json(raw)
-    except ValueError as error:
-        raise InputError(f"{where!r}: not a file of percentiles: {error}; make one with 'lmgauge percentiles'") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise InputError(f"{where!r}: not a file of percentiles; make one with 'lmgauge percentiles'")
-    if record.get("format_version") != FORMAT_VERSION:
-        raise InputError(
-            f"{where!r}: percentiles of a format other than {FORMAT_VERSION}; update lmgauge, or learn them anew"
-        )
-    try:
-        return _percentiles(record)
-    except (_Damage, UsageError) as error:
-        raise InputError(f"{where!r}: damaged: {error}; learn the percentiles anew") from error
+    stored = decode(raw, _Stored, repr(where), "a file of percentiles", "make one with 'lmgauge percentiles'")
+    return {
+        "signatures": stored.models,
+        "settings": stored.settings,
+        "sample": SampleSettings(stored.sample, stored.seed, stored.group),
+        "least": stored.least,
+        "overall": stored.overall.percentiles(),
+        "groups": {name: group.percentiles() for name, group in stored.groups.items()},
+        "bad_records": stored.bad_records,
+        "version": stored.lmgauge,
+    }
 
 
-class _Damage(Exception):
-    """What is wrong with a file, without its name."""
+_NAMES = [percent_name(percent) for percent in PERCENTS]
+_Row = Annotated[list[Perplexity | None], Meta(min_length=3, max_length=3)]
+"""A percentile and the ends of its interval."""
+
+
+@dataclass
+class _StoredGroup:
+    documents: Whole
+    sampled: Whole
+    models: dict[str, dict[str, Whole | _Row]]  # how many are `scored`, and percentiles by name: all of them, or none
+
+    def __post_init__(self) -> None:
+        for name, columns in self.models.items():
+            if not {"scored"} <= columns.keys() <= {"scored", *_NAMES} or len(columns) not in (1, len(_NAMES) + 1):
+                raise ValueError(f"model {name!r} does not have each percentile once")
+            scored: Any = columns["scored"]
+            if not (len(columns) > 1) <= scored <= self.sampled <= self.documents:
+                raise ValueError("there are more documents in the sample, or with a perplexity, than documents")
+            rows = [columns[percent] for percent in _NAMES[: len(columns) - 1]]
+            before = 0.0
+            for row in rows:
+                value, low, high = row if isinstance(row, list) else [None] * 3
+                if value is None or not max(before, low or 0) <= value <= (math.inf if high is None else high):
+                    raise ValueError(f"a percentile of model {name!r} is not inside its interval or below the one before")
+                before = value
+
+    def percentiles(self) -> GroupPercentiles:
+        """Return the percentiles of each model."""
+        return GroupPercentiles(self.documents, self.sampled, {name: _model(own) for name, own in self.models.items()})
+
+
+def _model(columns: Mapping[str, Any]) -> ModelPercentiles:
+    rows = [columns[name] for name in _NAMES[: len(columns) - 1]]
+    values, low, high = zip(*rows, strict=True) if rows else ((), (), ())
+    return ModelPercentiles(columns["scored"], values, low, high)
+
+
+@dataclass
+class _Stored:
+    format: Literal["lmgauge percentiles"]
+    format_version: Literal[1]
+    lmgauge: str
+    models: dict[str, str]
+    settings: dict[str, str]
+    sample: Annotated[int, Meta(ge=1)] | None
+    seed: int
+    group: str | None
+    least: Whole
+    bad_records: Whole
+    overall: _StoredGroup
+    groups: Annotated[dict[str, _StoredGroup], Meta(max_length=MOST_GROUPS)]
+
+    def __post_init__(self) -> None:
+        SampleSettings(self.sample, self.seed, self.group)
+        if any(group.models.keys() != self.models.keys() for group in (self.overall, *self.groups.values())):
+            raise ValueError("a group does not have the percentiles of each model")
+        if not self.models or any(len(columns) == 1 for columns in self.overall.models.values()):
+            raise ValueError("no model has percentiles of all documents")
+        "".join([*self.models, *self.models.values(), *self.groups]).encode()  # which a lone surrogate has no bytes for
 
 
 def _group_as_dict(group: GroupPercentiles) -> dict[str, Any]:
@@ -99,116 +192,3 @@ def _group_as_dict(group: GroupPercentiles) -> dict[str, Any]:
 def _model_as_dict(model: ModelPercentiles) -> dict[str, Any]:
     rows = zip(PERCENTS, model.values, model.low, model.high, strict=False)
     return {"scored": model.scored, **{percent_name(percent): list(row) for percent, *row in rows}}
-
-
-def _percentiles(record: Mapping[str, Any]) -> dict[str, Any]:
-    models = _strings(record, "models")
-    if not models:
-        raise _Damage("it names no model")
-    size = record.get("sample")
-    sample = SampleSettings(
-        None if size is None else _whole(record, "sample", 1),
-        _whole(record, "seed", 0, 2**64 - 1),
-        None if record.get("group") is None else _string(record, "group"),
-    )
-    groups = _dict(record, "groups")
-    if len(groups) > MOST_GROUPS:
-        raise _Damage(f"{len(groups):,} groups are more than {MOST_GROUPS:,}")
-    overall = _group(_dict(record, "overall"), models, "overall")
-    if not all(model.values for model in overall.models.values()):
-        raise _Damage("overall has no percentiles")
-    return {
-        "signatures": models,
-        "settings": _strings(record, "settings"),
-        "sample": sample,
-        "least": _whole(record, "least", 0),
-        "overall": overall,
-        "groups": {_text(name): _group(_dict(groups, name), models, f"group {name!r}") for name in groups},
-        "bad_records": _whole(record, "bad_records", 0),
-        "version": _string(record, "lmgauge"),
-    }
-
-
-def _group(record: Mapping[str, Any], models: Mapping[str, str], where: str) -> GroupPercentiles:
-    columns = _dict(record, "models")
-    if set(columns) != set(models):
-        raise _Damage(f"{where} does not have the percentiles of each model")
-    documents = _whole(record, "documents", 0)
-    sampled = _whole(record, "sampled", 0, documents)
-    of_models = {name: _model(_dict(columns, name), sampled, f"{where}, model {name!r}") for name in models}
-    return GroupPercentiles(documents, sampled, of_models)
-
-
-def _model(record: Mapping[str, Any], sampled: int, where: str) -> ModelPercentiles:
-    scored = _whole(record, "scored", 0, sampled)
-    names = [percent_name(percent) for percent in PERCENTS]
-    if set(record) == {"scored"}:
-        return ModelPercentiles(scored, (), (), ())
-    if set(record) != {"scored", *names}:
-        raise _Damage(f"{where} does not have each percentile once")
-    if not scored:
-        raise _Damage(f"{where} has percentiles of no document")
-    rows = [_row(record[name], f"{name} of {where}") for name in names]
-    values, low, high = zip(*rows, strict=True)
-    for column in (values, low, high):
-        numbers = [number for number in column if number is not None]
-        if any(first > second for first, second in pairwise(numbers)):
-            raise _Damage(f"the percentiles of {where} do not rise")
-    return ModelPercentiles(scored, values, low, high)
-
-
-def _row(row: Any, where: str) -> tuple[float, float | None, float | None]:
-    if not isinstance(row, list) or len(row) != 3:
-        raise _Damage(f"{where} is not a perplexity with the ends of its interval")
-    value, low, high = (None if entry is None else _perplexity(entry, where) for entry in row)
-    if value is None or (low is not None and low > value) or (high is not None and high < value):
-        raise _Damage(f"{where} is not inside its interval")
-    return value, low, high
-
-
-def _perplexity(value: Any, where: str) -> float:
-    if value == "inf":
-        return math.inf
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _Damage(f"{where} is not a perplexity")
-    try:
-        number = float(value)
-    except OverflowError as error:
-        raise _Damage(f"{where} is out of range") from error
-    if not 0 <= number < math.inf:
-        raise _Damage(f"{where} is out of range")
-    return number
-
-
-def _dict(record: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = record.get(name)
-    if not isinstance(value, dict):
-        raise _Damage(f"{name!r} is not an object")
-    return value
-
-
-def _string(record: Mapping[str, Any], name: str) -> str:
-    value = record.get(name)
-    if not isinstance(value, str):
-        raise _Damage(f"{name!r} is not text")
-    return _text(value)
-
-
-def _text(value: str) -> str:
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise _Damage("a name is not valid Unicode") from error
-    return value
-
-
-def _strings(record: Mapping[str, Any], name: str) -> dict[str, str]:
-    part = _dict(record, name)
-    return {_text(key): _string(part, key) for key in part}
-
-
-def _whole(record: Mapping[str, Any], name: str, least: int, most: int = _MOST_DOCUMENTS) -> int:
-    value = record.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise _Damage(f"{name!r} is not a whole number from {least} to {most}")
-    return value

@@ -12,7 +12,6 @@ smallest of its group.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from lmgauge.choices import DEFAULT_SEED, SAMPLE_SIZE
 from lmgauge.errors import UsageError
 from lmgauge.filtering.groups import MOST_GROUPS, Groups
-from lmgauge.json_text import to_json
+from lmgauge.json_text import from_json, to_json
 from lmgauge.numerics.mixing import GOLDEN, mixed
 
 Floats = NDArray[np.float64]
@@ -152,7 +151,7 @@ class PercentileSample:
         # models], and so on.
         keys, codes, values, documents, names = arrays
         sample = cls(values.shape[1], settings)
-        sample.bad_records, groups = json.loads(names.tobytes())
+        sample.bad_records, groups = from_json(names.tobytes())
         sample._own_codes(Groups(tuple(groups), np.zeros(0, np.int64)))
         sample._documents = documents.astype(np.int64)
         sample._waiting.append((keys, codes, values))

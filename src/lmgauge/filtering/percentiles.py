@@ -24,9 +24,18 @@ import numpy as np
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.options import BY
-from lmgauge.filtering.percentile_file import as_dict, parse, read, write
+from lmgauge.filtering.percentile_file import (
+    PERCENTS,
+    PLACES,
+    GroupPercentiles,
+    ModelPercentiles,
+    as_dict,
+    check_percent,
+    parse,
+    read,
+    write,
+)
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
-from lmgauge.filtering.percentile_values import PERCENTS, PLACES, GroupPercentiles, ModelPercentiles, check_percent
 from lmgauge.numerics.proportions import binomial_quantiles
 from lmgauge.readable import first_few
 from lmgauge.shown import Shown

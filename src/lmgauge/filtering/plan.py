@@ -1,21 +1,33 @@
-"""What is to be done to files of records, decided once and sent to whoever does it."""
+"""What is to be done to files of records, and where they go, decided once and sent to whoever does it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import os
+import posixpath
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmgauge.choices import Format
-from lmgauge.filtering.limits import PerplexityLimits, limits_of
+from lmgauge.errors import UsageError
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.rules import BUCKETS
-from lmgauge.filtering.scorer import CHOSEN, Scorer
+from lmgauge.filtering.rules import BUCKETS, PerplexityLimits, limits_of
+from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.places import exists, is_remote
+from lmgauge.records.formats import format_of, split_compression
 from lmgauge.records.records import Fields, Records
-from lmgauge.records.sources import Source
+from lmgauge.records.sources import STDIN, Source
+from lmgauge.remote.addresses import joined
 from lmgauge.signature import Signature
+
+RECORDS = "_lmgauge"
+"""Folder within the outputs for what is remembered of them; other programs skip names that begin with an underscore."""
+_LONGEST_NAME = 200
+"""Bytes: most systems allow 255, and what is added takes some."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +41,6 @@ class PlanSummary:
     group_field: str | None = None  # the field of the groups; None without groups
     by: str | None = None  # the field that chooses the model; None where every model scores all documents
 
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> PlanSummary:
-        """Return the summary with these plain values."""
-        signatures = {str(name): str(line) for name, line in stored["signatures"].items()}
-        models, rules = (tuple(map(str, stored[name])) for name in ("models", "rules"))
-        limits = tuple(map(PerplexityLimits.from_dict, stored["limits"]))
-        group, by = (None if stored[name] is None else str(stored[name]) for name in ("group_field", "by"))
-        return cls(models, signatures, rules, limits, group, by)
-
 
 @dataclass(frozen=True)
 class FilterPlan:
@@ -48,6 +51,19 @@ class FilterPlan:
     rules: FilterRules = field(default_factory=FilterRules)
     percentiles: Percentiles | None = None  # those that the rules refer to
     seed: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        model: Model | Mapping[str, Model],
+        options: RecordOptions,
+        scoring: ScoringOptions,
+        rules: FilterRules | None = None,
+        percentiles: Percentiles | None = None,
+    ) -> FilterPlan:
+        """Return the plan for models as people name them; each block is scored by one thread."""
+        scorer = Scorer(model, field=options.field, lines=options.lines, by=options.by, scoring=scoring, threads=1)
+        return cls(scorer, options, rules or FilterRules(), percentiles)
 
     @property
     def names(self) -> list[str]:
@@ -127,3 +143,64 @@ def keys_of(records: Records, label: str, seed: int) -> Any:
         return document_keys(label, 0, 0, seed)
     first, last = int(records.numbers[0]), int(records.numbers[-1])
     return document_keys(label, first - 1, last - first + 1, seed)[records.numbers - first]
+
+
+# -- where the records of files go: one file, or a folder with a file for each that is read -----------------------------
+def jobs_of(
+    sources: Sequence[Source], output: str, *, buckets: Sequence[str] = (), columns: bool, rejects: str | None = None
+) -> tuple[list[FileJob], bool]:
+    """Return what is to be done to each file, and True if the output is a folder."""
+    # A file that is alone goes into the file that the output names; everything else goes into a folder, a file each.
+    # columns: True if the scores of a document must be in what is written: lines of text then become JSONL.
+    is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output) or len(sources) > 1 or bool(buckets)
+    if not is_folder:
+        form: Format = format_of(output, _form(sources[0], columns))
+        if columns and form == "text":
+            raise UsageError(f"-o {output}: lines of text have no place for scores; give it a name that ends in .jsonl")
+        return [FileJob(sources[0], "", {"": output}, form, rejects)], False
+    if output == STDIN or (exists(output) and not os.path.isdir(output)):
+        raise UsageError(f"-o {output}: several files are written, into a folder; name one, with a slash at its end")
+    if any(source.path == STDIN for source in sources):
+        raise UsageError("standard input has no name for its file in a folder: give -o a file")
+    return [
+        _job(source, name, output, buckets, columns) for source, name in zip(sources, _names(sources), strict=True)
+    ], True
+
+
+def _job(source: Source, name: str, output: str, buckets: Sequence[str], columns: bool) -> FileJob:
+    form = _form(source, columns)
+    if form != source.format:
+        bare, packed = split_compression(name)
+        name = os.path.splitext(bare)[0] + f".{form}" + packed
+    outputs = {bucket: joined(output, *([bucket] * bool(bucket)), name) for bucket in buckets or [""]}
+    flat = _flat(name)
+    # Not a name of JSONL: nobody who reads all JSONL files of a folder is to read these.
+    rejects, record = joined(output, RECORDS, "rejects", f"{flat}.rejects"), joined(output, RECORDS, "files", f"{flat}.json")
+    return FileJob(source, name, outputs, form, rejects, record)
+
+
+def _flat(name: str) -> str:
+    flat = name.replace("%", "%25").replace("/", "%2F")
+    if len(os.fsencode(flat)) <= _LONGEST_NAME:
+        return flat
+    return f"{flat[-_LONGEST_NAME // 8 :]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
+
+
+def _form(source: Source, columns: bool) -> Format:
+    return "jsonl" if columns and source.format == "text" else source.format
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    # Name of the output of each file: its path below the folder that all of them are in.
+    paths = [_absolute(source.name) for source in sources]
+    if len(set(paths)) < len(paths):
+        raise UsageError(f"{sources[next(i for i, path in enumerate(paths) if paths.count(path) > 1)].name}: is named twice")
+    roots = {source.name.partition("://")[0] if is_remote(source.name) else "" for source in sources}
+    folder = posixpath.commonpath([posixpath.dirname(path) for path in paths]) if len(roots) == 1 else ""
+    return [path[len(folder) :].lstrip("/") for path in paths]
+
+
+def _absolute(path: str) -> str:
+    if is_remote(path):
+        return posixpath.normpath("/" + path.partition("://")[2])
+    return os.path.abspath(path).replace(os.sep, "/")

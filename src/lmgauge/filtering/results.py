@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.filtering.corpus_totals import CorpusTotals
 from lmgauge.filtering.histogram import PerplexityHistogram
-from lmgauge.filtering.limits import PerplexityLimits
 from lmgauge.filtering.plan import PlanSummary
-from lmgauge.filtering.rules import BUCKETS, REASONS
-from lmgauge.filtering.tally import STAYS, Example, Tally
+from lmgauge.filtering.rules import BUCKETS, REASONS, PerplexityLimits
+from lmgauge.filtering.tally import STAYS, CorpusTotals, Example, Tally
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
 
@@ -124,17 +122,12 @@ class FilteredDocuments(Shown):
             groups=tuple(groups),
             buckets={bucket: total.buckets[bucket] for bucket in BUCKETS if total.buckets},
             stand_in=total.stand_in,
-            rules=summary.rules,
-            limits=summary.limits,
-            group_field=summary.group_field,
-            by=summary.by,
-            signatures=summary.signatures,
-            models=summary.models,
             examples={reason: total.examples[reason] for reason in REASONS if total.examples.get(reason)},
             scored=total.scored,
             stays=total.stays,
             totals=total.totals,
             stay_totals=total.stay_totals,
+            **vars(summary),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,18 +1,22 @@
-"""The rules that drop documents, and the one reason each dropped document has."""
+"""The rules that drop documents, the one reason each dropped document has, and the rules in numbers and in words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.decoding import Perplexity
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.options import FilterRules
-from lmgauge.filtering.percentiles import Percentiles
+
+if TYPE_CHECKING:
+    from lmgauge.filtering.options import FilterRules
+    from lmgauge.filtering.percentiles import Percentiles
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -98,18 +102,32 @@ class _Bounds(NamedTuple):
         table[0], table[1:] = -math.inf, math.inf
         stand_in = np.zeros(len(names), bool)
         if rules.needs_percentiles and percentiles is not None:
-            (low, high), cuts = rules.percent_range, rules.percent_cuts or (None, None)
+            ends = PercentileEnds(rules, percentiles)
             for row, name in enumerate(names):
                 for column, model in enumerate(models):
-                    for end, percent in enumerate((low, high, *cuts)):
-                        if not percentiles.has_stand_in and not percentiles.has_own(model, name):
-                            table[end, row, column] = np.nan
-                        elif percent is not None and (end, percent) not in ((0, 0.0), (1, 100.0)):
-                            table[end, row, column] = percentiles.value(model, name, percent)
+                    if percentiles.has_stand_in or percentiles.has_own(model, name):
+                        low, high, cuts = ends.of(model, name)
+                        both = -math.inf if low is None else low, math.inf if high is None else high
+                        table[:, row, column] = *both, *(cuts or (math.inf, math.inf))
+                    else:
+                        table[:, row, column] = np.nan
             if percentiles.groups and percentiles.has_stand_in:
                 stand_in = np.array([not all(percentiles.has_own(model, name) for model in models) for name in names])
         low_ends, high_ends, head, middle = table[:, groups.codes]
         return cls(low_ends, high_ends, head, middle, stand_in[groups.codes])
+
+
+class PercentileEnds:
+    """Between which perplexities percentiles let documents of a group stay, and where they cut buckets."""
+
+    def __init__(self, rules: FilterRules, percentiles: Percentiles) -> None:
+        self._percentiles, (self.low, self.high), self._cuts = percentiles, rules.percent_range, rules.percent_cuts or ()
+
+    def of(self, model: str, group: str | None) -> tuple[float | None, float | None, tuple[float, ...]]:
+        """Return the ends for a model and group, None where there is no such end, and the cuts."""
+        value = partial(self._percentiles.value, model, group)
+        high = None if self.high in (None, 100) else value(self.high)
+        return value(self.low) if self.low else None, high, tuple(map(value, self._cuts))
 
 
 def _tests(
@@ -140,3 +158,88 @@ def _tests(
 
 def _any(failed: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(failed.any(axis=1))
+
+
+# -- in numbers ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class PerplexityLimits:
+    """Between which perplexities documents of a group stay.
+
+    Attributes:
+        model: its name.
+        group: name; None for documents of no group, and of those without percentiles of their own.
+        low, high: of what stays; None where there is no such end.
+        cuts: between head, middle and tail; empty without buckets.
+    """
+
+    model: str
+    group: str | None
+    low: Perplexity | None
+    high: Perplexity | None
+    cuts: tuple[Perplexity, ...] = ()
+
+
+def limits_of(
+    rules: FilterRules, models: Sequence[str], percentiles: Percentiles | None = None
+) -> tuple[PerplexityLimits, ...]:
+    """Return the limits that rules set to perplexities: for each model that counts and group, and for all others."""
+    used = percentiles if rules.needs_percentiles else None
+    limits = []
+    for model in rules.counting(models):
+        groups = [] if used is None else [name for name in used.groups if used.has_own(model, name)]
+        for group in (*groups, *([None] if used is None or used.has_stand_in else [])):
+            first, last, cuts = (None, None, ()) if used is None else PercentileEnds(rules, used).of(model, group)
+            low = max((end for end in (rules.min_perplexity, first) if end is not None), default=None)
+            high = min((end for end in (rules.max_perplexity, last) if end is not None), default=None)
+            if low is not None or high is not None or cuts:
+                limits.append(PerplexityLimits(model, group, low, high, cuts))
+    return tuple(limits)
+
+
+# -- in words -----------------------------------------------------------------------------------------------------------
+_IN_WORDS = {
+    "min_bytes": "at least {:,} bytes",
+    "max_bytes": "at most {:,} bytes",
+    "min_tokens": "at least {:,} tokens",
+    "max_unseen": "at most {:g} % unseen words",
+    "min_perplexity": "perplexity of at least {:,.6g}",
+    "max_perplexity": "perplexity of at most {:,.6g}",
+}
+_MOST_LINES = 20
+
+
+def plain_lines(rules: FilterRules) -> list[str]:
+    """Return the rules that have a number of their own, in words."""
+    values = vars(rules) | {"max_unseen": rules.max_unseen and 100 * rules.max_unseen}
+    return [words.format(values[name]) for name, words in _IN_WORDS.items() if values[name] is not None]
+
+
+def percentile_lines(rules: FilterRules, models: list[str], percentiles: Percentiles) -> Iterator[str]:
+    """Yield what percentiles come to, for each group and model."""
+    groups = [name for name in percentiles.groups if any(percentiles.has_own(model, name) for model in models)]
+    rest = "all other documents" if groups else "all documents"
+    lines = [
+        _of_group(
+            rules,
+            model,
+            name,
+            percentiles,
+            rest if name is None else f"{percentiles.sample.group} {name!r}",
+            len(models) > 1,
+        )
+        for name in [*groups, *([None] if percentiles.has_stand_in else [])]
+        for model in models
+    ]
+    yield from lines[:_MOST_LINES]
+    if len(lines) > _MOST_LINES:
+        yield f"and {len(lines) - _MOST_LINES:,} more"
+
+
+def _of_group(rules: FilterRules, model: str, group: str | None, percentiles: Percentiles, name: str, named: bool) -> str:
+    ends = PercentileEnds(rules, percentiles)
+    low, high, cuts = ends.of(model, group)
+    parts = [] if low is None else [f"above {low:,.6g} (p{ends.low:g})"]
+    parts += [] if high is None else [f"at most {high:,.6g} (p{ends.high:g})"]
+    parts += [f"buckets cut at {' and '.join(f'{cut:,.6g}' for cut in cuts)} ({rules.buckets})"] if cuts else []
+    by = f" by {model!r}" if named else ""
+    return f"{name}: perplexity{by} {', '.join(parts) or 'of any height'}"

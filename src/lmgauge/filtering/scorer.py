@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +16,16 @@ from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names
 from lmgauge.filtering.documents import Documents, labels_of, split_lines
-from lmgauge.filtering.model_cache import model_at
+from lmgauge.filtering.options import RecordOptions
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import model_names, not_a_model
+from lmgauge.models.registry import load_model, model_names, not_a_model
 from lmgauge.models.segment_totals import sum_segments
 from lmgauge.records.records import name_taken
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.units import pieces
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
+from lmgauge.threads import OfProcess
 from lmgauge.version import NUMBERS_VERSION
 
 if TYPE_CHECKING:
@@ -35,27 +38,6 @@ CHOSEN = "lm"
 ANY = "*"
 """Stands for all values of that field that have no model of their own."""
 PROBLEM_COLUMN = "score_problem"
-
-
-@dataclass(frozen=True)
-class ScorerSettings:
-    """How documents are scored.
-
-    Attributes:
-        field: the field or column with the text.
-        lines: True makes each line of a document a sentence of its own; False makes the whole document one segment.
-        by: the field whose value chooses the model; None where every model scores every document.
-        errors: "reject" what cannot be scored, which then has a reason and no figures, or "fail".
-    """
-
-    field: str = "text"
-    lines: bool = False
-    by: str | None = None
-    errors: BadRecordPolicy = "reject"
-
-    def stored(self) -> dict[str, Any]:
-        """Return what decides the figures, as plain values."""
-        return {"field": self.field, "lines": self.lines, "by": self.by}
 
 
 class Scorer:
@@ -75,7 +57,7 @@ class Scorer:
         threads: how many; no figure of an n-gram model depends on it.
 
     Attributes:
-        settings: the choices that decide the figures.
+        settings: how records are read, which decides the figures.
         names: of the models, as columns begin: `lm` where a field chooses.
         threads: how many; None for one per core.
 
@@ -103,7 +85,7 @@ class Scorer:
         scoring: ScoringOptions | None = None,
         threads: int | None = None,
     ) -> None:
-        self.settings = ScorerSettings(field, lines, by, errors)
+        self.settings = RecordOptions(field, lines, by, errors=errors)
         self._models = dict(model) if isinstance(model, Mapping) else {"": model}
         if not self._models:
             raise UsageError("there is no model to score with")
@@ -387,3 +369,29 @@ def _apart(documents: Documents) -> list[Documents]:
         return [documents.only(halves), documents.only(~halves)]
     alone = [documents.only(np.arange(len(suspect)) == place) for place in np.flatnonzero(suspect).tolist()]
     return alone if suspect.all() else [*alone, documents.only(~suspect)]
+
+
+# -- models by their path -----------------------------------------------------------------------------------------------
+_State = tuple[tuple[str, int, int, int], ...]
+_loaded: dict[tuple[str, ScoringOptions], tuple[_State, LanguageModel]] = {}
+_lock = OfProcess(threading.Lock)
+
+
+def model_at(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
+    """Return the model at a path, loaded once in a process; another model that is saved there since is loaded anew."""
+    # Raises ModelFileError: nothing is there, or it cannot be trusted.
+    key = os.path.abspath(path) if os.path.exists(path) else os.fspath(path), options
+    with _lock.value:
+        state = _state_of(Path(path))
+        if key not in _loaded or _loaded[key][0] != state:
+            _loaded[key] = state, load_model(path, options)
+        return _loaded[key][1]
+
+
+def _state_of(path: Path) -> _State:
+    # What tells the files of a model from others that replace them; nothing for a name of the hub.
+    if not path.exists():
+        return ()
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    stats = [(file.name, file.stat()) for file in files]
+    return tuple((name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats)

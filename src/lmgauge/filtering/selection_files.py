@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -13,40 +12,16 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing
-from lmgauge.filtering.document_scores import DocumentColumns
-from lmgauge.filtering.layout import jobs_of
-from lmgauge.filtering.plan import FileJob
-from lmgauge.filtering.selection_scores import Floats, SelectionModels
+from lmgauge.filtering.plan import FileJob, jobs_of
+from lmgauge.filtering.selection_scores import COLUMNS, EntropyColumns, SelectionModels
 from lmgauge.progress import say_progress
 from lmgauge.records.formats import reader_of, writer_of
-from lmgauge.records.records import BLOCK_BYTES, Fields, RecordReader, ScoredRecords, name_taken
+from lmgauge.records.records import BLOCK_BYTES, Fields, ScoredRecords, name_taken
 from lmgauge.records.sources import STDIN
 from lmgauge.remote.addresses import is_remote
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.threads import map_in_order, thread_count
-
-COLUMNS = ("in_domain_bits_per_token", "pool_bits_per_token", "cross_entropy_difference")
-
-
-@dataclass(frozen=True)
-class EntropyColumns(DocumentColumns):
-    """The cross-entropies of records, in bits per token; NaN for those that are not selected.
-
-    Attributes:
-        in_domain, pool: float64 [records].
-        problems: none; selected records have none.
-    """
-
-    in_domain: Floats
-    pool: Floats
-    problems: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-
-    def columns(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        return dict(zip(COLUMNS, (self.in_domain, self.pool, self.in_domain - self.pool), strict=True))
-
-    def missing(self) -> NDArray[np.bool_]:
-        return np.isnan(self.in_domain)
 
 
 def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[FileJob]:
@@ -65,23 +40,20 @@ def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[Fi
     )
     for job in jobs:
         writer_of(job.outputs[""], job.form, job.source)
-        _refuse_taken(reader_of(job.source, _fields(pool, job)))
+        # Its first records have no field of the name of one of the columns, or much work would be done for nothing.
+        reader = reader_of(job.source, _fields(pool, job))
+        with closing(iter(reader.blocks(BLOCK_BYTES))) as blocks:  # type: ignore[type-var]  # they are generators
+            for block in islice(blocks, 1):
+                taken = sorted(set(COLUMNS).intersection(getattr(block.content, "column_names", ())))
+                if taken:
+                    raise name_taken(job.source.name, taken[0])
+                reader.parse(block)
     return jobs
 
 
 def _fields(pool: Corpus, job: FileJob) -> Fields:
     # Which fields of the records of a file are read, and which they must not have: lines have no fields.
     return Fields(str(pool.settings["field"]), taken=frozenset(() if job.form == "text" else COLUMNS))
-
-
-def _refuse_taken(reader: RecordReader) -> None:
-    # Refuse a file whose first records have a field of the name of one of the columns, before much work is done for it.
-    with closing(iter(reader.blocks(BLOCK_BYTES))) as blocks:  # type: ignore[type-var]  # they are generators
-        for block in islice(blocks, 1):
-            taken = sorted(set(COLUMNS).intersection(getattr(block.content, "column_names", ())))
-            if taken:
-                raise name_taken(reader.source.name, taken[0])
-            reader.parse(block)
 
 
 @contextmanager

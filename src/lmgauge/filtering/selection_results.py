@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.filtering.selection_examples import SelectionExample
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -52,29 +51,16 @@ class SelectionCut:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {
-            "share": self.share,
-            "documents": self.documents,
-            "bytes": self.bytes,
-            "threshold": self.threshold,
-            **_measured("", self.selected, "ratio_to_best"),
-            "p_value_holm": self.p_value_holm,
-            **_measured("random_", self.random, "ratio_to_random"),
-        }
+        size = {name: getattr(self, name) for name in ("share", "documents", "bytes", "threshold")}
+        selected = _measured("", self.selected, "ratio_to_best") | {"p_value_holm": self.p_value_holm}
+        return size | selected | _measured("random_", self.random, "ratio_to_random")
 
 
 def _measured(prefix: str, model: MeasuredModel | None, ratio: str) -> dict[str, Any]:
-    return {
-        f"{prefix}perplexity": None if model is None else model.perplexity,
-        f"{prefix}interval": _ends(None if model is None else model.interval),
-        ratio: None if model is None else model.ratio,
-        f"{ratio}_interval": _ends(None if model is None else model.ratio_interval),
-        f"{ratio}_p_value": None if model is None else model.p_value,
-    }
-
-
-def _ends(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else [interval.low, interval.high]
+    names = (f"{prefix}perplexity", f"{prefix}interval", ratio, f"{ratio}_interval", f"{ratio}_p_value")
+    values = [None] * len(names) if model is None else vars(model).values()
+    ends = [[value.low, value.high] if isinstance(value, Interval) else value for value in values]
+    return dict(zip(names, ends, strict=True))
 
 
 @dataclass(frozen=True)
@@ -84,6 +70,15 @@ class DifferenceHistogram:
     # of the bins, bits per token, rising, one more than bins; the outermost bins also have what lies outside
     edges: tuple[float, ...]
     documents: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SelectionExample:
+    """A document of the pool."""
+
+    place: str  # its file and line or record
+    difference: float  # of its cross-entropies, bits per token
+    text: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,26 +145,16 @@ class Selection(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as `lmgauge select --json` prints them."""
         best, alike = self.best, self.smallest_alike
-        return {
+        first = {
             "chosen": self.chosen.to_dict(),
             "best_share": None if best is None else best.share,
             "smallest_share_not_worse": None if alike is None else alike.share,
             "tolerance": self.tolerance,
             "cuts": [cut.to_dict() for cut in self.cuts],
-            "documents": self.documents,
-            "bytes": self.bytes,
-            "without_words": self.without_words,
-            "in_domain_bytes": self.in_domain_bytes,
-            "in_domain_perplexity": self.in_domain_perplexity,
-            "held_out_events": self.held_out_events,
-            "oov_rate": self.oov_rate,
-            "vocabulary": self.vocabulary,
-            "independence": self.independence,
-            "outputs": list(self.outputs),
-            "examples": {where: [dict(vars(one)) for one in examples] for where, examples in self.examples.items()},
-            "notes": list(self.notes),
-            "signature": self.signature,
         }
+        others = {name: value for name, value in vars(self).items() if name not in {*first, "histogram"}}
+        examples = {where: [dict(vars(one)) for one in examples] for where, examples in self.examples.items()}
+        return first | others | {"outputs": list(self.outputs), "notes": list(self.notes), "examples": examples}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row for each share that was tried.

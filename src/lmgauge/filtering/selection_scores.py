@@ -13,18 +13,19 @@ are scored by the model of the second one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.filtering.selection_cuts import Sizes
+from lmgauge.filtering.document_scores import DocumentColumns
 from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.training import train_ngram
-from lmgauge.models.segment_totals import SegmentTotals, SumsBlocks, totals_of
+from lmgauge.models.segment_totals import SumsBlocks
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
@@ -35,22 +36,40 @@ from lmgauge.threads import map_in_order, thread_count
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Sizes = NDArray[np.uint32]
+Chosen = NDArray[np.bool_]
+Order = NDArray[np.integer[Any]]
+"""Numbers of documents, in as few bytes as they fit into."""
 _MORE = 1.5  # as many documents as are needed for two samples, and half as many more
 _HIGHEST = float(2**64 - 2**11)  # of keys, as float64 has it below 2^64
 
 
-@dataclass(frozen=True)
-class DocumentEntropies:
-    """The cross-entropies of the documents of a block."""
+COLUMNS = ("in_domain_bits_per_token", "pool_bits_per_token", "cross_entropy_difference")
 
-    block: Segments
-    in_domain: Floats  # float64 [documents], bits per token under I; NaN for a document without tokens
-    pool: Floats  # float64 [documents], bits per token under N
+
+@dataclass(frozen=True)
+class EntropyColumns(DocumentColumns):
+    """The cross-entropies of documents, in bits per token; NaN for one without tokens, and for one that is not scored.
+
+    Attributes:
+        in_domain, pool: float64 [documents], under I and under N.
+        problems: none; selected records have none.
+    """
+
+    in_domain: Floats
+    pool: Floats
+    problems: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def difference(self) -> Floats:
         """Return float64 [documents], bits per token; below 0 is more like the in-domain text."""
         return self.in_domain - self.pool
+
+    def columns(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+        return dict(zip(COLUMNS, (self.in_domain, self.pool, self.difference), strict=True))
+
+    def missing(self) -> NDArray[np.bool_]:
+        return np.isnan(self.in_domain)
 
 
 @dataclass(frozen=True)
@@ -60,17 +79,9 @@ class SelectionModels:
     in_domain: NgramModel
     pool: tuple[NgramModel, NgramModel]  # N of the first and of the second sample
     samples: NDArray[np.uint8]  # uint8 [documents of the pool], 1 and 2 for those in the samples, 0 for all others
+    words: tuple[str, ...]  # the vocabulary of all models, without special tokens
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Return the vocabulary of all models, without special tokens."""
-        return vocabulary_words(self.in_domain)
-
-    def score(self, pool: Corpus, *, threads: int | None = None) -> Iterator[DocumentEntropies]:
-        """Yield the cross-entropies of the documents of each block, in bits per token, block by block in order."""
-        return map_in_order(self.score_block, pool, thread_count(threads))
-
-    def score_block(self, block: Segments, numbers: Ints | None = None) -> DocumentEntropies:
+    def score_block(self, block: Segments, numbers: Ints | None = None) -> EntropyColumns:
         """Return the cross-entropies of documents, in bits per token."""
         # numbers: int64 [documents], of each in the pool; None where they are consecutive from `block.first`.
         samples = self.samples[block.first : block.first + len(block)] if numbers is None else self.samples[numbers]
@@ -78,17 +89,7 @@ class SelectionModels:
         own = samples == 1
         if own.any():
             first[own] = _per_token(self.pool[1], block.where(own))
-        return DocumentEntropies(block, in_domain, first)
-
-
-def vocabulary_words(model: NgramModel) -> tuple[str, ...]:
-    """Return the words of a model without special tokens.
-
-    >>> import lmgauge
-    >>> vocabulary_words(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]), order=1))
-    ('a', 'b')
-    """
-    return tuple(model.vocabulary.tokens[len(SPECIAL_TOKENS) :])
+        return EntropyColumns(in_domain, first)
 
 
 def document_bytes(pool: Corpus) -> Sizes:
@@ -135,7 +136,7 @@ def train_models(
     # sizes: uint32 [documents], bytes of each.
     say_progress("training on the in-domain text")
     inside = train_ngram(settings.training(), in_domain, threads=threads)
-    words = vocabulary_words(inside)
+    words = tuple(inside.vocabulary.tokens[len(SPECIAL_TOKENS) :])
     if not words:
         raise InputError(
             f"no word occurs {settings.min_count} times in the in-domain text, so there is no vocabulary; give more text or "
@@ -145,27 +146,60 @@ def train_models(
     say_progress("training on a sample of the pool")
     training = settings.training(words)
     first, second = (train_ngram(training, pool.chosen(samples == part), threads=threads) for part in (1, 2))
-    return SelectionModels(inside, (first, second), samples)
+    return SelectionModels(inside, (first, second), samples, words)
 
 
 def measure_differences(models: SelectionModels, pool: Corpus, *, threads: int | None = None) -> Floats:
     """Return the cross-entropy difference of each document, float64 [documents], bits per token; NaN without tokens."""
     parts = [np.zeros(0)]
-    for scored in models.score(pool, threads=threads):
+    for scored in map_in_order(models.score_block, pool, thread_count(threads)):
         parts.append(scored.difference)
         say_progress(f"scored {pool.report.bytes / 1e6:,.0f} MB of the pool")
     return np.concatenate(parts)
 
 
-def _per_token(model: NgramModel, block: Segments) -> Floats:
+def _per_token(model: SumsBlocks, block: Segments) -> Floats:
     # Bits per token of each segment, `</s>` included; NaN for one that has no other token.
-    totals = _totals(model, block)
+    totals = model.sum_block(block)
     bits: Floats = nats_to_bits(-totals.nats) / totals.events
     bits[totals.events == totals.ends] = np.nan
     return bits
 
 
-def _totals(model: NgramModel, block: Segments) -> SegmentTotals:
-    if isinstance(model, SumsBlocks):
-        return model.sum_block(block)
-    return totals_of(model.score_block(block, spans=False))
+# -- how much of the pool is selected -----------------------------------------------------------------------------------
+def most_alike_first(differences: Floats) -> Order:
+    """Return the documents that have a score, lowest difference first, equal ones as they stand in the pool."""
+    # differences: float64 [documents], bits per token; NaN where there is no score.
+    order = np.argsort(differences, kind="stable")  # NaN last
+    return _small(order[: len(order) - np.count_nonzero(np.isnan(differences))])
+
+
+def random_order(differences: Floats, seed: int) -> Order:
+    """Return the documents that have a score in a random order."""
+    # differences: float64 [documents], bits per token; NaN where there is no score.
+    order = _small(np.argsort(random_keys(len(differences), seed), kind="stable"))
+    return order[~np.isnan(differences)[order]]
+
+
+def _small(order: Order) -> Order:
+    return order.astype(np.uint32) if len(order) < 1 << 32 else order
+
+
+def first_share(order: Order, sizes: Sizes, share: float) -> Chosen:
+    """Return which documents are selected: the first in an order, as many as fit into a share of the bytes; one at least."""
+    # order: [documents in it], their numbers, one at least; sizes: uint32 [documents], bytes of each; share: of the bytes
+    # of the documents in the order, above 0 and at most 1.
+    # -> bool [documents].
+    ends = np.cumsum(sizes[order], dtype=np.int64)
+    number = max(1, int(np.searchsorted(ends, share * float(ends[-1]), "right")))
+    chosen = np.zeros(len(sizes), bool)
+    chosen[order[: len(order) if share == 1 else number]] = True
+    return chosen
+
+
+def below(differences: Floats, most: float) -> Chosen:
+    """Return which documents differ by at most so much, bool [documents]."""
+    # differences: float64 [documents], bits per token; NaN where there is no score.
+    with np.errstate(invalid="ignore"):
+        chosen: Chosen = differences <= most
+    return chosen

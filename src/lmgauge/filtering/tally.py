@@ -1,38 +1,102 @@
-"""What became of the documents of a file, in numbers that add up, and a few examples."""
+"""What became of the documents of a file, in exact numbers that add up in any order, and a few examples."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
-from lmgauge.filtering.corpus_totals import CorpusTotals
+from lmgauge.decoding import Meta, Perplexity, Whole
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.groups import MOST_GROUPS, OTHERS, Groups
-from lmgauge.filtering.histogram import PerplexityHistogram
+from lmgauge.filtering.histogram import PerplexityHistogram, StoredHistogram
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, Judgement
+from lmgauge.models.segment_totals import SegmentTotals
+from lmgauge.numerics.exact import exact_costs, exact_to_nats
+from lmgauge.numerics.units import nats_to_bits
 
 STAYS = REASONS[0]
 EXAMPLES = 5
 """How many examples there are of what stays, and of what is dropped for each reason."""
 _EXAMPLE_CHARACTERS = 400
+_LARGEST = math.log(np.finfo(np.float64).max)
 _COUNTS = ("documents", "bytes", "stay_documents", "stay_bytes")
 _TOTALS = ("totals", "stay_totals")
+
+
+@dataclass(frozen=True)
+class CorpusTotals:
+    """Sums of a model over documents."""
+
+    documents: Whole = 0
+    bytes: Whole = 0
+    tokens: Whole = 0
+    impossible: Whole = 0  # of them, those of probability zero
+    unseen: Whole = 0  # of them, unseen words
+    ends: Whole = 0
+    # of the possible events, the negative of their log-probabilities in multiples of 2^-80 nats
+    cost: Annotated[int, Meta(ge=0)] = 0
+
+    @classmethod
+    def of(cls, totals: SegmentTotals, sizes: NDArray[np.int64], chosen: NDArray[np.bool_]) -> CorpusTotals:
+        """Return the sums of some of the documents of a batch."""
+        # sizes: int64 [documents], bytes of each text; chosen: bool [documents].
+        return cls(
+            documents=int(np.count_nonzero(chosen)),
+            bytes=int(sizes[chosen].sum()),
+            tokens=int(totals.events[chosen].sum()),
+            impossible=int(totals.zeros[chosen].sum()),
+            unseen=int(totals.unseen[chosen].sum()),
+            ends=int(totals.ends[chosen].sum()),
+            cost=exact_costs(-totals.nats[chosen]),
+        )
+
+    def __add__(self, other: CorpusTotals) -> CorpusTotals:
+        return CorpusTotals(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+
+    @property
+    def bits(self) -> float:
+        """Return the bits of all events; infinite where one is impossible."""
+        return math.inf if self.impossible else nats_to_bits(exact_to_nats(self.cost))
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """Return bits for each byte of the texts; None where there is none."""
+        return self.bits / self.bytes if self.bytes else None
+
+    @property
+    def perplexity(self) -> float | None:
+        """Return the perplexity of all tokens together; None where there is none, infinite where an event is impossible."""
+        if not self.tokens:
+            return None
+        nats = exact_to_nats(self.cost) / self.tokens
+        return math.inf if self.impossible or nats > _LARGEST else math.exp(nats)
+
+    @property
+    def unseen_share(self) -> float | None:
+        """Return the share of unseen words among the tokens but `</s>`; None where there is none."""
+        words = self.tokens - self.ends
+        return self.unseen / words if words > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return sums and figures as plain values."""
+        names = ("bits", "bits_per_byte", "perplexity", "unseen_share")
+        return dict(vars(self)) | {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
 class Example:
     """A document to look at."""
 
-    key: int  # by which it was drawn: examples are those with the lowest keys
+    key: Annotated[int, Meta(ge=0)]  # by which it was drawn: examples are those with the lowest keys
     place: str  # file and line, or its id
     text: str
-    perplexity: Mapping[str, float | None]  # by the name of the model; None where there is none
+    perplexity: Mapping[str, Perplexity | None]  # by the name of the model; None where there is none
 
 
 class Tally:
@@ -127,49 +191,52 @@ class Tally:
         }
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Tally:
-        """Return the tally that `to_dict` gave."""
-        try:
-            scored = PerplexityHistogram.from_dict(stored["scored"])
-            tally = cls(list(scored.models))
-            tally.scored = scored
-            tally.stays.merge(PerplexityHistogram.from_dict(stored["stays"]))
-            for name in ("records", "bytes", "written_bytes", "stand_in"):
-                setattr(tally, name, _count(stored[name]))
-            for name, known in (("reasons", REASONS), ("problems", stored["problems"]), ("buckets", BUCKETS)):
-                setattr(tally, name, Counter({_one_of(known, key): _count(n) for key, n in stored[name].items()}))
-            tally.first_problems = {str(key): str(place) for key, place in stored["first_problems"].items()}
-            for group, counts in stored["groups"].items():
-                tally._add_group(str(group), {what: _count(counts[what]) for what in _COUNTS})
-            for what in _TOTALS:
-                setattr(tally, what, {name: CorpusTotals.from_dict(stored[what][name]) for name in scored.models})
-            for reason, examples in stored["examples"].items():
-                tally.draw(_one_of(REASONS, reason), [_example(example) for example in examples])
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InputError(f"not what is remembered of a filtered file: {error!r}") from error
+    def of_stored(cls, stored: StoredTally) -> Tally:
+        """Return the tally whose `to_dict` was stored."""
+        tally = cls(stored.scored.models)
+        vars(tally).update(vars(stored))
+        tally.reasons, tally.problems, tally.buckets = map(Counter, (stored.reasons, stored.problems, stored.buckets))
+        tally.groups = {name: dict(vars(counts)) for name, counts in stored.groups.items()}
+        tally.scored, tally.stays = map(PerplexityHistogram.of_stored, (stored.scored, stored.stays))
         return tally
+
+
+@dataclass
+class _GroupCounts:
+    documents: Whole
+    bytes: Whole
+    stay_documents: Whole
+    stay_bytes: Whole
+
+
+@dataclass
+class StoredTally:
+    """A tally as it is stored."""
+
+    records: Whole
+    bytes: Whole
+    written_bytes: Whole
+    stand_in: Whole
+    reasons: dict[str, Whole]
+    problems: dict[str, Whole]
+    first_problems: dict[str, str]
+    groups: dict[str, _GroupCounts]
+    buckets: dict[str, Whole]
+    scored: StoredHistogram
+    stays: StoredHistogram
+    totals: dict[str, CorpusTotals]
+    stay_totals: dict[str, CorpusTotals]
+    examples: dict[str, Annotated[list[Example], Meta(max_length=EXAMPLES)]]
+
+    def __post_init__(self) -> None:
+        if not ({*self.reasons, *self.examples} <= {*REASONS} and {*self.buckets} <= {*BUCKETS}):
+            raise ValueError("what became of documents is unknown")
+        models = {*self.scored.models}
+        if not (self.scored.models == self.stays.models and models == self.totals.keys() == self.stay_totals.keys()):
+            raise ValueError("its figures are not of the same models")
 
 
 def example_text(text: bytes) -> str:
     """Return the first 400 characters of a text, with `…` at the end where it goes on."""
     begin = text[: 4 * _EXAMPLE_CHARACTERS + 4].decode("utf-8", "ignore")
     return begin if len(begin) <= _EXAMPLE_CHARACTERS else f"{begin[:_EXAMPLE_CHARACTERS]}…"
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 64:
-        raise ValueError("something is not a count")
-    return value
-
-
-def _one_of(known: Iterable[str], name: str) -> str:
-    if name not in known:
-        raise ValueError(f"{name!r} is none of what becomes of documents")
-    return name
-
-
-def _example(stored: Mapping[str, Any]) -> Example:
-    perplexity = {str(name): None if value is None else float(value) for name, value in stored["perplexity"].items()}
-    if any(value is not None and not value >= 0 for value in perplexity.values()):
-        raise ValueError("a perplexity is not a number")
-    return Example(_count(stored["key"]), str(stored["place"]), str(stored["text"]), perplexity)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from lmgauge.errors import install_command
 
@@ -21,7 +21,6 @@ PURPOSES: Mapping[str, str] = {
     "gguf": "GGUF files, with llama-cpp-python",
     "lightning": "numbers during a training with Lightning",
     "torchmetrics": "numbers during a training, as a metric",
-    "tensorboard": "numbers during a training, in TensorBoard",
     "audit": "the compression check of an audit (level 5)",
     "overlap": "near duplicates",
     "icu": "words of languages without spaces",
@@ -49,10 +48,11 @@ EVERYTHING = "all"
 """The extra that only names others."""
 
 PACKAGE = "lmgauge"
-State = Literal["ok", "missing", "too old", "too new", "broken"]
-STATES: tuple[State, ...] = ("broken", "too old", "too new", "missing", "ok")
+State = Literal["broken", "too old", "too new", "missing", "ok"]
+STATES: tuple[State, ...] = get_args(State)
 """What a library or an extra can be, the worst first."""
 
+_MODULES = (".py", ".so", ".pyd")
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?\s*\(?([^;()]*)\)?\s*(?:;(.*))?", re.DOTALL)
 _CONDITION = re.compile(r"""(\w+)\s*(==|!=|<=|>=|<|>)\s*["']([^"']*)["']""")
 _RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)(.*)")
@@ -92,22 +92,12 @@ class Extra:
     @property
     def state(self) -> State:
         """Return the worst state of its libraries."""
-        return worst(self.libraries)
+        return min((library.state for library in self.libraries), key=STATES.index, default="ok")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name, what it is for, its state, its libraries, and the command that installs it."""
-        return {
-            "name": self.name,
-            "for": self.purpose,
-            "state": self.state,
-            "libraries": [library.to_dict() for library in self.libraries],
-            "install": install_command(self.name),
-        }
-
-
-def worst(libraries: Iterable[Library]) -> State:
-    """Return the worst state of some libraries; "ok" if there are none."""
-    return min((library.state for library in libraries), key=STATES.index, default="ok")
+        said = {"name": self.name, "for": self.purpose, "state": self.state}
+        return said | {"libraries": [one.to_dict() for one in self.libraries], "install": install_command(self.name)}
 
 
 def core_and_extras() -> tuple[tuple[Library, ...], tuple[Extra, ...]]:
@@ -119,8 +109,8 @@ def core_and_extras() -> tuple[tuple[Library, ...], tuple[Extra, ...]]:
         return (), ()
     lines = package.requires or []
     names = [name for name in package.metadata.get_all("Provides-Extra") or [] if name != EVERYTHING]
-    extras = (Extra(name, PURPOSES.get(name, ""), _with_versions(_libraries(lines, name))) for name in names)
-    return _with_versions(_libraries(lines, "")), tuple(extras)
+    extras = (Extra(name, PURPOSES.get(name, ""), _with_versions(lines, name)) for name in names)
+    return _with_versions(lines, ""), tuple(extras)
 
 
 def installed_version() -> str:
@@ -147,15 +137,13 @@ def compared(installed: str, asked: str) -> Literal["ok", "too old", "too new"]:
 def modules_of(package: metadata.Distribution) -> tuple[str, ...]:
     """Return what a package lets one import: the module of its own name, or all that it has beside private ones."""
     with suppress(Exception):  # metadata of others may be damaged in any way
-        tops = {file.parts[0].split(".")[0] for file in package.files or () if _is_module(file.parts)}
+        files = [file.parts for file in package.files or ()]
+        folders = {parts[0] for parts in files if parts[1:] == ("__init__.py",)}
+        tops = folders | {parts[0].split(".")[0] for parts in files if not parts[1:] and parts[0].endswith(_MODULES)}
         names = sorted(top for top in tops if top.isidentifier() and not top.startswith("_"))
         own = [name for name in names if _plain_name(name) == _plain_name(package.metadata["Name"])]
         return tuple(own or [name for name in names if name not in ("tests", "test", "docs", "examples")])
     return ()
-
-
-def _is_module(parts: tuple[str, ...]) -> bool:
-    return (len(parts) == 2 and parts[1] == "__init__.py") or (len(parts) == 1 and parts[0].endswith((".py", ".so", ".pyd")))
 
 
 def _libraries(lines: Iterable[str], extra: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Iterator[Library]:
@@ -174,8 +162,8 @@ def _libraries(lines: Iterable[str], extra: str, seen: frozenset[tuple[str, str]
                 yield from _libraries(metadata.requires(key[0]) or [], key[1], seen | {key})
 
 
-def _with_versions(libraries: Iterable[Library]) -> tuple[Library, ...]:
-    return tuple(_looked_up(library) for library in {library.name: library for library in libraries}.values())
+def _with_versions(lines: Iterable[str], extra: str) -> tuple[Library, ...]:
+    return tuple(map(_looked_up, {library.name: library for library in _libraries(lines, extra)}.values()))
 
 
 def _looked_up(library: Library) -> Library:
@@ -194,16 +182,12 @@ def _looked_up(library: Library) -> Library:
 
 
 def _applies(condition: str) -> bool:
-    facts: Mapping[str, str] = {
-        "sys_platform": sys.platform,
-        "platform_system": {"win32": "Windows", "darwin": "Darwin"}.get(sys.platform, "Linux"),
-        "python_version": ".".join(map(str, sys.version_info[:2])),
-    }
+    system = {"win32": "Windows", "darwin": "Darwin"}.get(sys.platform, "Linux")
+    facts = {"sys_platform": sys.platform, "platform_system": system}
     for name, sign, value in _CONDITION.findall(condition):
-        if name == "python_version":
-            if compared(facts[name], f"{sign}{value}") != "ok":
-                return False
-        elif name in facts and (facts[name] == value) != (sign == "=="):
+        if name == "python_version" and compared("{}.{}".format(*sys.version_info), f"{sign}{value}") != "ok":
+            return False
+        if name in facts and (facts[name] == value) != (sign == "=="):
             return False
     return True
 
@@ -217,7 +201,5 @@ def _key(version: str) -> tuple[tuple[int, ...], bool] | None:
     match = _RELEASE.match(version.strip())
     if match is None:
         return None
-    numbers = [int(part) for part in match[1].split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers), _BEFORE_RELEASE.match(match[2]) is None
+    numbers = re.sub(r"(\.0+)+$", "", match[1]).split(".")
+    return tuple(map(int, numbers)), _BEFORE_RELEASE.match(match[2]) is None

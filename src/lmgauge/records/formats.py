@@ -59,7 +59,7 @@ def reader_of(source: Source, fields: Fields) -> RecordReader:
 
 def writer_of(path: str, form: Format, source: Source) -> RecordWriter:
     """Return what writes the records of a file: in the form that they have, and lines of text also as JSONL."""
-    forms = ("text", "lmgauge.records.jsonl") if source.format == "text" else (source.format,)
+    forms = ("text", "jsonl") if source.format == "text" else (source.format,)
     if form not in forms:
         names = " or ".join(forms)
         raise UsageError(f"{path}: what is in {source.name} is written as {names}, not as {form}: give it such a name")

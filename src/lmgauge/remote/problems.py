@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, LmgaugeError
 
 TRIES = 5
 FIRST_PAUSE = 0.5
 """Seconds before the second try; each pause is twice the one before."""
 LONGEST_PAUSE = 30.0
+_TOLD_PAUSE = 2.0  # shorter ones nobody notices
+_LOGGER = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -33,15 +36,24 @@ class PassingProblem(Exception):
 class Patience:
     """How often a thing has failed in a row; waits before it may be tried again."""
 
-    def __init__(self, name: str) -> None:
-        self._name, self._failures = name, 0
+    tries, longest = TRIES, LONGEST_PAUSE
+
+    def __init__(self, name: str, pause: Callable[[float], None] | None = None) -> None:
+        self.name, self._pause, self._failures = name, pause, 0
 
     def wait(self, problem: PassingProblem) -> None:
-        """Wait after a failure: half a second first, twice as long each time, or as the server asks; 30 seconds at most."""
+        """Wait after a failure: half a second first, twice as long each time, or as the server asks, with a limit."""
         self._failures += 1
-        if self._failures >= TRIES:
-            raise InputError(f"{self._name}: {problem}, after {TRIES} tries; try again later") from None
-        time.sleep(min(max(FIRST_PAUSE * 2.0 ** (self._failures - 1), problem.after), LONGEST_PAUSE))
+        if self._failures >= self.tries:
+            raise self.spent(problem) from None
+        seconds = min(max(FIRST_PAUSE * 2.0 ** (self._failures - 1), problem.after), self.longest)
+        if seconds >= _TOLD_PAUSE:
+            _LOGGER.warning("%s: %s; asking again in %.0f s", self.name, problem, seconds)
+        (time.sleep if self._pause is None else self._pause)(seconds)
+
+    def spent(self, problem: PassingProblem) -> LmgaugeError:
+        """Return the error to end with."""
+        return InputError(f"{self.name}: {problem}, after {self.tries} tries; try again later")
 
     def restore(self) -> None:
         """Count from zero again, as there was progress."""

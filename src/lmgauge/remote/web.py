@@ -1,4 +1,4 @@
-"""Files on web servers, by the standard library: nothing is sent but GETs to the address (and to where it redirects)."""
+"""Files on web servers: nothing is sent but GETs to the address (and to where it redirects)."""
 
 # fsspec's own file system for them takes a whole file for the part it asked for where a server knows no ranges, and never
 # asks again; a text must not depend on either.
@@ -10,25 +10,23 @@ import http.client
 import logging
 import socket
 import ssl
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from email.message import Message
-from typing import IO, Any
-from urllib.parse import quote, unquote, urlsplit
+from typing import IO
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.readable import visible
-from lmgauge.remote.addresses import is_web, shown_name
+from lmgauge.remote.addresses import is_web, scheme_of, shown_name
+from lmgauge.remote.client import PIECE, Reply, manager_for, open_reply, plain_errors, seconds_to_wait
 from lmgauge.remote.problems import NotThereError, PassingProblem, Patience, retried, rewritten
 from lmgauge.remote.protocol import FileState
 from lmgauge.version import __version__
 
 _LOGGER = logging.getLogger(__name__)
-_PIECE = 1 << 18
 _PROGRESS = 1 << 20  # bytes after which a stream that breaks is not the same failure again
 _TIMEOUT = 60.0  # seconds without a byte
+_REDIRECTS = 10
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _SAFE = "%/:=&?~#+!$,;'@()*[]|"
@@ -49,6 +47,7 @@ class WebStore:
         if not host:
             raise InputError(f"{visible(self.name)}: is not an address: the host is missing")
         self._host, self._headers = host, {"Accept-Encoding": "identity", "User-Agent": f"lmgauge/{__version__}"}
+        self._headers["Connection"] = "close"  # a forked child must not go on with a conversation of its parent
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
             self._headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
@@ -56,39 +55,42 @@ class WebStore:
                 _LOGGER.warning("%s: the password is sent over http, where others can read it; use https", self.name)
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="")
         self._url = quote(bare.geturl(), safe=_SAFE)
-        self._opener = _opener()
         self._answered = False
 
-    def ask(self, start: int | None = None, end: int | None = None) -> http.client.HTTPResponse:
+    def ask(self, start: int | None = None, end: int | None = None) -> Reply:
         """Return the open reply to one GET."""
-        headers = dict(self._headers)
+        headers, url = dict(self._headers), self._url
         if start is not None:
             headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
-        with self.explained(in_part=start is not None):
-            reply: http.client.HTTPResponse = self._opener.open(
-                urllib.request.Request(self._url, headers=headers), timeout=_TIMEOUT
-            )
+        for _ in range(_REDIRECTS + 1):
+            with self.explained():
+                reply = open_reply(manager_for(url), "GET", url, headers, _TIMEOUT, enforce_content_length=False)
+                location = reply.get_redirect_location()
+                if not location:
+                    break
+                reply.close()
+                before, url = url, redirected(self.name, url, location, reply.status)
+                if urlsplit(url)[:2] != urlsplit(before)[:2]:  # a password goes to no other host
+                    headers.pop("Authorization", None)
+        if not 200 <= reply.status < 300:
+            reply.close()
+            raise _status_problem(self.name, reply, start is not None)
         self._answered = True
         if reply.headers.get("Content-Encoding", "identity") not in ("", "identity") and not self.name.endswith(".gz"):
             reply.close()
-            raise InputError(f"{self.name}: the server packs the file ({_said(reply.headers, 'Content-Encoding')}) unasked")
+            packed = visible(reply.headers["Content-Encoding"])[:80]
+            raise InputError(f"{self.name}: the server packs the file (Content-Encoding: {packed}) unasked")
         return reply
 
     @contextmanager
-    def explained(self, in_part: bool = False) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """Turn the errors of a conversation in the block into one line each, with nothing of the address but its name."""
         try:
-            yield
-        except urllib.error.HTTPError as error:
-            error.close()
-            raise _status_problem(self.name, error, in_part) from None
+            with plain_errors():
+                yield
         except LmgaugeError:
             raise
-        except (
-            OSError,
-            http.client.HTTPException,
-            ValueError,
-        ) as error:  # ValueError: of hosts that cannot be one
+        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: of hosts that cannot be one
             problem = _connection_problem(self.name, self._host, error)
             if problem is None or self._answered:  # a server that has answered may do so again
                 raise PassingProblem(f"the connection broke ({type(error).__name__})") from None
@@ -173,7 +175,7 @@ class WebTransfer:
                 raise InputError(f"{self._store.name}: the connection broke, and the server cannot send the rest alone")
             while True:
                 with self._store.explained():
-                    piece = reply.read1(_PIECE)
+                    piece = reply.read1(PIECE)
                 if not piece:
                     return
                 if skip >= len(piece):
@@ -197,8 +199,10 @@ class WebTransfer:
                 raise InputError(
                     f"{self._store.name}: the server does not send parts of files, as this format needs: download it first"
                 )
-            if reply.length is not None and reply.length > end - start:
-                raise self._too_much(f"says of {end - start:,} bytes that they are {reply.length:,} (Content-Length)")
+            if reply.length_remaining is not None and reply.length_remaining > end - start:
+                raise self._too_much(
+                    f"says of {end - start:,} bytes that they are {reply.length_remaining:,} (Content-Length)"
+                )
             with self._store.explained():
                 part = reply.read(end - start + 1)
         if len(part) > end - start:
@@ -210,7 +214,7 @@ class WebTransfer:
     def _too_much(self, problem: str) -> InputError:
         return InputError(f"{self._store.name}: the server {problem}: download the file first, or ask who runs the server")
 
-    def _check(self, reply: http.client.HTTPResponse, start: int) -> None:
+    def _check(self, reply: Reply, start: int) -> None:
         # Refuse a reply of another version of the file, or of another part of it; learn the size if it was not known.
         state = _state_of(reply)
         other_size = None not in (state.size, self.state.size) and state.size != self.state.size
@@ -225,69 +229,33 @@ class WebTransfer:
         """Do nothing: every reply was checked when it came."""
 
 
-def _opener() -> urllib.request.OpenerDirector:
-    # What speaks HTTP and nothing else: the library's own would follow a redirect to FTP.
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.UnknownHandler(),
-        _Redirects(),
-    ):
-        opener.add_handler(handler)
-    return opener
-
-
 class _NotSatisfiable(Exception):
     """The server says that the part is beyond the end of the file."""
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, never out of encryption, and takes the password to no other host."""
-
-    max_redirections = 10
-
-    def http_error_302(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any) -> Any:
-        # Follow the redirect; where that cannot be done, close the connection, which the library leaves open.
-        try:
-            return super().http_error_302(req, fp, code, msg, headers)
-        except ValueError:
-            fp.close()
-            raise
-
-    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
-
-    def redirect_request(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        parts = urlsplit(newurl)
-        if not is_web(newurl):
-            raise InputError(f"{shown_name(req.full_url)}: is redirected to what is not a web server (HTTP {code})")
-        if req.type == "https" and parts.scheme == "http":
-            raise InputError(f"{shown_name(req.full_url)}: is redirected from https to http, which is not followed")
-        request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if request is not None and (parts.hostname, parts.port) != (
-            urlsplit(req.full_url).hostname,
-            urlsplit(req.full_url).port,
-        ):
-            request.remove_header("Authorization")
-        return request
+def redirected(name: str, url: str, location: str, status: int) -> str:
+    """Return where a redirect leads: to web servers only, and never out of encryption."""
+    target = quote(urljoin(url, location), safe=_SAFE, encoding="latin-1")
+    if not is_web(target):
+        raise InputError(f"{name}: is redirected to what is not a web server (HTTP {status})")
+    if scheme_of(url) == "https" and scheme_of(target) == "http":
+        raise InputError(f"{name}: is redirected from https to http, which is not followed")
+    return target
 
 
-def _state_of(reply: http.client.HTTPResponse) -> FileState:
+def _state_of(reply: Reply) -> FileState:
     headers = reply.headers
     length = headers.get("Content-Length", "")
     size = _range_of(headers)[1] if reply.status == 206 else _number(length)
     return FileState(size, _version_of(headers))
 
 
-def _version_of(headers: Message) -> str:
+def _version_of(headers: Mapping[str, str]) -> str:
     tag = headers.get("ETag", "").removeprefix("W/").strip('"')
     return tag or headers.get("Last-Modified", "")
 
 
-def _range_of(headers: Message) -> tuple[int, int | None]:
+def _range_of(headers: Mapping[str, str]) -> tuple[int, int | None]:
     # First byte and the size of the whole file of a `Content-Range: bytes 0-99/1234`; -1 if it is not one.
     unit, _, rest = headers.get("Content-Range", "").partition(" ")
     part, _, size = rest.partition("/")
@@ -300,12 +268,8 @@ def _number(digits: str) -> int | None:
     return int(digits) if digits.isdecimal() and len(digits) < 19 else None
 
 
-def _said(headers: Message, name: str) -> str:
-    return f"{name}: {visible(headers.get(name, ''))[:80]}"
-
-
-def _status_problem(name: str, error: urllib.error.HTTPError, in_part: bool) -> Exception:
-    status = error.code
+def _status_problem(name: str, reply: Reply, in_part: bool) -> Exception:
+    status = reply.status
     if status == 416 and in_part:
         return _NotSatisfiable()
     if status in (404, 410):
@@ -316,24 +280,21 @@ def _status_problem(name: str, error: urllib.error.HTTPError, in_part: bool) -> 
     if status == 403:
         return InputError(f"{name}: access is denied (HTTP 403): is the address complete, and still valid?")
     if status in _PASSING:
-        after = _number(error.headers.get("Retry-After", "")) or 0
-        return PassingProblem(f"the server is busy or has a problem (HTTP {status})", after)
+        return PassingProblem(f"the server is busy or has a problem (HTTP {status})", seconds_to_wait(reply))
     if status in (301, 302, 303, 307, 308):
-        where = "to what is not a web server" if "not allowed" in error.msg else "in a circle"
-        return InputError(f"{name}: is redirected {where} (HTTP {status})")
+        return InputError(f"{name}: is redirected in a circle (HTTP {status})")
     return InputError(f"{name}: cannot be read (HTTP {status})")
 
 
 def _connection_problem(name: str, host: str, error: Exception) -> InputError | None:
-    cause = error.reason if isinstance(error, urllib.error.URLError) else error
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return InputError(f"{name}: the certificate of {host} is not valid: {visible(cause.verify_message)}")
-    if isinstance(cause, socket.gaierror):
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return InputError(f"{name}: the certificate of {host} is not valid: {visible(error.verify_message)}")
+    if isinstance(error, socket.gaierror):
         return InputError(f"{name}: the host {host} is not known, or the network is down")
-    if isinstance(cause, ConnectionRefusedError):
+    if isinstance(error, ConnectionRefusedError):
         return InputError(f"{name}: no server answers at {host}; are host and port right?")
-    if isinstance(cause, ssl.SSLError):
-        return InputError(f"{name}: {host} does not speak TLS as it should ({cause.reason or 'unknown'}); is it https?")
-    if isinstance(cause, (http.client.InvalidURL, ValueError)):
+    if isinstance(error, ssl.SSLError):
+        return InputError(f"{name}: {host} does not speak TLS as it should ({error.reason or 'unknown'}); is it https?")
+    if isinstance(error, (http.client.InvalidURL, ValueError)):
         return InputError(f"{name}: is not an address, or is redirected to what is not one")
     return None

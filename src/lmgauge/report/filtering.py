@@ -13,8 +13,8 @@ from lmgauge.signature import Signature
 
 if TYPE_CHECKING:
     from lmgauge.filtering.histogram import PerplexityBins
-    from lmgauge.filtering.limits import PerplexityLimits
     from lmgauge.filtering.results import FilteredDocuments, GroupCounts
+    from lmgauge.filtering.rules import PerplexityLimits
     from lmgauge.filtering.tally import Example
 
 _MOST_ROWS = 40

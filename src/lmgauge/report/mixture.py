@@ -10,7 +10,7 @@ from lmgauge.report.formats import number, percent
 from lmgauge.report.pruning import lost
 
 if TYPE_CHECKING:
-    from lmgauge.api.mix import StaticMixture
+    from lmgauge.models.mixture.static import StaticMixture
     from lmgauge.models.mixture.together import Mixture
     from lmgauge.models.mixture.weights import MixtureFit
 

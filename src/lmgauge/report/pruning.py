@@ -8,7 +8,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.formats import change, number
 
 if TYPE_CHECKING:
-    from lmgauge.api.prune import PrunedModel
+    from lmgauge.models.ngram.pruning import PrunedModel
 
 
 def blocks(pruned: PrunedModel, *, name: str = "") -> doc.Document:

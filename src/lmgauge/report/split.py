@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lmgauge.report import blocks as doc
 
 if TYPE_CHECKING:
-    from lmgauge.api.split import SplitText
+    from lmgauge.text.split import SplitText
 
 
 def blocks(split: SplitText) -> doc.Document:

@@ -216,48 +216,50 @@ class Accumulator:
         """
         if not isinstance(data, Mapping) or set(data) != _KEYS:
             raise InputError(f"this is not an accumulator: it should have the keys {', '.join(sorted(_KEYS))}")
-        saved = dict(data)
-        if saved["lmgauge"] != __version__:
-            raise UsageError(f"these statistics are of lmgauge {saved['lmgauge']}, this is {__version__}: make them again")
-        identity = saved["metric"]
+        if data["lmgauge"] != __version__:
+            raise UsageError(f"these statistics are of lmgauge {data['lmgauge']}, this is {__version__}: make them again")
+        identity = data["metric"]
         known = isinstance(identity, dict) and set(identity) == {"class", "options"}
         if not known or not isinstance(identity["options"], dict):
             raise InputError(f"these statistics are damaged: {identity!r} is not a metric; make them again")
         if identity != _identity(metric):
             raise UsageError(f"these statistics are of {_described(identity)}, not of {_name_of(metric)}: give that metric")
-        whole = cls(metric, keep_segments=saved["statistics"] is not None, threads=threads)
-        columns = len(metric.columns)
+        whole = cls(metric, keep_segments=data["statistics"] is not None, threads=threads)
         try:
-            whole.references, whole.blanks = saved["references"], _checked(Blanks(**saved["blanks"]))
-            whole._sums = np.array(saved["sums"], dtype=np.int64).reshape(columns)
-            if whole._parts is not None:
-                whole._parts.append(np.array(saved["statistics"], dtype=np.int64).reshape(-1, columns))
+            whole._fill(data)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"these statistics are damaged: {error}; make them again") from error
-        numbers = (saved["segments"], *((whole.references,) if whole.references is not None else ()))
-        if not all(type(number) is int and number >= 0 for number in numbers) or whole.segments != saved["segments"]:
-            raise InputError("these statistics are damaged: their numbers of segments or references do not fit")
-        names = saved["documents"]
-        if names is not None and (not isinstance(names, list) or len(names) != whole.segments or whole._parts is None):
-            raise InputError("these statistics are damaged: there is not one name of a document for each segment")
-        whole._documents = None if names is None else [str(name) for name in names]
-        rows = None if whole._parts is None else whole._parts[0]
-        if (whole._sums < 0).any() or (rows is not None and (rows < 0).any()):
-            raise InputError("these statistics are damaged: some of their counts are below zero")
-        if rows is not None and (len(rows) != whole.segments or rows.sum(axis=0).tolist() != whole._sums.tolist()):
-            raise InputError("these statistics are damaged: their rows do not add up to their sums")
         return whole
+
+    def _fill(self, saved: Mapping[str, Any]) -> None:
+        # Take what was saved; a ValueError says what of it cannot be.
+        self.blanks, self.references, columns = Blanks(**saved["blanks"]), saved["references"], len(self.metric.columns)
+        for name, value in asdict(self.blanks).items():
+            if not _is_count(value) and not (value is None and name.startswith("first_")):
+                raise ValueError(f"{name} of the blank segments is {str(value)[:100]!r}")
+        self._sums = np.array(saved["sums"], dtype=np.int64).reshape(columns)
+        rows = self._sums[None]
+        if self._parts is not None:
+            rows = np.array(saved["statistics"], dtype=np.int64).reshape(-1, columns)
+            self._parts.append(rows)
+        numbers = [saved["segments"], 0 if self.references is None else self.references]
+        if not all(map(_is_count, numbers)) or self.segments != saved["segments"]:
+            raise ValueError("their numbers of segments or references do not fit")
+        names = saved["documents"]
+        if names is not None and (not isinstance(names, list) or len(names) != self.segments or self._parts is None):
+            raise ValueError("there is not one name of a document for each segment")
+        self._documents = None if names is None else [str(name) for name in names]
+        if (self._sums < 0).any() or (rows < 0).any():
+            raise ValueError("some of their counts are below zero")
+        if self._parts is not None and (len(rows) != self.segments or rows.sum(axis=0).tolist() != self._sums.tolist()):
+            raise ValueError("their rows do not add up to their sums")
 
 
 _KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "statistics", "documents"}
 
 
-def _checked(blanks: Blanks) -> Blanks:
-    # Counts that were stored; raise ValueError where one is not a count.
-    for name, value in asdict(blanks).items():
-        if not (type(value) is int and value >= 0) and not (value is None and name.startswith("first_")):
-            raise ValueError(f"{name} of the blank segments is {str(value)[:100]!r}")
-    return blanks
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _identity(metric: TaskMetric) -> dict[str, Any]:

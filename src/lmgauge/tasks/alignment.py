@@ -237,7 +237,7 @@ def aligned_segments(metric: EditRate, segments: ParallelSegments) -> Iterator[A
 
 @dataclass(frozen=True, repr=False)
 class ErrorCounts(Shown):
-    """How often each error was made."""
+    """How often each error was made; every word (character) is an error of its own, as in the error rate."""
 
     substitutions: Counter[tuple[str, str]] = field(default_factory=Counter)
     deletions: Counter[str] = field(default_factory=Counter)  # unit of the reference -> how often
@@ -255,7 +255,7 @@ class ErrorCounts(Shown):
 
     def most_frequent(self, count: int | None = None) -> list[tuple[int, str, str]]:
         """Return the most frequent errors of each kind, in order; equals in order of the alphabet."""
-        # error_counts([align("a b", "x b")]).most_frequent(1) -> [(1, 'substituted', 'a -> x')]
+        # of align("a b", "x b"): [(1, 'substituted', 'a -> x')]
         rows = [(n, "substituted", " -> ".join(pair)) for pair, n in _ordered(self.substitutions)[:count]]
         rows += [(n, "deleted", unit) for unit, n in _ordered(self.deletions)[:count]]
         return rows + [(n, "inserted", unit) for unit, n in _ordered(self.insertions)[:count]]
@@ -271,15 +271,6 @@ class ErrorCounts(Shown):
 
 def _ordered(counts: Counter[Any]) -> list[tuple[Any, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-
-
-def error_counts(alignments: Iterable[Alignment]) -> ErrorCounts:
-    """Count the errors of alignments; every word (character) is an error of its own, as in the error rate."""
-    # error_counts([align("the cat sat on it", "a cat sit on the mat")]).insertions -> Counter({'the': 1})
-    counts = ErrorCounts()
-    for alignment in alignments:
-        counts.add(alignment)
-    return counts
 
 
 def errors_by_system(segments: Iterable[AlignedSegment]) -> dict[str, ErrorCounts]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -234,6 +234,23 @@ def _notes(x: list[float], y: list[float], x_name: str, y_name: str, rho: float 
         if lowest > 0.05:
             notes.append(f"with {n} systems no p-value can be below {min(1.0, lowest):.2g}")
     return tuple(notes)
+
+
+def by_system(rows: list[Row], system: str) -> list[Row]:
+    """Return rows of `eval --json` with their groups or, without, their models as systems; other rows as they are."""
+    if any(system in row or "model" not in row for row in rows):
+        return rows
+    grouped = [row | {system: row["group"]} for row in rows if row.get("group") is not None]
+    return grouped or [row | {system: row["model"]} for row in rows]
+
+
+def correlate_rows(
+    x_rows: Sequence[Row], y_rows: Sequence[Row], settings: CorrelationSettings, tables: tuple[str, str]
+) -> Correlation:
+    """Correlate a column of one table with a column of another."""
+    names, xs, ys, notes = paired_columns(x_rows, y_rows, settings, tables)
+    result = correlate(names, xs, ys, x_name=settings.x, y_name=settings.y, log_x=settings.log_x, seed=settings.seed)
+    return replace(result, notes=(*notes, *result.notes))
 
 
 def paired_columns(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 import numpy as np
 
-from lmgauge.choices import SIGNIFICANCE_TESTS
+from lmgauge.choices import SignificanceTest
 from lmgauge.errors import UsageError
+from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_UNITS, SEGMENTS, UNKNOWN, Interval
 from lmgauge.numerics.resampling import (
@@ -25,10 +27,11 @@ from lmgauge.numerics.resampling import (
     randomized_sums,
 )
 from lmgauge.numerics.significance import bootstrap_p_value, randomization_p_value
-from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
+from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics
 from lmgauge.tasks.settings import ComparisonSettings
+from lmgauge.tasks.texts import Integers
 
-STUDENT, SACREBLEU, SACREBLEU_BOOTSTRAP, _ = SIGNIFICANCE_TESTS
+STUDENT, SACREBLEU, SACREBLEU_BOOTSTRAP, _ = get_args(SignificanceTest)
 SIGNIFICANT = 0.05
 
 # With fewer segments sacreBLEU's intervals are too narrow, and its bootstrap's rule, made for test sets, gives too small
@@ -45,6 +48,13 @@ class IndependentRows:
     segments_per_row: int = 1  # more than 1 where neighbors were added up (`UnitSums`)
     documents_by: str = UNKNOWN  # what tells documents apart, for people; "unknown" if nothing does
     by_document: bool = False  # each row is the sum of a document
+
+    @classmethod
+    def of(cls, statistics: Sequence[Statistics], codes: Integers | None, documents_by: str) -> IndependentRows:
+        """Return segments as rows, or their documents where these are known and enough."""
+        # codes: int64 [segments], the number of the document of each; None where documents are not known.
+        rows = cls(statistics, documents_by=documents_by)
+        return rows if codes is None else rows.with_documents(document_sums(statistics, codes))
 
     def with_documents(self, documents: Sequence[Statistics]) -> IndependentRows:
         """Return documents as rows where there are six or more; else the same rows."""
@@ -170,12 +180,7 @@ def draw(metric: ScoredSums, names: Sequence[str], plan: Plan) -> list[Drawn]:
     if plan.settings.test == STUDENT:
         _leave_out(metric, names, drawn, plan)
     if plan.resamples is not None:
-        # By one formula for all, so that a trial that swaps all or nothing ties with the real difference.
-        totals = np.stack([part.sum(axis=0, dtype=np.int64) for part in statistics]).astype(np.float64)
-        real = metric.scores(totals)
-        _bootstrap(metric, drawn, plan, real)
-        if plan.trials is not None:
-            _randomize(metric, drawn, plan, real)
+        _resample(metric, drawn, plan, plan.resamples)
     _settle_identical(names, statistics, drawn, "document" if plan.data.by_document else "segment")
     return drawn
 
@@ -203,24 +208,23 @@ def _leave_out(metric: ScoredSums, names: Sequence[str], drawn: Sequence[Drawn],
                 of_system.difference_interval = apart.interval()
 
 
-def _bootstrap(metric: ScoredSums, drawn: Sequence[Drawn], plan: Plan, real: Floats) -> None:
-    assert plan.resamples is not None
-    seed = plan.settings.seed
-    resampled = [metric.scores(sums) for sums in bootstrap_sums(plan.data.statistics, plan.resamples, seed)]
-    for i, (of_system, values) in enumerate(zip(drawn, resampled, strict=True)):
-        of_system.interval = percentile_interval(values, seed, plan.rows)
-        of_system.difference_interval = percentile_interval(values - resampled[0], seed, plan.rows).interval if i else None
-        if i and plan.settings.test == SACREBLEU_BOOTSTRAP:
-            of_system.p_value = bootstrap_p_value(resampled[0], values, float(real[i] - real[0]))
-
-
-def _randomize(metric: ScoredSums, drawn: Sequence[Drawn], plan: Plan, real: Floats) -> None:
-    assert plan.trials is not None
+def _resample(metric: ScoredSums, drawn: Sequence[Drawn], plan: Plan, resamples: int) -> None:
     statistics, settings = plan.data.statistics, plan.settings
+    # By one formula for all, so that a trial that swaps all or nothing ties with the real difference.
+    real = metric.scores(np.stack([part.sum(axis=0, dtype=np.int64) for part in statistics]).astype(np.float64))
+    resampled = [metric.scores(sums) for sums in bootstrap_sums(statistics, resamples, settings.seed)]
+    for i, (of_system, values) in enumerate(zip(drawn, resampled, strict=True)):
+        of_system.interval = percentile_interval(values, settings.seed, plan.rows)
+        if i:
+            of_system.difference_interval = percentile_interval(values - resampled[0], settings.seed, plan.rows).interval
+        if i and settings.test == SACREBLEU_BOOTSTRAP:
+            of_system.p_value = bootstrap_p_value(resampled[0], values, float(real[i] - real[0]))
+    if plan.trials is None:
+        return
     mixed = randomized_sums(statistics[0], statistics[1:], plan.trials, settings.seed, settings.threads)
     for i, (mine, theirs) in enumerate(mixed, start=1):
-        difference = float(real[i] - real[0])
         differing = int((statistics[i] != statistics[0]).any(axis=1).sum())
+        difference = float(real[i] - real[0])
         drawn[i].p_value = randomization_p_value(metric.scores(mine), metric.scores(theirs), difference, differing)
 
 

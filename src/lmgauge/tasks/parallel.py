@@ -29,6 +29,18 @@ def paths_of(paths: Path | Iterable[Path]) -> list[str]:
     return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
+def find_outputs(hypotheses: Sequence[str], others: Sequence[str | None], format: str | None) -> list[Source]:
+    """Return the file of each system, each once; standard input is one of all files."""
+    if [*hypotheses, *others].count("-") > 1:
+        raise UsageError("standard input (-) is named twice, but can be read only once")
+    sources = find_sources(list(hypotheses), format)
+    paths = [source.path for source in sources]
+    repeated = next((path for i, path in enumerate(paths) if path in paths[:i]), None)
+    if repeated is not None:
+        raise UsageError(f"{repeated} is named twice; name each system once")
+    return sources
+
+
 @dataclass
 class _Files:
     """What belongs together."""
@@ -73,13 +85,8 @@ class ParallelFiles:
 
     def _of_files(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Files]]:
         reading = self._reading
-        if [*references, *hypotheses, reading.group, reading.document].count("-") > 1:
-            raise UsageError("standard input (-) is named twice, but can be read only once")
-        sources = find_sources(list(hypotheses), reading.format)
+        sources = find_outputs(hypotheses, [*references, reading.group, reading.document], reading.format)
         paths = [source.path for source in sources]
-        repeated = next((path for i, path in enumerate(paths) if path in paths[:i]), None)
-        if repeated is not None:
-            raise UsageError(f"{repeated} is named twice; name each system once")
         if reading.group == BY_FILE:
             raise UsageError("--group file needs folders: lmgauge wer references/ hypotheses/ --group file")
         first = find_sources(references[0], reading.format)[0]

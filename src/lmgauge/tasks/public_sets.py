@@ -15,6 +15,9 @@ from typing import Any
 from lmgauge.choices import BleuTokenizer
 from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.shown import Shown
+from lmgauge.tasks.settings import PublicTest
+from lmgauge.tasks.texts import GivenReferences, Texts
+from lmgauge.text.documents import Corpus
 
 TOKENIZERS: dict[str, BleuTokenizer] = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 """Of BLEU, where the language translated into is one of these and no tokenizer is named: as sacreBLEU chooses."""
@@ -79,6 +82,20 @@ def find_public_set(name: str | None, language_pair: str | None) -> PublicSet:
         if not references:
             raise InputError(_where_to_put(dataset, language_pair, error)) from error
     return PublicSet(name, language_pair, source, tuple(references))
+
+
+def references_or_public(references: GivenReferences | None, public: PublicTest) -> GivenReferences:
+    """Return the references that were given, or those of a public test set."""
+    if references is not None and public != PublicTest():
+        raise UsageError("give references, or a test set and its language pair: not both")
+    if references is None and public == PublicTest():
+        raise UsageError("nothing to score against: give references, or a test set and its language pair")
+    if references is not None:
+        return references
+    paths = find_public_set(public.test_set, public.language_pair).references
+    files = [Corpus.from_files(path, group=None, format="text", keep_bom=True) for path in paths]
+    columns = [[text for block in file for text in Texts.of_segments(block).strings()] for file in files]
+    return list(zip(*columns, strict=True))
 
 
 def _stem(dataset: Any, pair: str) -> str:

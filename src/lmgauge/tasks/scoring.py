@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import CodedSums, UnitSums, in_one_order
 from lmgauge.places import refuse_file_names
+from lmgauge.progress import say_progress
 from lmgauge.tasks.blank_segments import Blanks
-from lmgauge.tasks.blocks import Block, ParallelSegments
+from lmgauge.tasks.blocks import Block, ParallelSegments, ParallelTexts
 from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric
 from lmgauge.tasks.segment_examples import SegmentChooser
 from lmgauge.tasks.settings import ComparisonSettings
-from lmgauge.tasks.texts import TAKES_FILES, Integers, References, Texts, refuse_two_readings
-from lmgauge.text.labels import Names
+from lmgauge.tasks.texts import TAKES_FILES, GivenReferences, Integers, References, Texts, refuse_two_readings
+from lmgauge.text.labels import BY_NAMES, UNKNOWN, Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,6 @@ def check_sources(metric: TaskMetric, present: bool) -> None:
         raise UsageError(f"{metric.name} does not use source texts: leave out sources")
 
 
-GivenReferences = Sequence[str | Sequence[str | None]]
-"""For each segment a string, or a list of strings; None in a list is absent. Where there are as many lists as texts in each,
-they must be tuples: lists could as well be sacreBLEU's, which has one for each reference translation."""
-
-
 def block_of_strings(
     metric: TaskMetric,
     hypotheses: Mapping[str, Sequence[str]],
@@ -64,7 +60,7 @@ def block_of_strings(
     refuse_two_readings(references)
     for name, lines in hypotheses.items():
         outputs.append(Texts.of_strings(lines, "hypothesis" if len(hypotheses) == 1 else f"{name}: hypothesis"))
-        check_lengths(len(outputs[-1]), len(against))
+        _check_lengths(len(outputs[-1]), len(against))
     refuse_file_names([text for texts in (against.texts, *outputs) for text in texts.part(0, 1).strings()], TAKES_FILES)
     originals = None if sources is None else Texts.of_strings(sources, "source")
     if originals is not None and len(originals) != len(against):
@@ -73,8 +69,26 @@ def block_of_strings(
     return Block(against, tuple(outputs), documents=numbers, sources=originals)
 
 
-def check_lengths(hypotheses: int, references: int) -> None:
-    """Refuse hypotheses and references of different number."""
+def texts_in_memory(
+    metric: TaskMetric,
+    hypotheses: Mapping[str, Sequence[str]],
+    references: GivenReferences,
+    sources: Sequence[str] | None,
+    groups: Sequence[str] | None,
+    documents: Sequence[str] | None,
+) -> ParallelTexts:
+    """Return the outputs of systems that a caller has as strings."""
+    if not hypotheses:
+        raise UsageError("no system to score: give a list of hypotheses by the name of each")
+    block, of_groups = block_of_strings(metric, hypotheses, references, sources, documents), Names()
+    if groups is not None:
+        if len(groups) != len(block):
+            raise InputError(f"{len(groups):,} groups for {len(block):,} segments: give one for each")
+        block = replace(block, groups=of_groups.numbers(map(str, groups)))
+    return ParallelTexts(list(hypotheses), [block], of_groups.known, UNKNOWN if documents is None else BY_NAMES)
+
+
+def _check_lengths(hypotheses: int, references: int) -> None:
     if hypotheses != references:
         longer, more = (
             ("hypotheses", hypotheses - references) if hypotheses > references else ("references", references - hypotheses)
@@ -142,11 +156,16 @@ class _SystemSums:
             yield f"{name}: 0, as {metric.zero_means}"
 
 
+def say_segments(done: int) -> None:
+    """Say how many segments are scored."""
+    say_progress(f"{done:,} segments")
+
+
 def score_parallel(
     metric: TaskMetric,
     segments: ParallelSegments,
     settings: ComparisonSettings,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,  # say_segments if not given
     chooser: SegmentChooser | None = None,
     rows_of: Callable[[Block], Iterable[Statistics]] | None = None,
 ) -> Systems:
@@ -165,8 +184,7 @@ def score_parallel(
         for k, (of_system, rows) in enumerate(zip(sums, statistics, strict=True)):
             of_system.add(rows, block, Blanks.of(block.hypotheses[k], block.against(k)))
         done += len(block)
-        if progress is not None:
-            progress(done)
+        (progress or say_segments)(done)
     if not done:
         raise InputError("there is no segment to score; give at least one hypothesis and its reference")
     named = zip(sums, segments.names, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,19 +179,13 @@ class SegmentChooser:
 
     def _shown(self, segment: int, why: tuple[str, ...]) -> ShownSegment:
         texts, metric = self._texts[segment], self._metric
-        prepare: Callable[[Texts], Texts] = metric.prepared if isinstance(metric, EditRate) else _as_written
         unit: Unit = metric.unit if isinstance(metric, EditRate) else _unit(texts.references)
         most = None if isinstance(metric, EditRate) else _LONGEST
-        references, hypotheses = (
-            prepare(Texts.of_strings([text[:most] for text in side])) for side in (texts.references, texts.hypotheses)
-        )
+        sides = (Texts.of_strings([text[:most] for text in side]) for side in (texts.references, texts.hypotheses))
+        references, hypotheses = (metric.prepared(side) if isinstance(metric, EditRate) else side for side in sides)
         alignments = [_nearest(references, hypotheses.part(i, i + 1), unit) for i in range(len(hypotheses))]
         outputs = (Output(*of_system) for of_system in zip(self._names, texts.scores, alignments, strict=True))
         return ShownSegment(segment, texts.group, why, tuple(references.strings()), tuple(outputs))
-
-
-def _as_written(texts: Texts) -> Texts:
-    return texts
 
 
 def _nearest(references: Texts, hypothesis: Texts, unit: Unit) -> Alignment:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, ClassVar, Union
+from typing import Annotated, ClassVar, Union, get_args
 
 from lmgauge.choices import (
     BLEU_SMOOTHING_VALUES,
     DEFAULT_SEED,
-    WHISPER_NORMALIZERS,
     BleuSmoothing,
     BleuTokenizer,
     ErrorRateName,
@@ -175,7 +174,7 @@ class NormalizationOptions:
             raise UsageError(f"transform is {type(self.transform).__name__}, not a function of one string that returns one")
         if self.transform is not None and self.whisper is not None:
             raise UsageError("give one of transform and whisper: both are the first step")
-        if self.whisper in WHISPER_NORMALIZERS:
+        if self.whisper in get_args(WhisperNormalizer):
             from lmgauge.tasks.whisper import whisper_normalizer
 
             whisper_normalizer(self.whisper)  # whether it is installed

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.places import read_json
+from lmgauge.json_text import from_json
+from lmgauge.records.compression import read_chunks
 from lmgauge.records.formats import BY_SUFFIX, reader_of
-from lmgauge.records.records import Fields
+from lmgauge.records.records import BLOCK_BYTES, Fields
 from lmgauge.records.sources import find_sources
 
 Row = dict[str, Any]
@@ -32,7 +33,10 @@ def read_table(path: str) -> list[Row]:
 
 
 def _of_json(path: str) -> list[Row]:
-    whole = read_json(path)
+    try:
+        whole = from_json(b"".join(read_chunks(find_sources(path, "text")[0], BLOCK_BYTES)))
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON: {error}") from error
     rows = whole.get("systems") if isinstance(whole, dict) else whole
     if not isinstance(rows, list):
         raise InputError(f'{path}: needs a list of objects, or an object with such a list under "systems"')

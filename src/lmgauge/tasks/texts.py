@@ -15,6 +15,9 @@ from lmgauge.text.segments import Segments
 
 TAKES_FILES = "lmgauge.tasks.score_files(metric, hypotheses=..., references=...)"
 Integers = NDArray[np.int64]
+GivenReferences = Sequence[str | Sequence[str | None]]
+"""For each segment a string, or a list of strings; None in a list is absent. Where there are as many lists as texts in each,
+they must be tuples: lists could as well be sacreBLEU's, which has one for each reference translation."""
 
 # Texts made one string at a time: enough for the cost of a call not to matter, few enough for the copies not to.
 _TOGETHER = 1 << 14
@@ -138,7 +141,7 @@ class References:
         return cls(texts, np.arange(len(texts) + 1, dtype=np.int64))
 
     @classmethod
-    def of_lists(cls, references: Sequence[str | Sequence[str | None]]) -> References:
+    def of_lists(cls, references: GivenReferences) -> References:
         """Return references as Python has them: a string for each segment, or a list of strings."""
         # None in a list is absent.
         # References.of_lists(["a", ["b", None, "c"]]).offsets -> [0, 1, 3]

@@ -10,12 +10,14 @@ from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.records.sources import find_sources
 from lmgauge.tasks.alternatives import Lattice
-from lmgauge.tasks.blocks import Block
+from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.metrics.error_rates import EditRate
+from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.nbest.lines import by_id
 from lmgauge.tasks.nbest.references import speakers_of
-from lmgauge.tasks.parallel import Path, paths_of
+from lmgauge.tasks.parallel import ParallelFiles, Path, find_outputs, paths_of
 from lmgauge.tasks.records import check_once, merged, places, whole
+from lmgauge.tasks.scoring import check_sources
 from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.transcripts import (
@@ -31,11 +33,28 @@ from lmgauge.tasks.transcripts import (
     read_stm,
     read_trn,
 )
+from lmgauge.tasks.utterance_ids import formats_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.labels import BY_NAMES, SEGMENT, UNKNOWN, DocumentNumbers, Names
 
 LABELS = ("speaker", "file", "channel", "label")
 """What segments can be grouped by; all but the speaker are of stm files."""
+
+
+def files_to_score(
+    metric: TaskMetric,
+    references: Path | Iterable[Path],
+    hypotheses: Path | Iterable[Path],
+    reading: Reading,
+    sources: Path | None = None,
+) -> ParallelSegments:
+    """Return the files in the reader for their formats: those of speech tools are joined by ids or by time."""
+    check_sources(metric, sources is not None)
+    references, hypotheses = paths_of(references), paths_of(hypotheses)
+    formats = formats_of([*references, *hypotheses], reading) if isinstance(metric, EditRate) else {}
+    if isinstance(metric, EditRate) and any(formats.values()):
+        return TranscriptFiles(metric, references, hypotheses, reading, formats)
+    return ParallelFiles(references, hypotheses, reading, sources)
 
 
 @dataclass(frozen=True)
@@ -63,17 +82,12 @@ class TranscriptFiles:
         folder = next((path for path in (*self._references, *listed) if os.path.isdir(path)), None)
         if folder is not None:
             raise UsageError(f"{folder} is a folder: name the file in it, such as {os.path.join(folder, 'text')}")
-        if [*self._references, *listed, reading.group, reading.document].count("-") > 1:
-            raise UsageError("standard input (-) is named twice, but can be read only once")
         if reading.unit != "line" or reading.ref_field:
             raise UsageError(
                 "transcripts with ids have utterances for segments, and no fields: leave out unit and ref-field"
             )
-        sources = find_sources(listed, _plain(reading).format)
+        sources = find_outputs(listed, [*self._references, reading.group, reading.document], _plain(reading).format)
         self._hypotheses = [source.path for source in sources]
-        repeated = next((path for i, path in enumerate(self._hypotheses) if path in self._hypotheses[:i]), None)
-        if repeated is not None:
-            raise UsageError(f"{repeated} is named twice; name each system once")
         self.names = _names([source.label for source in sources])
         self.group_names: list[str] = []
         self.notes: list[str] = []

@@ -115,32 +115,12 @@ _TIMED = 2
 _DOUBTFUL = 4
 """The last takes any word for an id: many lines must have one of their own, and all files the same ones."""
 
-_NONE = [None for _ in _FORMATS]
 
-
-class _File:
-    """The ids that the first lines of one file hold in each format."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self.ids: list[set[str] | None] = [set() for _ in _FORMATS]
-
-    def add(self, texts: Texts) -> None:
-        looked_at = 0 if self.ids == _NONE else min(_LOOKED_AT - self.lines, len(texts))
-        for line in texts.part(0, looked_at).strings():
-            if line.startswith(";;") or "<ALT" in line:  # comments, and marks between the words of ctm
-                continue
-            self.lines += 1
-            for k, known in enumerate(_FORMATS):
-                ids, utterance = self.ids[k], known.id_of(line)
-                if ids is None or utterance is None or utterance in ids:
-                    self.ids[k] = None
-                else:
-                    ids.add(utterance)
-
-    def ids_in(self, k: int) -> set[str]:
-        # Ids in format `k`; none if a line has none, or there is but one line.
-        return (self.ids[k] or set()) if self.lines > 1 else set()
+def _ids_in(lines: Sequence[str], id_of: Callable[[str], str | None]) -> set[str]:
+    # Ids of lines; none if a line has none of its own, or there is but one line.
+    ids = [id_of(line) for line in lines]
+    own = {one for one in ids if one is not None}
+    return own if len(own) == len(ids) > 1 else set()
 
 
 class UtteranceIds:
@@ -150,28 +130,30 @@ class UtteranceIds:
 
     def __init__(self, systems: int) -> None:
         # Begin before the first segment of the references and of the systems, whose number is given.
-        self._references = _File()
-        self._outputs = [_File() for _ in range(systems)]
+        self._lines: list[list[str]] = [[] for _ in range(1 + systems)]
 
     def add(self, references: References, hypotheses: Sequence[Texts]) -> None:
         """Look at further segments, in order; of several references at the first."""
-        self._references.add(references.texts.picked(references.offsets[:-1]))
-        for file, texts in zip(self._outputs, hypotheses, strict=True):
-            file.add(texts)
+        for lines, texts in zip(self._lines, (references.texts.picked(references.offsets[:-1]), *hypotheses), strict=True):
+            first = texts.part(0, min(_LOOKED_AT - len(lines), len(texts))).strings()
+            # without comments, and marks between the words of ctm
+            lines += [line for line in first if not line.startswith(";;") and "<ALT" not in line]
 
     def note(self, names: Sequence[str]) -> str | None:
         """Return a sentence that says which files hold ids, and what to do; None if there are none."""
         for k, known in enumerate(_FORMATS):
-            ids = self._references.ids_in(k)
-            outputs = zip(self._outputs, names[1:], strict=True)
+            ids, *outputs = (_ids_in(lines, known.id_of) for lines in self._lines)
+            of_systems = zip(names[1:], outputs, strict=True)
             if k < _TIMED and ids:
-                with_ids = [name for file, name in outputs if file.ids_in(0) or file.ids_in(1)]
+                ways = [one.id_of for one in _FORMATS[:_TIMED]]
+                timed = zip(names[1:], self._lines[1:], strict=True)
+                with_ids = [name for name, lines in timed if any(_ids_in(lines, way) for way in ways)]
                 what = "every line has a recording, a channel and times"
             elif k == _DOUBTFUL:
-                with_ids = [name for file, name in outputs if len(ids) >= _LEAST and ids == file.ids_in(k)]
+                with_ids = [name for name, own in of_systems if len(ids) >= _LEAST and ids == own]
                 what = f"every line begins with a word of its own ({min(ids, default='')}), the same ones: perhaps ids"
             else:
-                with_ids = [name for file, name in outputs if ids & file.ids_in(k)]
+                with_ids = [name for name, own in of_systems if ids & own]
                 what = f"every line {known.where} with an id ({min(ids, default='')})"
             if with_ids:
                 files = " and ".join([names[0], *with_ids])

@@ -342,6 +342,18 @@ class Corpus:
         """Whether the corpus can be iterated over more than once."""
         return self._one_shot is None
 
+    def refuse_once(self, reads: str) -> None:
+        """Refuse a text that can be read only once.
+
+        Args:
+            reads: what reads it again, for the message.
+
+        Raises:
+            UsageError: it is standard input, or what a generator gives.
+        """
+        if not self.rereadable:
+            raise UsageError(f"{reads}, and this can be read only once: save it in a file first")
+
     def __iter__(self) -> Iterator[Segments]:
         # Raises (also while iterating):
         #     UsageError: a second pass over what can be read only once.

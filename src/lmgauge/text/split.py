@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from filecmp import cmp
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,12 @@ from lmgauge.choices import DEFAULT_FRACTIONS, DEFAULT_SEED, SPLIT_BY, SplitBy
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing, writing
 from lmgauge.numerics.mixing import GOLDEN, mixed
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PARTS = ("train", "validation", "test")
 
@@ -47,6 +52,62 @@ class WrittenPart:
     path: Path
     segments: int
     bytes: int
+
+
+@dataclass(frozen=True, repr=False)
+class SplitText(Shown):
+    """A text in parts on disk.
+
+    Attributes:
+        parts: those written, in the order train, validation, test; each with its name, path, segments and bytes.
+        fractions: the shares asked for.
+        seed: the same seed gives the same split.
+        text_sha256: digest of the text that was split.
+        notes: what was changed or left out while it was read.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> text = lmgauge.Corpus.from_strings([f"line {i}" for i in range(100)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result = lmgauge.split(text, folder, fractions=[0.5, 0.25, 0.25])
+        >>> [(part.name, part.path.name) for part in result.parts], result.segments
+        ([('train', 'train.jsonl'), ('validation', 'validation.jsonl'), ('test', 'test.jsonl')], 100)
+    """
+
+    parts: tuple[WrittenPart, ...]
+    fractions: tuple[float, ...]
+    seed: int
+    text_sha256: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def segments(self) -> int:
+        """Return the number of segments in all parts."""
+        return sum(part.segments for part in self.parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as `lmgauge split --json` prints them."""
+        parts = [{"name": p.name, "path": str(p.path), "segments": p.segments, "bytes": p.bytes} for p in self.parts]
+        return {
+            "seed": self.seed,
+            "fractions": list(self.fractions),
+            "segments": self.segments,
+            "text_sha256": self.text_sha256,
+            "parts": parts,
+            "notes": list(self.notes),
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each part: its name, path, segments and bytes.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.to_dict()["parts"])
+
+    def _in_brief(self) -> str:
+        parts = ", ".join(f"{part.name} {part.segments:,}" for part in self.parts)
+        return f"{parts} segments, seed {self.seed}"
 
 
 def split_corpus(
@@ -138,12 +199,11 @@ def write_split(
     *,
     seed: int = DEFAULT_SEED,
     by: SplitBy | None = None,
-) -> list[WrittenPart]:
+) -> SplitText:
     """Split a corpus and write the parts: train.txt, validation.txt, test.txt, a segment a line, in reading order."""
     # Records and documents are written to train.jsonl and so on instead, as {"text": ...}, since they may hold newlines. A
     # part whose fraction is 0 is not written. Files appear under their names when all of them are complete.
-    if not corpus.rereadable:
-        raise UsageError("splitting reads the text twice, and standard input can be read only once: save it first")
+    corpus.refuse_once("splitting reads the text twice")
     split = split_corpus(corpus, fractions, seed=seed, by=by)
     suffix = ".jsonl" if split.records else ".txt"
     folder = Path(directory)
@@ -167,11 +227,12 @@ def write_split(
                     continue
                 file.write(part.as_lines(chosen, records=split.records))
                 written[code] += int((part.ends - part.starts)[chosen].sum()) + part.terminator * int(chosen.sum())
-    return [
-        WrittenPart(name, path, split.counts()[name], written[code])
-        for code, (name, path) in enumerate(zip(PARTS, paths, strict=True))
+    parts = (
+        WrittenPart(name, path, split.counts()[name], size)
+        for name, path, size in zip(PARTS, paths, written, strict=True)
         if path is not None
-    ]
+    )
+    return SplitText(tuple(parts), split.fractions, seed, corpus.report.sha256, tuple(corpus.report.notes()))
 
 
 def _already_there(path: Path) -> UsageError:

@@ -71,8 +71,8 @@ def audited(lines: list[str]) -> Audits:
         (kind, many): audit(
             (asked_together(kind) if many else kind)(lines[:250]),
             Corpus.from_strings(test, block_bytes=450),
-            contexts=100,
-            compression_bytes=10_000,
+            contexts=40,
+            compression_bytes=6_000,
         )
         for kind, many in KINDS
     }

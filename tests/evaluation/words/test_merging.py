@@ -83,7 +83,7 @@ def test_a_token_over_two_words() -> None:
     """ "of the cat" in tokens "of the" and " cat": the first word has the token, and neither has a corrected figure."""
     segments = block("of the cat")
     merged = merge(segments, table(segments, [[6, 10, 10]], word_boundary=[0.5, 0.5, 0.5]), words(segments), SENTENCE)
-    assert merged.owners.shared.tolist() == [True, True, False]
+    assert merged.shared.tolist() == [True, True, False]
     assert merged.pieces.tolist() == [1, 0, 1]
     assert bits(merged.nats) == [1.0, None, 1.0]
     assert bits(merged.corrected) == [None, None, 1.0]
@@ -104,7 +104,7 @@ def test_regions_have_no_correction_within_a_word() -> None:
     """The parts of "cats," add up to the word."""
     segments = block("the cats, too")
     rows = table(segments, [[3, 8, 9, 13, 13]], word_boundary=[0.5, 0.125, 0.9, 0.25, 0.5])
-    parts = Regions.of_rows([{"id": 1, "text": text} for text in ("the", "cats", ",", "too")]).lay(segments)
+    parts = Regions.of([{"id": 1, "text": text} for text in ("the", "cats", ",", "too")]).lay(segments)
     whole = merge(segments, rows, words(segments), SENTENCE)
     found = merge(segments, rows, parts, SENTENCE)
     assert bits(found.corrected) == [3.0, 1 - 3, 1 + 2, 1 - 2 + 1]
@@ -114,7 +114,7 @@ def test_regions_have_no_correction_within_a_word() -> None:
 def test_a_region_has_rows_of_white_space_within_and_before_it() -> None:
     segments = block("the  cat  sat here")
     rows = table(segments, [[3, 4, 8, 9, 13, 18, 18]])
-    units = Regions.of_rows([{"id": 1, "start": 5, "end": 13}]).lay(segments)
+    units = Regions.of([{"id": 1, "start": 5, "end": 13}]).lay(segments)
     found = find_owners(segments, rows, units, SENTENCE)
     assert found.of_row.tolist() == [-1, 0, 0, 0, 0, -1, -1]
 
@@ -122,7 +122,7 @@ def test_a_region_has_rows_of_white_space_within_and_before_it() -> None:
 @pytest.mark.parametrize(("start", "end"), [(4, 6), (5, 8), (0, 6)])
 def test_a_region_that_cuts_a_token(start: int, end: int) -> None:
     segments = block("the cats")
-    units = Regions.of_rows([{"id": 1, "start": start, "end": end}]).lay(segments)
+    units = Regions.of([{"id": 1, "start": start, "end": end}]).lay(segments)
     found = find_owners(segments, table(segments, [[3, 8, 8]]), units, SENTENCE)
     assert found.crossing.tolist() == [1]
     assert found.shared.tolist() == [True]
@@ -161,11 +161,11 @@ def test_first_tokens_without_rows() -> None:
     segments = block("The cat", "A dog")
     rows = table(segments, [[7], [1, 5]], eos=False, word_boundary=[0.5, 0.5, 0.5])
     merged = merge(segments, rows, words(segments), unscored)
-    assert merged.owners.unscored.tolist() == [True, False, True, False]
-    assert not merged.owners.shared.any()
+    assert merged.unscored.tolist() == [True, False, True, False]
+    assert not merged.shared.any()
     assert bits(merged.nats) == [None, 1.0, None, 1.0]
     running = ContextPolicy.parse("stream,64/64,first=unscored,end=none")
-    assert merge(segments, rows, words(segments), running).owners.unscored.tolist() == [True, False, False, False]
+    assert merge(segments, rows, words(segments), running).unscored.tolist() == [True, False, False, False]
 
 
 def test_unknown_words_are_marked() -> None:

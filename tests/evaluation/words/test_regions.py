@@ -29,7 +29,13 @@ def laid(regions: Regions, segments: Segments | None = None) -> list[tuple[int, 
     units = regions.lay(segments)
     regions.check_all_laid()
     data = segments.data.tobytes()
-    spans = zip(units.owners.tolist(), units.names or [], units.starts.tolist(), units.ends.tolist(), strict=True)
+    spans = zip(
+        units.owners.tolist(),
+        [one.name for one in units.regions or ()],
+        units.starts.tolist(),
+        units.ends.tolist(),
+        strict=True,
+    )
     return [(owner, name, data[start:end].decode()) for owner, name, start, end in spans]
 
 
@@ -45,7 +51,7 @@ EXPECTED = [(0, "subject", "The horse"), (0, "2", "raced"), (0, "verb", "fell.")
 def test_spans(tmp_path: Path) -> None:
     """In any order, with white space at their edges, which does not count; text 3 has none."""
     rows = "text_id\tstart\tend\tregion\n1\t30\t35\tverb\n1\t0\t9\tsubject\n1\t9\t16\t2\n\n2\t0\t5\t1\n"
-    regions = Regions.read(write(tmp_path, rows))
+    regions = Regions.of(write(tmp_path, rows))
     assert laid(regions) == EXPECTED
     assert regions.texts_without == 1
 
@@ -54,26 +60,26 @@ def test_strings(tmp_path: Path) -> None:
     """One after another from the beginning of the text; names that are missing are numbers."""
     rows = 'item,text,region\n1,The horse,subject\n1, raced ,\n1,past the barn,"by, place"\n2,für,\n'
     expected = [*EXPECTED[:2], (0, "by, place", "past the barn"), EXPECTED[3]]
-    assert laid(Regions.read(write(tmp_path, "\ufeff" + rows, ".csv"))) == expected
+    assert laid(Regions.of(write(tmp_path, "\ufeff" + rows, ".csv"))) == expected
 
 
 def test_json_lines_and_rows(tmp_path: Path) -> None:
     rows = [{"id": 1, "start": 4, "end": 9, "text": "horse"}, {"id": 2.0, "text": "für uns", "region": None}]
     path = write(tmp_path, "".join(f"{json.dumps(row)}\n" for row in rows), ".jsonl")
-    assert laid(Regions.read(path)) == laid(Regions.of_rows(rows)) == [(0, "1", "horse"), (1, "1", "für uns")]
-    assert Regions.read(path).fingerprint == Regions.of_rows(rows).fingerprint != Regions.of_rows(rows[:1]).fingerprint
+    assert laid(Regions.of(path)) == laid(Regions.of(rows)) == [(0, "1", "horse"), (1, "1", "für uns")]
+    assert Regions.of(path).fingerprint == Regions.of(rows).fingerprint != Regions.of(rows[:1]).fingerprint
 
 
 def test_texts_are_named_by_their_own_ids() -> None:
     segments = replace(block(), labels={"id": ["x", "1", "z"]})
-    assert laid(Regions.of_rows([{"text_id": "1", "text": "für"}]), segments) == [(1, "1", "für")]
+    assert laid(Regions.of([{"text_id": "1", "text": "für"}]), segments) == [(1, "1", "für")]
     with pytest.raises(InputError, match="row 1: there is no text '2'; a text is named by its id"):
-        laid(Regions.of_rows([{"text_id": "2", "text": "für"}]), segments)
+        laid(Regions.of([{"text_id": "2", "text": "für"}]), segments)
     twice = replace(block(), labels={"id": ["x", "1", "1"]})
     with pytest.raises(InputError, match=r"regions: two texts have the id '1'; give each an id of its own"):
-        laid(Regions.of_rows([{"text_id": "1", "start": 0, "end": 3}]), twice)
+        laid(Regions.of([{"text_id": "1", "start": 0, "end": 3}]), twice)
     with_lines = replace(block(), source="in.txt")
-    assert laid(Regions.of_rows([{"text_id": "in.txt:2", "text": "für"}]), with_lines) == [(1, "1", "für")]
+    assert laid(Regions.of([{"text_id": "in.txt:2", "text": "für"}]), with_lines) == [(1, "1", "für")]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +108,7 @@ def test_texts_are_named_by_their_own_ids() -> None:
 )  # fmt: skip
 def test_what_is_not_a_region(tmp_path: Path, rows: str | bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        laid(Regions.read(write(tmp_path, rows)))
+        laid(Regions.of(write(tmp_path, rows)))
 
 
 @pytest.mark.parametrize(
@@ -119,15 +125,15 @@ def test_what_is_not_a_region(tmp_path: Path, rows: str | bytes, message: str) -
 )
 def test_files_that_are_not_what_their_names_say(tmp_path: Path, ending: str, content: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        laid(Regions.read(write(tmp_path, content, ending)))
+        laid(Regions.of(write(tmp_path, content, ending)))
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
-        Regions.read(tmp_path / "no.tsv")
+        Regions.of(tmp_path / "no.tsv")
     (tmp_path / "regions.xlsx").touch()
     with pytest.raises(UsageError, match=r"regions are read from \.jsonl, \.ndjson, \.csv, \.tsv, \.parquet"):
-        Regions.read(tmp_path / "regions.xlsx")
+        Regions.of(tmp_path / "regions.xlsx")
 
 
 PIECES = [
@@ -169,7 +175,7 @@ def test_any_file_is_read_or_refused(
     path = write(tmp_path_factory.getbasetemp(), head + content, ending)
     segments = block()
     try:
-        regions = Regions.read(path)
+        regions = Regions.of(path)
         units = regions.lay(segments)
         regions.check_all_laid()
     except InputError as error:

@@ -63,9 +63,7 @@ def test_frequencies_and_missing_figures_in_a_file(tmp_path: Path, model: Any) -
 
 def test_a_region_that_cuts_a_token_is_refused() -> None:
     model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(LINES), order=2)
-    message = (
-        r"regions, line 1: region 'first' cuts the token 'the' \(bytes 0 to 3 of text '.*'\), which has one probability"
-    )
+    message = r"regions, row 1: region 'first' cuts the token 'the' \(bytes 0 to 3 of text '.*'\), which has one probability"
     with pytest.raises(InputError, match=message):
         lmgauge.word_surprisal(model, texts=["the cat"], regions=[{"id": 1, "region": "first", "text": "th"}])
 

@@ -6,8 +6,6 @@ import io
 import json
 import random
 import time
-import urllib.error
-import urllib.request
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,11 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import urllib3
 
 from lmgauge import Corpus
+from lmgauge.remote import web
+from lmgauge.remote.client import plain_errors
 from tests.fuzz.mutations import NUMBERS, changed
 from tests.fuzz.table import Attempt
 
@@ -52,7 +53,7 @@ def prepare(folder: Path) -> Attempt:
         name = chance.choice([*contents])
         server = _Server(contents[name], chance)
         with (
-            patch.object(urllib.request.HTTPHandler, "http_open", server.open),
+            patch.object(web, "open_reply", server.open),
             patch.object(time, "sleep", lambda seconds: None),
         ):
             corpus = Corpus.from_files(f"http://127.0.0.1:1/{name}")
@@ -76,20 +77,20 @@ class _Server:
         self._ranges, self._chunked = chance.random() < 0.8, chance.random() < 0.2
         self._tag = chance.choice([b'ETag: "v1"\r\n', b"Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n", b""])
 
-    def open(self, request: urllib.request.Request) -> HTTPResponse:
-        part = request.get_header("Range") or ""
+    def open(
+        self, asker: Any, method: str, url: str, headers: dict[str, str], seconds: float, **how: Any
+    ) -> urllib3.HTTPResponse:
+        part = headers.get("Range", "")
         times = self._times[part] = self._times.get(part, 0) + 1
         chance = random.Random(f"{self._seed} {part} {times}")
         raw: io.RawIOBase | io.BytesIO = io.BytesIO(self._reply(part))
         if len(self._times) > 1 or times > 1:
             raw = self._damaged(raw.getvalue(), chance)
         reply = HTTPResponse(_Socket(raw), method="GET")  # type: ignore[arg-type]
-        try:
-            reply.begin()
-        except OSError as error:
-            raise urllib.error.URLError(error) from error
-        reply.url, reply.msg = request.full_url, reply.reason  # type: ignore[attr-defined, assignment]
-        return reply
+        reply.begin()
+        said, how = urllib3.HTTPHeaderDict(reply.msg.items()), how | {"preload_content": False, "decode_content": False}
+        with plain_errors():
+            return urllib3.HTTPResponse(reply, said, reply.status, original_response=reply, request_method="GET", **how)
 
     def _reply(self, part: str) -> bytes:
         size, status, head, body = len(self._content), b"200 OK", self._tag, self._content

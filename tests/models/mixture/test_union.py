@@ -15,7 +15,7 @@ from lmgauge import Corpus, NgramModel
 from lmgauge.errors import InputError
 from lmgauge.models.mixture.agreement import agreeing
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.weights import estimate_weights, measure_weights
+from lmgauge.models.mixture.weights import find_weights
 from lmgauge.text.vocabulary import BOS
 
 TEST = ["the cat sat", "a bird sat on the moon", "", "the moon ran", "bird"]
@@ -94,7 +94,7 @@ def test_the_signature_and_a_note_say_it(parts: tuple[NgramModel, NgramModel]) -
 
 def test_weights_on_a_text_with_words_of_either(parts: tuple[NgramModel, NgramModel], tmp_path: Path) -> None:
     corpus = Corpus.from_strings(TEST)
-    fit = estimate_weights(parts, corpus)
+    fit = find_weights(parts, None, corpus)
     assert fit.partly_known == 5  # cat, a, bird, ran, bird
     assert fit.component_perplexities == (math.inf, math.inf)
     assert all(0 < weight < 1 for weight in fit.weights)
@@ -103,7 +103,7 @@ def test_weights_on_a_text_with_words_of_either(parts: tuple[NgramModel, NgramMo
     assert where_known[2] < max(where_known[:2])
     mixture = MixtureModel(parts, fit.weights, estimation=fit.to_dict())
     assert lmgauge.evaluate(mixture, corpus).perplexity == pytest.approx(fit.perplexity)
-    worse = [measure_weights(parts, (w, 1 - w), corpus).perplexity for w in (fit.weights[0] + 0.05, fit.weights[0] - 0.05)]
+    worse = [find_weights(parts, (w, 1 - w), corpus).perplexity for w in (fit.weights[0] + 0.05, fit.weights[0] - 0.05)]
     assert min(worse) >= fit.perplexity
     assert "only some of the models know" in str(mixture)
     mixture.save(tmp_path / "mixed")

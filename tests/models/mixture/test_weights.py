@@ -20,7 +20,7 @@ from lmgauge import Corpus, NgramModel
 from lmgauge.api.mix import mix
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.weights import MixtureFit, estimate_weights, fit_weights, measure_weights
+from lmgauge.models.mixture.weights import MixtureFit, find_weights, fit_weights
 
 
 def by_scipy(logprob: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
@@ -162,7 +162,7 @@ def held_out(data: Path) -> list[str]:
 
 
 def test_a_mixture_is_better_than_its_components(parts: list[NgramModel], held_out: list[str]) -> None:
-    fit = estimate_weights(parts, Corpus.from_strings(held_out))
+    fit = find_weights(parts, None, Corpus.from_strings(held_out))
     logprob = np.array([[v for b in m.score(Corpus.from_strings(held_out)) for v in b.logprob.tolist()] for m in parts])
     assert fit.weights == pytest.approx(by_scipy(logprob)[0], abs=1e-4)
     mixture = MixtureModel(parts, fit.weights)
@@ -177,7 +177,7 @@ def test_a_mixture_is_better_than_its_components(parts: list[NgramModel], held_o
 
 def test_weights_do_not_depend_on_threads_or_blocks(parts: list[NgramModel], held_out: list[str]) -> None:
     def fit(threads: int, block_bytes: int) -> MixtureFit:
-        return estimate_weights(parts, Corpus.from_strings(held_out, block_bytes=block_bytes), threads=threads)
+        return find_weights(parts, None, Corpus.from_strings(held_out, block_bytes=block_bytes), threads=threads)
 
     first = fit(1, 1 << 20)
     assert fit(2, 1 << 20) == first
@@ -188,7 +188,7 @@ def test_weights_for_streams_and_other_orders_of_ids(parts: list[NgramModel], he
     words = [word for word in reversed(parts[0].vocabulary.tokens) if not word.startswith("<")]
     corpus = Corpus.from_strings(held_out)
     stream = lmgauge.train("laplace", corpus, order=1, words=words, context="stream", reserved="escape")
-    fit = estimate_weights([parts[0], stream], corpus)
+    fit = find_weights([parts[0], stream], None, corpus)
     evaluated = lmgauge.evaluate(MixtureModel([parts[0], stream], fit.weights), corpus)
     assert evaluated.perplexity == pytest.approx(fit.perplexity, rel=1e-12)
     assert evaluated.context == "stream"
@@ -200,25 +200,25 @@ def test_mix_keeps_how_the_weights_were_found(parts: list[NgramModel], held_out:
     loaded = lmgauge.load_model(tmp_path / "mixed")
     assert isinstance(loaded, MixtureModel)
     assert loaded.weights == mixture.weights
-    fit = estimate_weights(parts, Corpus.from_strings(held_out))
+    fit = find_weights(parts, None, Corpus.from_strings(held_out))
     assert loaded.estimation == json.loads(json.dumps(fit.to_dict()))
     assert loaded.estimation["held_out_sha256"] == fit.held_out_sha256
 
 
 def test_given_weights_are_measured(parts: list[NgramModel], held_out: list[str]) -> None:
-    fit = measure_weights(parts, [0.5, 0.5], Corpus.from_strings(held_out))
+    fit = find_weights(parts, [0.5, 0.5], Corpus.from_strings(held_out))
     expected = lmgauge.evaluate(MixtureModel(parts, [0.5, 0.5]), Corpus.from_strings(held_out)).perplexity
     assert fit.perplexity == pytest.approx(expected, rel=1e-12)
     assert (fit.weights, fit.iterations, fit.measured) == ((0.5, 0.5), 0, True)
-    best = estimate_weights(parts, Corpus.from_strings(held_out))
+    best = find_weights(parts, None, Corpus.from_strings(held_out))
     assert 0 < math.log(fit.perplexity / best.perplexity) <= fit.gap
     with pytest.raises(UsageError, match="sum to"):
-        measure_weights(parts, [0.5, 0.6], Corpus.from_strings(held_out))
+        find_weights(parts, [0.5, 0.6], Corpus.from_strings(held_out))
 
 
 def test_held_out_text_without_events(parts: list[NgramModel]) -> None:
     with pytest.raises(InputError, match="no events"):
-        estimate_weights(parts, Corpus.from_strings([]))
+        find_weights(parts, None, Corpus.from_strings([]))
 
 
 def test_the_last_bit_of_a_probability_moves_no_digit_of_the_weights() -> None:

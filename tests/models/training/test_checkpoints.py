@@ -25,8 +25,9 @@ from lmgauge.models.training.checkpoints import (
 
 
 def checkpoint(value: float = 1.0) -> Checkpoint:
-    tensors = {"model/weight": torch.full((2, 3), value), "model/half": torch.ones(2, dtype=torch.bfloat16)}
-    return Checkpoint({"epoch": 3, "history": [{"perplexity": 1e308}]}, tensors, {"sums": torch.zeros(0)})
+    half = torch.ones(2, dtype=torch.bfloat16)
+    tensors = {"model/weight": torch.full((2, 3), value), "model/half": half, "sums": torch.zeros(0)}
+    return Checkpoint({"epoch": 3, "history": [{"perplexity": 1e308}]}, tensors)
 
 
 def test_the_folder_stands_beside_the_model() -> None:
@@ -36,16 +37,15 @@ def test_the_folder_stands_beside_the_model() -> None:
 def test_saved_and_loaded_and_the_one_before_removed(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "run")
     assert folder.newest() is None
-    folder.save(9, checkpoint(1.0), {1: {"sums": torch.ones(2)}})
-    folder.save(10, checkpoint(2.0), {1: {"sums": torch.ones(2)}})
+    folder.save(9, checkpoint(1.0))
+    folder.save(10, checkpoint(2.0))
     newest = folder.newest()
     assert newest == tmp_path / "run" / "step-10"
     assert sorted(path.name for path in folder.path.iterdir()) == ["step-10"]
-    loaded = folder.load(newest, 0)
+    loaded = folder.load(newest)
     assert loaded.note["history"] == [{"perplexity": 1e308}]
     assert torch.equal(loaded.tensors["model/weight"], torch.full((2, 3), 2.0))
     assert loaded.tensors["model/half"].dtype == torch.bfloat16
-    assert torch.equal(folder.load(newest, 1).own["sums"], torch.ones(2))
     folder.remove()
     assert not folder.path.exists()
 
@@ -54,24 +54,24 @@ def test_tensors_lie_where_torch_puts_its_own(tmp_path: Path) -> None:
     """MKL's last bits depend on it: a run that was resumed would go on with others."""
     folder = CheckpointFolder(tmp_path)
     odd = {"sums": torch.zeros(2, dtype=torch.float64), "carried/0": torch.zeros(3), "random/cpu": torch.zeros(7).byte()}
-    folder.save(9, Checkpoint({}, odd, odd), {})
+    folder.save(9, Checkpoint({}, odd))
     loaded = folder.load(tmp_path / "step-9")
-    assert all(tensor.data_ptr() % 64 == 0 for tensor in [*loaded.tensors.values(), *loaded.own.values()])
+    assert all(tensor.data_ptr() % 64 == 0 for tensor in loaded.tensors.values())
 
 
 def test_what_a_kill_left_half_written_is_not_looked_at(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
-    folder.save(9, checkpoint(), {})
+    folder.save(9, checkpoint())
     (tmp_path / ".step-20.x1y2.tmp").mkdir()
     (tmp_path / "step-x").mkdir()
     assert folder.newest() == tmp_path / "step-9"
 
 
-@pytest.mark.parametrize("file", ["checkpoint.json", "tensors.safetensors", "process-0.safetensors"])
+@pytest.mark.parametrize("file", ["checkpoint.json", "tensors.safetensors"])
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff" * 40])
 def test_damaged_files_are_told(file: str, content: bytes, tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
-    folder.save(9, checkpoint(), {})
+    folder.save(9, checkpoint())
     (tmp_path / "step-9" / file).write_bytes(content)
     with pytest.raises(ModelFileError, match="step-9"):
         folder.load(tmp_path / "step-9")
@@ -81,7 +81,7 @@ def test_a_flipped_bit_is_told(tmp_path: Path) -> None:
     """Numbers that are others are still numbers: only a checksum knows."""
     folder = CheckpointFolder(tmp_path)
     folder.save_best(nn.Linear(3, 2))
-    folder.save(9, checkpoint(), {})
+    folder.save(9, checkpoint())
     for file in (tmp_path / "step-9" / "tensors.safetensors", tmp_path / "best.safetensors"):
         content = file.read_bytes()
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -97,10 +97,10 @@ def test_a_flipped_bit_is_told(tmp_path: Path) -> None:
 
 def test_other_versions_are_told(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
-    folder.save(9, checkpoint(), {})
+    folder.save(9, checkpoint())
     note = tmp_path / "step-9" / "checkpoint.json"
     note.write_text(
-        note.read_text(encoding="utf-8").replace('"format_version": 2', '"format_version": 99'), encoding="utf-8"
+        note.read_text(encoding="utf-8").replace('"format_version": 3', '"format_version": 99'), encoding="utf-8"
     )
     with pytest.raises(ModelFileError, match="another version"):
         folder.load(tmp_path / "step-9")

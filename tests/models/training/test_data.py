@@ -74,17 +74,6 @@ def test_going_on_within_an_epoch(kind: Any, context: str) -> None:
             assert one.fresh is two.fresh
 
 
-@pytest.mark.parametrize("context", ["stream", "sentence"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_processes_share_each_window(kind: Any, context: str) -> None:
-    chosen = preset_settings(kind, batch_size=4, steps=3, context=context)
-    ids = ids_of([5, 2, 12, 3, 7, 9, 1], context)
-    parts = [make_source(ids, chosen, rank, 2) for rank in range(2)]
-    assert sorted(targets_of(parts[0], 1) + targets_of(parts[1], 1)) == targets_of(make_source(ids, chosen), 1)
-    shapes = [[window.inputs.shape for window in part.windows(1)] for part in parts]
-    assert shapes[0] == shapes[1]
-
-
 def test_streams_follow_on_from_window_to_window() -> None:
     windows = list(make_source(np.arange(1, 42), preset_settings("lstm", batch_size=4, steps=3)).windows(0))
     rows = torch.cat([window.inputs for window in windows], 1)

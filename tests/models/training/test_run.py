@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from lmgauge import train_neural
 from lmgauge.api.evaluate import evaluate
 from lmgauge.choices import RESERVED_POLICIES
-from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
+from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.network.torch import precision
 from lmgauge.models.network.torch.model import load_neural
 from lmgauge.models.protocol import digest_of
@@ -232,9 +231,7 @@ def test_threads(kind: Any, hidden: int, given: int | None, expected: int, monke
     assert run._threads(given, preset_settings(kind, hidden_size=hidden)) == expected
 
 
-@pytest.mark.parametrize(
-    "damage", [{"history": 3}, {"rate": {}}, {"epoch": "two"}, {"settings": [1]}, {"seconds": None}, {"processes": ...}]
-)
+@pytest.mark.parametrize("damage", [{"history": 3}, {"rate": {}}, {"epoch": "two"}, {"settings": [1]}, {"seconds": None}])
 def test_a_checkpoint_changed_by_hand_is_told(damage: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, watch=stop_at(25), checkpoint_every=10, epochs=9)
@@ -383,23 +380,6 @@ def test_other_errors_of_the_device_are_not_taken_for_lack_of_memory(
     monkeypatch.setattr(Loop, "_step", broken)
     with pytest.raises(RuntimeError, match="illegal memory access"):
         train(tmp_path)
-
-
-def test_figures_for_tensorboard(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    result = train(tmp_path, tensorboard=tmp_path / "board")
-    board = EventAccumulator(str(tmp_path / "board"))
-    board.Reload()
-    shown = [entry.value for entry in board.Scalars("valid/perplexity")]
-    assert shown == pytest.approx([entry["valid_perplexity"] for entry in result.history], rel=1e-6)
-
-
-def test_tensorboard_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(MissingExtraError, match="tensorboard"):
-        train(tmp_path, tensorboard=tmp_path / "board")
 
 
 def test_what_reserved_tokens_mean_is_in_the_fingerprint(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from transformers import AutoTokenizer
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.training.checkpoints import Checkpoint, CheckpointFolder
 from lmgauge.models.training.hub_tokenizer import write_tokenizer
-from lmgauge.models.training.processes import Processes
 from lmgauge.models.training.tokenizers import (
     fixed_vocabulary,
     make_training_tokenizer,
@@ -47,18 +46,18 @@ def test_the_same_text_gives_the_same_subwords() -> None:
 def test_subwords_are_kept_for_a_run_gone_on_with(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "run")
     said: list[str] = []
-    first = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, said.append, Processes())
-    folder.save(1, Checkpoint({}, {}, {}), {})
-    again = make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, said.append, Processes())
+    first = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, said.append)
+    folder.save(1, Checkpoint({}, {}))
+    again = make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, said.append)
     assert first.fingerprint == again.fingerprint
     assert len(said) == 1
 
 
 def test_what_a_run_killed_before_its_first_checkpoint_left_is_not_used(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "run")
-    make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, print, Processes())
-    found = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, print, Processes())
-    alone = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print, Processes())
+    make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, print)
+    found = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, print)
+    alone = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print)
     assert found.fingerprint == alone.fingerprint
 
 
@@ -72,14 +71,14 @@ def test_bytes_are_all_known() -> None:
 @pytest.mark.parametrize("spec", ["bpe:258", "bpe:", "unigram:-300", "bpe:1e3", "bpe:99999999999999999999", "bpe:10000001"])
 def test_sizes_that_cannot_be(spec: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="259 or more"):
-        make_training_tokenizer(spec, Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print, Processes())
+        make_training_tokenizer(spec, Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print)
 
 
 def test_a_network_takes_no_tokenizer_that_its_folder_cannot_keep(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"tokenizer ccnet\+byte: the folder of a network keeps its tokenizer as a tokenizer"
     ):
-        make_training_tokenizer("ccnet+byte", Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print, Processes())
+        make_training_tokenizer("ccnet+byte", Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print)
 
 
 def test_empty_text() -> None:
@@ -108,7 +107,7 @@ def test_a_tokenizer_from_elsewhere_keeps_its_tokens(kind: str, tmp_path: Path) 
     theirs = foreign(kind)
     theirs.save(str(tmp_path / "tokenizer.json"))
     ours = make_training_tokenizer(
-        str(tmp_path / "tokenizer.json"), Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path / "run"), print, Processes()
+        str(tmp_path / "tokenizer.json"), Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path / "run"), print
     )
     vocabulary = fixed_vocabulary(ours)
     assert vocabulary is not None

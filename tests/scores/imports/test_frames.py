@@ -64,7 +64,7 @@ def test_an_unknown_unit_is_asked_for(tmp_path: Path, content: str) -> None:
         ('[[["a", NaN]]]', "a score is NaN"),
         ('[[["a", -1.5]], [["b", "x"]]]', "item 2: 'x' is not a number"),
         ('[[["a", -1.5]], ["b"]]', "item 2: is not a list of tokens with their scores"),
-        ("token,surprisal\na\n", "line 2: has 1 columns, and the header has 2 or more"),
+        ("token,surprisal\na\n", "log:2: 1 column, where the first line has 2"),
         ("token,surprisal\na,x\n", "line 2: 'x' is not a number"),
     ],
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.audit.results import Check, judge
 from lmgauge.evaluation.options import AuditSettings
+
+if TYPE_CHECKING:
+    from lmgauge.text.overlap.results import Overlap
 
 LEVEL, NAME = "contamination", "training text"
 
@@ -16,31 +19,8 @@ class NothingToCompareError(InputError):
     """Both texts could be read, but one of them has no words to compare."""
 
 
-class OverlapCounts(Protocol):
-    """The figures of an overlap with the training text that level 4 needs; `lmgauge.results.Overlap` has them."""
-
-    @property
-    def segments(self) -> int: ...
-    @property
-    def contaminated_segments(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def contaminated_bytes(self) -> int: ...
-    @property
-    def long_contaminated_bytes(self) -> int: ...
-    @property
-    def ngrams(self) -> int: ...
-    @property
-    def n(self) -> int: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def unspaced(self) -> bool: ...
-
-
-OverlapSource = OverlapCounts | Callable[[], OverlapCounts]
-"""An overlap, or the function that finds it."""
+OverlapSource: TypeAlias = "Overlap | Callable[[], Overlap]"
+"""An overlap with the training text, or the function that finds it."""
 
 
 def check_contamination(

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from lmgauge.choices import AUDIT_LEVELS
 from lmgauge.errors import CheckFailedError, InputError
+from lmgauge.json_text import from_json
 from lmgauge.numerics.lower_bound import marked, plain_figures
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmgauge.result_list import Tabled
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
 PASS: Verdict = "PASS"
@@ -87,7 +85,7 @@ class Headline:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(Shown):
+class Audit(Tabled):
     """The checks of all levels, in order.
 
     Attributes:
@@ -202,17 +200,26 @@ class Audit(Shown):
             "settings": dict(self.settings),
         }
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each check: level, name, verdict, evidence.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each check: level, name, verdict, evidence."""
         names = ("level", "name", "verdict", "evidence")
-        return data_frame({name: getattr(check, name) for name in names} for check in self.checks)
+        return [{name: getattr(check, name) for name in names} for check in self.checks]
 
     def _in_brief(self) -> str:
         return ", ".join(filter(None, [f"{self.model}: {'passed' if self.passed else 'FAILED'}", str(self.headline)]))
+
+
+def read_audit(path: Path) -> Audit:
+    """Return the audit that a file holds."""
+    try:
+        plain = from_json(path.read_bytes(), own=True)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not JSON"
+        raise InputError(f"{path}: cannot be read as an audit ({why}); write one with `lmgauge audit RUN --json`") from error
+    try:
+        return Audit.from_dict(plain)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def numbers_of(record: object) -> dict[str, Any]:

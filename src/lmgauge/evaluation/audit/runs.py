@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ _NEEDS_MODEL = "needs the model: name it with -m"
 _NO_TEXT = "the text it scored is not at hand: name it (--text)"
 _COUNTS = ("segments", "words", "characters", "bytes")
 _SHOWN = 3  # of the claims that are wrong
+_OF_NUMBERS = ("seal", "text", "table", "claims")  # checks of a run that say nothing of its model
 
 
 def audit_run(
@@ -84,6 +86,17 @@ def why_not_about(audit: Audit, evaluation: Evaluation) -> str:
     if not audit.headline.events and not fingerprints.get("text"):
         return "it read nothing of the text that the run scored"
     return ""
+
+
+def with_run(
+    audit: Audit, run: Run, corpus: Corpus, settings: AuditSettings, model: LanguageModel, threads: int | None
+) -> Audit:
+    """Return the audit of a model with what can be seen of a run, and whether this model made it."""
+    if LEVEL not in settings.levels:
+        return audit
+    say_progress("comparing with the run")
+    seen = [check for check in audit_run(run, corpus, AuditSettings(levels=[LEVEL])).checks if check.name in _OF_NUMBERS]
+    return replace(audit, checks=(*seen, *check_model_of_run(run, corpus, model, threads), *audit.checks))
 
 
 def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None = None) -> list[Check]:

@@ -37,15 +37,17 @@ if TYPE_CHECKING:
 
 PAIRS, QUESTIONS = "pairs", "questions"
 _DIGITS = 12
+_TEXTS_IN_BLOCK = 8192
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True)
 class _Texts:
-    """The segments of a corpus, scored: log-probabilities float64 [models, n] in nats, and what else is known of each."""
+    """The segments of one text or several, scored: log-probabilities float64 [models, n] in nats, and what else is known."""
 
-    # `unseen` bool [models, n] says where a word is that the model does not know.
+    # `unseen` bool [models, n] says where a word is that the model does not know; `counts` how many segments each text has.
 
+    counts: list[int]
     nats: Floats
     unseen: NDArray[np.bool_]
     sizes: Ints
@@ -54,20 +56,7 @@ class _Texts:
     groups: list[str] | None
     ids: list[str]
     hashes: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-    def followed_by(self, more: _Texts) -> _Texts:
-        # These and other texts; what else is known of the others is left out.
-        return replace(
-            self,
-            nats=np.concatenate((self.nats, more.nats), axis=1),
-            unseen=np.concatenate((self.unseen, more.unseen), axis=1),
-            sizes=np.concatenate((self.sizes, more.sizes)),
-            strings=self.strings + more.strings,
-            hashes=tuple(dict.fromkeys(self.hashes + more.hashes)),
-        )
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -90,36 +79,29 @@ def prefer_pairs(
 ) -> Choices:
     """Return how often models prefer the first text of each pair."""
     # bad: the others, in the same order.
-    first, second = _score(models, good, threads), _score(models, bad, threads)
-    if len(first) != len(second):
+    texts = _score(models, [good, bad], threads)
+    first, second = texts.counts
+    if first != second:
         raise InputError(
-            f"there are {len(first):,} good texts and {len(second):,} bad ones: each good text needs its bad one, in the "
-            "same order"
+            f"there are {first:,} good texts and {second:,} bad ones: each good text needs its bad one, in the same order"
         )
-    count = np.arange(len(first))
-    items = _Items(
-        PAIRS,
-        first.followed_by(second),
-        np.concatenate((count, count)),
-        count.copy(),
-        first.groups,
-        first.ids or first.places,
-    )
-    return _Choosing(models, names, items, _notes(good, bad)).result()
+    count = np.arange(first)
+    ids = texts.ids or texts.places
+    return _Choosing(models, names, _Items(PAIRS, texts, np.tile(count, 2), count, texts.groups, ids)).result()
 
 
 def prefer_answers(
     models: Sequence[LanguageModel], answers: Corpus, names: Sequence[str], threads: int | None = None
 ) -> Choices:
     """Return how often models prefer the right one of the answers of each question."""
-    texts = _score(models, answers, threads)
-    item = np.cumsum([a != b for a, b in zip(["", *texts.places], texts.places, strict=False)]).astype(np.int64) - 1
-    firsts = np.searchsorted(item, np.arange(int(item[-1]) + 1))
-    bounds = [*firsts.tolist(), len(texts)]
-    right = [_right(texts, begin, end) for begin, end in pairwise(bounds)]
-    groups = None if texts.groups is None else [texts.groups[i] for i in firsts.tolist()]
-    items = _Items(QUESTIONS, texts, item, np.array(right, np.int64), groups, [texts.places[i] for i in firsts.tolist()])
-    return _Choosing(models, names, items, _notes(answers)).result()
+    texts = _score(models, [answers], threads)
+    places = texts.places
+    firsts = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
+    bounds = [*firsts, len(places)]
+    item = np.repeat(np.arange(len(firsts)), np.diff(bounds))
+    right = np.array([_right(texts, begin, end) for begin, end in pairwise(bounds)], np.int64)
+    groups = None if texts.groups is None else [texts.groups[i] for i in firsts]
+    return _Choosing(models, names, _Items(QUESTIONS, texts, item, right, groups, [places[i] for i in firsts])).result()
 
 
 def _right(texts: _Texts, begin: int, end: int) -> int:
@@ -137,50 +119,87 @@ def _right(texts: _Texts, begin: int, end: int) -> int:
     )
 
 
-def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None) -> _Texts:
+def log_probabilities(
+    models: Sequence[LanguageModel], texts: Sequence[str], threads: int | None = None
+) -> tuple[Floats, list[int]]:
+    """Return what each model gives each text on its own, and how many words each model does not know."""
+    # -> float64 [models, texts], natural logs, ends included where a model predicts them; -inf for what a model rules out.
+    _refuse_running(models, "hypotheses need")
+    nats, unseen = np.zeros((len(models), len(texts))), [0 for _ in models]
+    for _, tallies in score_together(models, _blocks(texts) if models else (), _tallies, threads=threads):
+        for k, tally in enumerate(tallies):
+            own = tally.per_segment()
+            nats[k, own.segments] = own.nats
+            unseen[k] += tally.unseen_events
+    return nats, unseen
+
+
+def _blocks(texts: Sequence[str]) -> Iterator[Segments]:
+    # Texts are known to be valid, so they are not cleaned again.
+    for begin in range(0, len(texts), _TEXTS_IN_BLOCK):
+        encoded = [text.encode() for text in texts[begin : begin + _TEXTS_IN_BLOCK]]
+        ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+        data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        yield Segments(data, np.append(0, ends[:-1]), ends, "<hypotheses>", first_line=begin + 1, first=begin)
+
+
+def _refuse_running(models: Sequence[LanguageModel], what: str) -> None:
     running = next((model.label for model in models if policy_of(model).runs_on), None)
     if running is not None:
         raise UsageError(
-            f"{running}: its context runs on from one text to the next, and texts to choose from need contexts of their own "
+            f"{running}: its context runs on from one text to the next, and {what} contexts of their own "
             "(--context sentence)"
         )
-    tallies = [Tally() for _ in models]
+
+
+def _tallies(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[Tally]]:
+    return block, [sum_block(batch).total for batch in batches]
+
+
+def _score(models: Sequence[LanguageModel], corpora: Sequence[Corpus], threads: int | None) -> _Texts:
+    _refuse_running(models, "texts to choose from need")
+
+    def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, Floats, NDArray[np.bool_]]:
+        nats = [sum_block(batch).total.per_segment().nats for batch in batches]
+        return block, np.stack(nats), np.stack([_with_unseen(batch) for batch in batches])
+
+    counts, groups = [0] * len(corpora), list[str]()
     sizes, places, strings, ids = [np.zeros(0, np.int64)], list[str](), list[str](), list[str]()
-    codes: list[int] = []
-    unseen: list[NDArray[np.bool_]] = []
-
-    def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[Tally], NDArray[np.bool_]]:
-        return block, [sum_block(batch).total for batch in batches], np.stack([_with_unseen(batch) for batch in batches])
-
-    for block, sums, flags in score_together(models, corpus, summed, threads=threads):
-        for tally, part in zip(tallies, sums, strict=True):
-            tally.merge(part)
-        unseen.append(flags)
-        sizes.append(block.ends - block.starts)
-        places += [f"{block.source}:{line}" for line in block.lines().tolist()]
-        strings += [block.text(i).decode() for i in range(len(block))]
-        ids += next(iter(block.labels.values()), [])
-        codes += [] if block.groups is None else block.groups.tolist()
+    nats, unseen = [np.zeros((len(models), 0))], [np.zeros((len(models), 0), np.bool_)]
+    for number, corpus in enumerate(corpora):
+        for block, of_block, flags in score_together(models, corpus, summed, threads=threads):
+            counts[number] += len(block)
+            nats.append(of_block)
+            unseen.append(flags)
+            sizes.append(block.ends - block.starts)
+            places += [f"{block.source}:{line}" for line in block.lines().tolist()]
+            strings += [block.text(i).decode() for i in range(len(block))]
+            ids += next(iter(block.labels.values()), [])
+            groups += [] if block.groups is None else [corpus.group_names[code] for code in block.groups.tolist()]
+        if not counts[number]:
+            raise InputError("the text holds nothing to choose from")
     lengths = np.concatenate(sizes)
-    if not len(lengths):
-        raise InputError("the text holds nothing to choose from")
     if not lengths.all():
         raise InputError(f"{places[int(np.argmin(lengths))]}: a text to choose from is empty")
-    nats = np.stack([tally.per_segment().nats for tally in tallies])
-    groups = [corpus.group_names[code] for code in codes] if codes else None
-    return _Texts(nats, np.concatenate(unseen, axis=1), lengths, places, strings, groups, ids, (corpus.report.sha256,))
+    return _Texts(
+        counts,
+        np.concatenate(nats, axis=1),
+        np.concatenate(unseen, axis=1),
+        lengths,
+        places,
+        strings,
+        groups or None,
+        ids,
+        tuple(dict.fromkeys(corpus.report.sha256 for corpus in corpora)),
+        tuple(dict.fromkeys(note for corpus in corpora for note in corpus.report.notes())),
+    )
 
 
 def _with_unseen(batch: ScoreBatch) -> NDArray[np.bool_]:
     # Which segments have a word that the model does not know, bool [segments].
     segment = np.repeat(np.arange(len(batch.segments)), batch.segment_events)
-    counts = np.bincount(segment[batch.kind == OOV], minlength=len(batch.segments))
-    flags: NDArray[np.bool_] = counts > 0
+    flags: NDArray[np.bool_] = np.bincount(segment[batch.kind == OOV], minlength=len(batch.segments)) > 0
     return flags
-
-
-def _notes(*corpora: Corpus) -> list[str]:
-    return list(dict.fromkeys(note for corpus in corpora for note in corpus.report.notes()))
 
 
 @dataclass(frozen=True)
@@ -213,8 +232,8 @@ def _outcome(scores: Floats, items: _Items) -> _Outcome:
 class _Choosing:
     """All figures of some items."""
 
-    def __init__(self, models: Sequence[LanguageModel], names: Sequence[str], items: _Items, notes: list[str]) -> None:
-        self._models, self._names, self._items, self._notes = models, list(names), items, notes
+    def __init__(self, models: Sequence[LanguageModel], names: Sequence[str], items: _Items) -> None:
+        self._models, self._names, self._items = models, list(names), items
         nats, sizes = items.texts.nats, items.texts.sizes
         self._outcomes = {
             (name, measure): _outcome(scores, items)
@@ -280,7 +299,7 @@ class _Choosing:
         return Preference(*couple, group, measure, difference, only_first, only_second, p_value, p_value)
 
     def _said(self) -> Iterator[str]:
-        yield from self._notes
+        yield from self._items.texts.notes
         kind = self._items.kind
         for model, name, unseen in zip(self._models, self._names, self._items.texts.unseen, strict=True):
             outcome = self._outcomes[name, RAW]

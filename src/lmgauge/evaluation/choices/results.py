@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.row_files import write_table
 from lmgauge.numerics.intervals import Interval
-from lmgauge.result_list import data_frame, pandas_module
-from lmgauge.shown import Shown
+from lmgauge.result_list import Tabled, pandas_module
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +54,7 @@ class Preference:
 
 
 @dataclass(frozen=True, repr=False)
-class Choices(Shown):
+class Choices(Tabled):
     """How often models prefer the right one of several texts, by group, and whether the models differ.
 
     Attributes:
@@ -125,15 +123,11 @@ class Choices(Shown):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return the accuracies as flat dicts, the rows of the data frame."""
-        return list(self._flat())
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the accuracies as a data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(self.to_rows())
+        rows = [asdict(one) for one in self.accuracies]
+        for row in rows:
+            interval = row.pop("interval")
+            row |= {"interval_low": interval["low"], "interval_high": interval["high"]}
+        return rows
 
     def items_to_pandas(self) -> pd.DataFrame:
         """Return `rows` as a data frame.
@@ -167,12 +161,6 @@ class Choices(Shown):
             UsageError: another ending.
         """
         write_table(os.fspath(path), self.rows)
-
-    def _flat(self) -> Iterator[dict[str, Any]]:
-        for one in self.accuracies:
-            own = asdict(one)
-            interval = own.pop("interval")
-            yield own | {"interval_low": interval["low"], "interval_high": interval["high"]}
 
     def _in_brief(self) -> str:
         shares = "; ".join(f"{model}: accuracy {self.accuracy(model).accuracy:.4f}" for model in self.models)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
-from lmgauge.choices import COMPARED_METRICS
+from lmgauge.choices import ComparedMetric
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.bounds import BoundReason, bound_reasons
 from lmgauge.evaluation.comparison.facts import Facts
@@ -14,7 +15,7 @@ from lmgauge.evaluation.runs import Run
 from lmgauge.evaluation.tally import Tally
 from lmgauge.scores import EOS_KIND, OOV
 
-METRICS = COMPARED_METRICS
+METRICS: tuple[ComparedMetric, ...] = get_args(ComparedMetric)
 AS_TEXT = "as text"
 _IN_ORDER = "vocabulary_in_order"
 EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not

@@ -8,8 +8,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -27,6 +27,7 @@ from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN, Interval, Spread, 
 from lmgauge.numerics.lower_bound import marked
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
+from lmgauge.progress import say_progress
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import score_together, with_same_events
 from lmgauge.signature import Signature
@@ -49,74 +50,62 @@ class LongSegments(Protocol):
     def __iter__(self) -> Iterator[Segments]: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class CurveSettings:
-    """How the lengths are laid out and compared.
-
-    Attributes:
-        contexts: the lengths, in tokens, rising.
-        stride: tokens from one window to the next, the same for all lengths.
-        threads: how many; no number depends on it but for rounding.
-    """
-
-    contexts: Sequence[int]
-    stride: int
-    threads: int | None = None
-
-
 def context_curve(
     models: Sequence[LanguageModel],
     blocks: LongSegments,
     corpus: Corpus,
-    settings: CurveSettings,
+    contexts: Sequence[int],
+    stride: int,
     *,
     origin: Origin,
-    progress: Callable[[int], None] = lambda done: None,
+    threads: int | None = None,
 ) -> ContextCurve:
     """Score the same tokens under each length."""
-    # models: the same model with each of the lengths, in order.
-    sums, done = StretchSums(len(models), settings.contexts[-1], policy_of(models[0])), 0
+    # models: the same model with each of the lengths, in order; stride: tokens from one window to the next, of all lengths.
+    sums, done = StretchSums(len(models), contexts[-1], policy_of(models[0])), 0
 
     def add(block: Segments, batches: list[ScoreBatch]) -> int:
         sums.add(*with_same_events(block, batches))
         return block.byte_count()
 
-    for size in score_together(models, blocks, add, spans=True, threads=settings.threads):
+    for size in score_together(models, blocks, add, spans=True, threads=threads):
         done += size
-        progress(done)
-    return _curve(sums.finish(), blocks, corpus, settings, origin)
+        say_progress(f"scored {done / 1e6:,.0f} MB")
+    return _curve(sums.finish(), blocks, corpus, contexts, stride, origin)
 
 
-def _curve(sums: Stretches, blocks: LongSegments, corpus: Corpus, settings: CurveSettings, origin: Origin) -> ContextCurve:
+def _curve(
+    sums: Stretches, blocks: LongSegments, corpus: Corpus, contexts: Sequence[int], stride: int, origin: Origin
+) -> ContextCurve:
     if not sums.events:
-        longest = settings.contexts[-1]
+        longest = contexts[-1]
         raise InputError(
             f"no segment of the text has a token with {longest:,} tokens before it: choose shorter --contexts, or longer "
             "segments (--unit document reads a file as one)"
         )
     lead = _spreads(sums, 0)[0]
-    steps = [_step(sums, k, settings) for k in range(len(settings.contexts) - 1)]
+    steps = [_step(sums, k, contexts) for k in range(len(contexts) - 1)]
     adjusted = holm([step.p_value for step in steps])
     sha256, by = corpus.report.sha256, corpus.report.documents_by
     reasons = bound_reasons(origin, sums.oov, sums.lossy)
     return ContextCurve(
         model=origin.model,
-        stride=settings.stride,
+        stride=stride,
         events=sums.events,
         bytes=sums.bytes,
         segments=len(np.unique(sums.segments)),
         documents=None if sums.documents is None else len(np.unique(sums.documents)),
         events_in_all=blocks.events,
         segments_in_all=blocks.segments,
-        points=tuple(_point(sums, k, context, bound=bool(reasons)) for k, context in enumerate(settings.contexts)),
+        points=tuple(_point(sums, k, context, bound=bool(reasons)) for k, context in enumerate(contexts)),
         steps=tuple(replace(step, p_value_holm=p) for step, p in zip(steps, adjusted, strict=True)),
         bits_per_byte_is_bound=bool(reasons),
         bound_reasons=tuple(reason.sentence for reason in reasons),
         independence="" if lead is None else _independence(lead, by),
         documents_by=by,
         fingerprints=origin.fingerprints | {"text": sha256},
-        signature=_signature(origin, settings, sums.events, sha256, in_signature(lead)),
-        notes=(*corpus.report.notes(), *_notes(sums, blocks, settings, lead)),
+        signature=_signature(origin, contexts, stride, sums.events, sha256, in_signature(lead)),
+        notes=(*corpus.report.notes(), *_notes(sums, blocks, contexts, stride, lead)),
     )
 
 
@@ -144,8 +133,8 @@ def _point(sums: Stretches, k: int, context: int, *, bound: bool) -> ContextPoin
     )
 
 
-def _step(sums: Stretches, k: int, settings: CurveSettings) -> ContextStep:
-    shorter, longer = settings.contexts[k : k + 2]
+def _step(sums: Stretches, k: int, contexts: Sequence[int]) -> ContextStep:
+    shorter, longer = contexts[k : k + 2]
     zeros = sums.zeros[:, k] + sums.zeros[:, k + 1]
     if zeros.any():
         return ContextStep(shorter, longer, None, None, None, None, None)
@@ -182,11 +171,11 @@ def _independence(lead: Spread, by: str) -> str:
     return f"{why}; of {lead.units:,} stretches of {STRETCH} tokens {alike}"
 
 
-def _signature(origin: Origin, settings: CurveSettings, events: int, sha256: str, independent: str) -> str:
+def _signature(origin: Origin, contexts: Sequence[int], stride: int, events: int, sha256: str, independent: str) -> str:
     parts = {
         **origin.text_parts,
-        "lengths": "+".join(map(str, settings.contexts)),
-        "stride": str(settings.stride),
+        "lengths": "+".join(map(str, contexts)),
+        "stride": str(stride),
         "n": str(events),
         "context": str(replace(origin.policy, length=None, stride=None)),
         "independent": independent,
@@ -198,15 +187,17 @@ def _signature(origin: Origin, settings: CurveSettings, events: int, sha256: str
     return str(Signature(parts, head="contexts"))
 
 
-def _notes(sums: Stretches, blocks: LongSegments, settings: CurveSettings, lead: Spread | None) -> Iterator[str]:
-    shortest, longest = settings.contexts[0], settings.contexts[-1]
+def _notes(
+    sums: Stretches, blocks: LongSegments, contexts: Sequence[int], stride: int, lead: Spread | None
+) -> Iterator[str]:
+    shortest, longest = contexts[0], contexts[-1]
     yield (
         f"counted are {sums.events:,} of {blocks.events:,} tokens, those with {longest:,} or more before them: in "
         f"{len(np.unique(sums.segments)):,} of {blocks.segments:,} segments"
     )
     yield (
-        f"windows begin every {settings.stride:,} tokens: with a context of {shortest:,} a token is seen with "
-        f"{shortest - settings.stride + 1:,} to {shortest:,} tokens before it, and so on"
+        f"windows begin every {stride:,} tokens: with a context of {shortest:,} a token is seen with "
+        f"{shortest - stride + 1:,} to {shortest:,} tokens before it, and so on"
     )
     if sums.zeros.any():
         yield "a counted token has probability zero: figures with it are infinite, and no test can be made of them"

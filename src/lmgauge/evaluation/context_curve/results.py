@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmgauge.evaluation.row_files import write_table
 from lmgauge.numerics.intervals import Interval, interval_columns
 from lmgauge.numerics.lower_bound import plain_figures
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmgauge.result_list import Tabled
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class ContextStep:
 
 
 @dataclass(frozen=True, repr=False)
-class ContextCurve(Shown):
+class ContextCurve(Tabled):
     """The same tokens, scored under contexts of several lengths.
 
     A token is counted if at least as many tokens of its segment stand before it as the longest context holds. With a
@@ -120,14 +116,6 @@ class ContextCurve(Shown):
             for point in self.points
             for plain in [asdict(point, dict_factory=plain_figures)]
         ]
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return `to_rows` as a data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(self.to_rows())
 
     def write_rows(self, path: str | os.PathLike[str]) -> None:
         """Write a row for each length.

@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 
 from lmgauge.numerics.lower_bound import LowerBound
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.progress import say_progress
+from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.threads import pool, thread_count
 
@@ -114,6 +116,20 @@ class Baselines:
             name, what = code.name, code.what
             baselines.append(Baseline(name, what, bits, bits / size, trained=code.trained, seconds=code.seconds))
         return in_order(baselines)
+
+
+def compressed(training: Corpus, scored: Corpus, threads: int | None) -> tuple[Baseline, ...]:
+    """Return what compressors make of a test text, alone and after the training text."""
+    end, done = b"", 0
+    for block in training:
+        end = (end + bytes_of(block))[-PRIMER_BYTES:]
+    baselines = Baselines(scored.report.bytes or None, threads, primer=end)
+    say_progress("compressors, after the training text")
+    for block in scored:
+        baselines.add(block)
+        done += block.byte_count()
+        say_progress(f"compressors: {done / 1e6:,.0f} MB")
+    return baselines.finish()
 
 
 def order_0_nats(counts: NDArray[np.int64]) -> float:

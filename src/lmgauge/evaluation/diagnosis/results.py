@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import Calibration
@@ -16,15 +16,11 @@ from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.numerics.lower_bound import plain_figures
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_bits
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmgauge.result_list import Tabled
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnosis(Shown):
+class Diagnosis(Tabled):
     """Where a model fails on a text.
 
     Attributes:
@@ -85,13 +81,9 @@ class Diagnosis(Shown):
                     bin_ |= {"mean_forecast": one.mean_forecast, "share_happened": one.share_happened}
         return plain
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return all slices in long form: a row a slice, with the name of the way to cut the text.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame({"by": slices.name, **row} for slices in self.slices for row in slice_rows(slices))
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return all slices in long form: a row a slice, with the name of the way to cut the text."""
+        return [{"by": slices.name, **row} for slices in self.slices for row in slice_rows(slices)]
 
     def _in_brief(self) -> str:
         return self.evaluation._in_brief()

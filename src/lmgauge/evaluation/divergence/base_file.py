@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeGuard
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeGuard, get_args
 
-from lmgauge.choices import BASE_TYPES, BaseType
+from lmgauge.choices import BaseType
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types, from_table, to_table
 from lmgauge.evaluation.divergence.sealed_file import MAGIC, UNSEALED, HashedFile, check_seal
@@ -248,7 +248,7 @@ def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
         known[field.name] = tuple(value) if isinstance(value, list) else value
     header = BaseHeader(**known)
     within = (
-        header.stored in ("top", *BASE_TYPES)
+        header.stored in ("top", *get_args(BaseType))
         and 1 <= header.vocabulary_size <= _MOST_VOCABULARY
         and header.events <= header.total_events
         and header.segments <= header.total_segments

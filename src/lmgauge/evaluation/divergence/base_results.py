@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 from lmgauge.evaluation.divergence.base_file import BaseHeader
 from lmgauge.evaluation.divergence.storage_bounds import StorageError, storage_error
 from lmgauge.numerics.units import LN_2
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmgauge.result_list import Tabled
 
 WHOLE_BYTES = 2  # of a log-probability where whole distributions are stored, as llama.cpp does
 _FIGURES = {
@@ -29,7 +25,7 @@ _FIGURES = {
 
 
 @dataclass(frozen=True, repr=False)
-class SavedBase(Shown):
+class SavedBase(Tabled):
     """A base that was stored, to compare candidates with.
 
     Attributes:
@@ -73,13 +69,9 @@ class SavedBase(Shown):
         """Return all fields as plain values."""
         return asdict(self) | {"path": str(self.path)}
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row, a column a field.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame([self.to_dict()])
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one row, a column a field."""
+        return [self.to_dict()]
 
     def _in_brief(self) -> str:
         return f"{self.model}, {self.events:,} events in {self.file_bytes:,} bytes: {self.path}"

@@ -16,7 +16,9 @@ from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import of_events
 from lmgauge.distributions.pairs import Divergences
 from lmgauge.distributions.reduce import reduce_pair
+from lmgauge.distributions.reductions import Columns
 from lmgauge.errors import InputError
+from lmgauge.evaluation.divergence.base_results import Storage
 from lmgauge.evaluation.divergence.candidates import CandidateSums, candidate_tests
 from lmgauge.evaluation.divergence.events import PairEvents, PairRows, collect
 from lmgauge.evaluation.divergence.figures import figures_of, worst_tokens
@@ -27,6 +29,7 @@ from lmgauge.evaluation.options import DivergenceSettings
 from lmgauge.evaluation.origin import normalizer_of
 from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.numerics.independence import caveats, in_signature, in_words
+from lmgauge.scores import ScoreBatch
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
 Watch = Callable[[int, PairRows], None]
+Compared = Iterator[tuple[ScoreBatch, ScoreBatch, Columns]]
 
 # Distributions that sum to one within it are taken as such; float32 models and ARPA files round.
 _MASS_TOLERANCE = 1e-5
@@ -66,6 +70,7 @@ def divergence(
     *,
     names: Sequence[str] | None = None,
     training: Callable[[Iterable[Segments]], TrainingWords] | None = None,
+    notes: Sequence[str] = (),
     watch: Watch = lambda candidate, rows: None,
 ) -> CandidateDivergences:
     """Compare the predictive distributions of models with those of a base, over the contexts of a text."""
@@ -74,20 +79,13 @@ def divergence(
     for candidate in candidates:
         _check_alike(base, candidate)
     sample = draw((base, *candidates), corpus, settings.events, settings.seed)
-    words = None if training is None else training(sample)
-    facts = ModelFacts.of(base, shown[0])
-    items, sums = [], []
-    for i, (candidate, name) in enumerate(zip(candidates, shown[1:], strict=True)):
+    columns = Divergences(ranks_of(settings))
 
-        def seen(rows: PairRows, i: int = i) -> None:
-            watch(i, rows)
+    def reduce(candidate: LanguageModel, text: Iterable[Segments]) -> Compared:
+        return reduce_pair(base, candidate, text, columns, events=sample.events, spans=True, threads=settings.threads)
 
-        rows = pair_rows(base, candidate, sample, settings)
-        measured = Measured(facts, candidate, name, sample, corpus)
-        item, events = measured.summarize(counted(rows, sample), settings, training=words, watch=seen)
-        items.append(item)
-        sums.append(CandidateSums.of(name, events))
-    return with_tests(items, sums, settings)
+    measured = Measured(ModelFacts.of(base, shown[0]), reduce, sample, corpus, settings, tuple(notes))
+    return measured.compared(candidates, shown[1:], training, watch)
 
 
 def ranks_of(settings: DivergenceSettings) -> tuple[int, ...]:
@@ -111,38 +109,6 @@ def spelled_notes(models: Sequence[LanguageModel], names: Sequence[str]) -> tupl
     )
 
 
-def with_tests(
-    items: Sequence[Divergence], sums: Sequence[CandidateSums], settings: DivergenceSettings
-) -> CandidateDivergences:
-    """Return the divergences of candidates, each with its tests against those before it."""
-    # settings: seed and threads of the tests.
-    tests = candidate_tests(sums)
-    named = [replace(item, tests=tuple(test for test in tests if test.second == item.b)) for item in items]
-    return CandidateDivergences(tuple(named))
-
-
-def pair_rows(
-    base: LanguageModel, candidate: LanguageModel, sample: Sample, settings: DivergenceSettings
-) -> Iterator[PairRows]:
-    """Yield what two models say at the events of a sample, block by block."""
-    # settings: what to keep, and threads.
-    text, own = itertools.tee(sample)
-    compared = reduce_pair(
-        base, candidate, text, Divergences(ranks_of(settings)), events=sample.events, spans=True, threads=settings.threads
-    )
-    for block, (a, b, columns) in zip(own, compared, strict=True):
-        yield PairRows(block, a, b, columns)
-
-
-def counted(rows: Iterable[PairRows], sample: Sample) -> Iterator[PairRows]:
-    """Yield rows, and say how many events they are."""
-    done = 0
-    for part in rows:
-        yield part
-        done += len(part.b)
-        sample.say("compared", done)
-
-
 def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
     if a.vocabulary.ids_fingerprint != b.vocabulary.ids_fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
         raise InputError(
@@ -156,37 +122,54 @@ def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """A base and a candidate on a text: what a summary of their columns names."""
+    """A base and a text, with which candidates are compared one after the other."""
 
     base: ModelFacts  # what is said of the base, of which nothing else is needed
-    candidate: LanguageModel
-    name: str
+    reduce: Callable[[LanguageModel, Iterable[Segments]], Compared]  # what base and candidate say of blocks of the text
     sample: Sample
     corpus: Corpus
+    settings: DivergenceSettings
+    notes: tuple[str, ...]
+    storage: Callable[[PairEvents], Storage | None] = lambda events: None
 
-    def summarize(
+    def compared(
         self,
-        rows: Iterable[PairRows],
-        settings: DivergenceSettings,
-        *,
-        training: TrainingWords | None = None,
-        watch: Callable[[PairRows], None] = lambda rows: None,
-    ) -> tuple[Divergence, PairEvents]:
-        """Return the divergence of the candidate, and the events it is made of."""
-        # rows: of each block of the sample, in order, whoever computed their columns.
-        slices = KlSlices(self.corpus, training)
+        candidates: Sequence[LanguageModel],
+        names: Sequence[str],
+        training: Callable[[Iterable[Segments]], TrainingWords] | None,
+        watch: Watch,
+    ) -> CandidateDivergences:
+        """Return the divergence of each candidate, with its tests against those before it."""
+        words = None if training is None else training(self.sample)
+        items, sums = [], []
+        for i, (candidate, name) in enumerate(zip(candidates, names, strict=True)):
+            slices = KlSlices(self.corpus, words)
 
-        def seen(part: PairRows) -> None:
-            slices.add(part)
-            watch(part)
+            def seen(rows: PairRows, i: int = i, slices: KlSlices = slices) -> None:
+                slices.add(rows)
+                watch(i, rows)
 
-        names = (self.base.name, self.name)
-        events = collect(rows, names, numbers=self.sample.numbers, watch=seen)
-        return self._divergence(events, slices, settings), events
+            both = (self.base.name, name)
+            events = collect(self._rows(candidate), both, numbers=self.sample.numbers, watch=seen)
+            storage = self.storage(events)
+            items.append(replace(self._divergence(candidate, name, events, slices), storage=storage))
+            sums.append(CandidateSums.of(name, events))
+        tests = candidate_tests(sums)
+        named = [replace(item, tests=tuple(test for test in tests if test.second == item.b)) for item in items]
+        return CandidateDivergences(tuple(named))
 
-    def _divergence(self, events: PairEvents, slices: KlSlices, settings: DivergenceSettings) -> Divergence:
-        a, b, report, sample = self.base, self.candidate, self.corpus.report, self.sample
-        facts = ModelFacts.of(b, self.name)
+    def _rows(self, candidate: LanguageModel) -> Iterator[PairRows]:
+        # What both say at the events of the sample, block by block.
+        text, own = itertools.tee(self.sample)
+        done = 0
+        for block, (a, b, columns) in zip(own, self.reduce(candidate, text), strict=True):
+            yield PairRows(block, a, b, columns)
+            done += len(b)
+            self.sample.say("compared", done)
+
+    def _divergence(self, b: LanguageModel, name: str, events: PairEvents, slices: KlSlices) -> Divergence:
+        a, report, sample, settings = self.base, self.corpus.report, self.sample, self.settings
+        facts = ModelFacts.of(b, name)
         segments = len(events.sizes) if sample.segments is None else sample.segments
         total_events = sample.total_events or len(events)
         total_segments = sample.total_segments or segments
@@ -210,7 +193,7 @@ class Measured:
         }
         return Divergence(
             a=a.name,
-            b=self.name,
+            b=name,
             events=len(events),
             total_events=total_events,
             segments=segments,
@@ -230,9 +213,10 @@ class Measured:
             notes=(
                 *filter(None, (a.alignment, facts.alignment)),
                 *_context_notes(a, facts),
-                *_notes(events, (a.name, self.name)),
+                *_notes(events, (a.name, name)),
                 *caveats(interval),
                 *report.notes(),
+                *self.notes,
             ),
         )  # fmt: skip
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmgauge.evaluation.diagnosis.costs import TokenCost
 from lmgauge.evaluation.divergence.base_results import Storage
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval, interval_columns
-from lmgauge.result_list import ResultList, data_frame
-from lmgauge.shown import Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmgauge.result_list import ResultList, Tabled
 
 SIGNIFICANT = 0.05
 
@@ -90,7 +86,7 @@ class CandidateTest:
 
 
 @dataclass(frozen=True, repr=False)
-class Divergence(Shown):
+class Divergence(Tabled):
     """How far model B, the candidate, is from model A, the base, on the events of a text.
 
     Attributes:
@@ -205,15 +201,9 @@ class Divergence(Shown):
         figures = {name: value for name, value in own.items() if isinstance(value, Figure)}
         return figures | {f"top_{k}_overlap": figure for k, figure in self.top_k_overlap.items()}
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each figure: its name (that of the attribute), value, and interval.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(
-            {"figure": name, "value": f.value} | interval_columns(f.interval) for name, f in self.figures().items()
-        )
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each figure: its name (that of the attribute), value, and interval."""
+        return [{"figure": name, "value": f.value} | interval_columns(f.interval) for name, f in self.figures().items()]
 
     def _in_brief(self) -> str:
         def shown(figure: Figure) -> str:
@@ -252,11 +242,7 @@ class CandidateDivergences(ResultList[Divergence]):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each candidate and figure."""
-        return [
-            {"base": item.a, "candidate": item.b, "figure": name, "value": figure.value} | interval_columns(figure.interval)
-            for item in self.items
-            for name, figure in item.figures().items()
-        ]
+        return [{"base": item.a, "candidate": item.b} | row for item in self.items for row in item.to_rows()]
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return the candidates, each as a dict of plain values."""

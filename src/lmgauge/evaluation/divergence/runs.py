@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = ("kl", "base_logprob")
 
 
-class CandidateRuns:
+class CandidateRuns(RunFolders):
     """Run folders of candidates, written while they are compared; they appear when the block ends well."""
 
     # output: the folder; several candidates have folders of their own in it.
@@ -30,19 +30,12 @@ class CandidateRuns:
     def __init__(
         self, output: str | Path, candidates: Sequence[LanguageModel], names: Sequence[str], corpus: Corpus
     ) -> None:
+        super().__init__(output, names)
         self._candidates, self._corpus = candidates, corpus
-        self._folders = RunFolders(output, names)
         self._evaluators = [Evaluator(Origin.of_model(m, name)) for m, name in zip(candidates, names, strict=True)]
-        self._denominators = [Denominators() for _ in names]
+        self._counted = Denominators()  # of the text, with the rows of the first candidate
 
-    def __enter__(self) -> Self:
-        self._folders.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._folders.__exit__(*error)
-
-    def write(self, candidate: int, rows: PairRows) -> None:
+    def add(self, candidate: int, rows: PairRows) -> None:
         """Write the rows of a block."""
         block, batch = rows.block, rows.b
         columns = {"kl": np.asarray(rows.columns["kl_ab"], np.float64), "base_logprob": rows.a.logprob}
@@ -50,17 +43,17 @@ class CandidateRuns:
         if block.documents is not None:
             batch = batch.with_documents(block.documents[batch.segments - block.first])
         self._evaluators[candidate].add(sum_block(batch))
-        self._denominators[candidate] += count_denominators(block)
-        self._folders.write(candidate, batch, block.ids)
+        if candidate == 0:
+            self._counted += count_denominators(block)
+        self.write(candidate, batch, block.ids)
 
-    def finish(self, scoring: object) -> None:
+    def evaluate(self, scoring: object) -> None:
         """Write the numbers beside the rows."""
         # scoring: how models without options of their own were loaded.
         report, results = self._corpus.report, []
-        for model, evaluator, counted in zip(self._candidates, self._evaluators, self._denominators, strict=True):
+        for model, evaluator in zip(self._candidates, self._evaluators, strict=True):
             notes = [*report.notes(), *getattr(model, "notes", ())]
-            origin = replace(evaluator.origin, documents_by=report.documents_by)
-            evaluator.origin = origin.after(self._corpus.boundary)
-            results.append(evaluator.finish(evaluator.total, counted, text_sha256=report.sha256, notes=notes))
+            evaluator.origin = replace(evaluator.origin, documents_by=report.documents_by).after(self._corpus.boundary)
+            results.append(evaluator.finish(evaluator.total, self._counted, text_sha256=report.sha256, notes=notes))
         chosen: dict[str, Any] = {"by_group": False, "columns": COLUMNS, "scoring": scoring}
-        self._folders.finish(results, [run_settings(m, self._corpus.settings, **chosen) for m in self._candidates])
+        self.finish(results, [run_settings(m, self._corpus.settings, **chosen) for m in self._candidates])

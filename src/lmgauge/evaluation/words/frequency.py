@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.words.units import Units, WordTokenizer, words_of
+from lmgauge.evaluation.words.units import Units, words_of
 from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.text.tokens import Tokenizer
 
 
 class WordFrequencies:
@@ -18,7 +22,7 @@ class WordFrequencies:
 
     # text: blocks, read once.
 
-    def __init__(self, text: Iterable[Segments], tokenizer: WordTokenizer) -> None:
+    def __init__(self, text: Iterable[Segments], tokenizer: Tokenizer) -> None:
         self._counts: Counter[str] = Counter()
         for block in text:
             self._counts.update(map(bare, strings_of(block, words_of(block, tokenizer))))

@@ -30,10 +30,9 @@ class Owners:
 
 
 @dataclass(frozen=True)
-class Merged:
+class Merged(Owners):
     """What a model makes of each unit; NaN where a figure is missing."""
 
-    owners: Owners
     pieces: Ints  # int64 [u], rows
     nats: Floats  # float64 [u], minus the sum of their log-probabilities
     corrected: Floats  # float64 [u], nats: minus the log-probability of the unit as a word (or words) with its ends
@@ -57,36 +56,29 @@ def find_owners(block: Segments, batch: ScoreBatch, units: Units, policy: Contex
     padded = np.append(content, len(block.data))
     # Where the row's text begins behind its white space; for a row of white space, where the next text does.
     begin, stop = padded[first], np.where(last > first, padded[last - 1] + 1, padded[first] + 1)
-    from_unit, to_unit = _unit_at(units, begin), _unit_at(units, stop - 1)
-    lowest = np.where(from_unit.inside, from_unit.number, from_unit.number + 1)
-    touched = to_unit.number >= lowest
-    whole = from_unit.inside & to_unit.inside & (from_unit.number == to_unit.number)
+    (from_unit, from_inside), (to_unit, to_inside) = _unit_at(units, begin), _unit_at(units, stop - 1)
+    lowest = np.where(from_inside, from_unit, from_unit + 1)
+    touched = to_unit >= lowest
+    whole = from_inside & to_inside & (from_unit == to_unit)
     of_row = np.where(touched, lowest, -1)
     has_text = last > first
     of_row[~has_text & (begin >= block.ends[place])] = -1
     crossing = has_text & touched & ~whole
     unscored = np.zeros(len(units), bool)
     if policy.first_bytes_move:
-        _leave_first_tokens(batch, of_row, to_unit.number, crossing, unscored, policy)
+        _leave_first_tokens(batch, of_row, to_unit, crossing, unscored, policy)
     _join_empty_rows(block, batch, of_row, (start == end), policy)
     shared = np.zeros(len(units), bool)
     for row in np.flatnonzero(crossing).tolist():
-        shared[of_row[row] : to_unit.number[row] + 1] = True
+        shared[of_row[row] : to_unit[row] + 1] = True
     return Owners(of_row, shared, unscored, np.flatnonzero(crossing))
 
 
-@dataclass(frozen=True)
-class _At:
-    """For each position the last unit that begins at or before it, and whether the position is inside that unit."""
-
-    number: Ints
-    inside: Flags
-
-
-def _unit_at(units: Units, positions: Ints) -> _At:
+def _unit_at(units: Units, positions: Ints) -> tuple[Ints, Flags]:
+    # For each position the last unit that begins at or before it, and whether the position is inside that unit.
     number = np.searchsorted(units.starts, positions, side="right") - 1
     inside = (number >= 0) & (positions < np.append(units.ends, 0)[number])
-    return _At(number, inside)
+    return number, inside
 
 
 def _leave_first_tokens(
@@ -146,7 +138,7 @@ def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolic
     with np.errstate(invalid="ignore"):  # where no word could begin, none has a probability
         corrected = np.where(owners.shared | np.isneginf(before), np.nan, nats + before - after)
     return Merged(
-        owners=owners,
+        **vars(owners),
         pieces=pieces,
         nats=nats,
         corrected=corrected,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,9 +13,10 @@ import numpy as np
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.words.units import Units
+from lmgauge.files import PATHS, PathLike
 from lmgauge.readable import visible
 from lmgauge.records.formats import BY_SUFFIX, reader_of
-from lmgauge.records.records import Fields
+from lmgauge.records.records import Fields, Row
 from lmgauge.records.sources import find_sources
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
 
@@ -40,41 +41,31 @@ class Region:
 class Regions:
     """The regions of texts, by the id of the text."""
 
-    def __init__(self, by_text: Mapping[str, list[Region]], source: str) -> None:
-        self._by_text, self._source = by_text, source
+    def __init__(self, by_text: Mapping[str, list[Region]]) -> None:
+        self._by_text = by_text
         content = sorted((key, [(one.name, one.start, one.end, one.text) for one in by_text[key]]) for key in by_text)
         self.fingerprint = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
         self._waiting = dict.fromkeys(by_text)
         self.texts_without = 0
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Regions:
-        """Return the regions of a file."""
-        source = find_sources(path)[0]
-        if source.format == "text":
-            endings = ", ".join(ending for ending, form in BY_SUFFIX.items() if form != "text")
-            raise UsageError(f"{source.name}: regions are read from {endings}")
-        rows = reader_of(source, Fields()).rows()
-        return cls._of(((row.number, f"{source.name}, line", row.fields) for row in rows), source.name)
-
-    @classmethod
-    def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Regions:
-        """Return the regions of rows, each a mapping with the fields that a file has."""
-        return cls._of(((number, "regions, row", row) for number, row in enumerate(rows, 1)), "regions")
-
-    @classmethod
-    def _of(cls, rows: Iterable[tuple[int, str, Mapping[str, Any]]], source: str) -> Regions:
+    def of(cls, regions: PathLike | Iterable[Mapping[str, Any]] | Any) -> Regions:
+        """Return the regions of a file, of a data frame, or of rows, each a mapping with the fields that a file has."""
+        rows: Iterable[tuple[int, Mapping[str, Any]]]
+        if isinstance(regions, PATHS):
+            source = os.fspath(regions)
+            place, rows = f"{source}, line", _rows_of(source)
+        else:
+            source, place = "regions", "regions, row"
+            rows = enumerate(regions.to_dict("records") if hasattr(regions, "to_dict") else regions, 1)
         by_text: dict[str, list[Region]] = {}
-        for line, where, row in rows:
-            text_id, region = _region(line, f"{where} {line}", row)
-            by_text.setdefault(text_id, []).append(region)
+        for line, row in rows:
+            text_id, region = _region(line, f"{place} {line}", row)
+            own = by_text.setdefault(text_id, [])
+            own.append(region if region.name else replace(region, name=str(len(own) + 1)))
         if not by_text:
             raise InputError(f"{source}: no region is named in it")
-        numbered = {
-            text_id: [_named(region, number) for number, region in enumerate(regions, 1)]
-            for text_id, regions in by_text.items()
-        }
-        return cls(numbered, source)
+        return cls(by_text)
 
     def lay(self, block: Segments) -> Units:
         """Return the regions of the texts of a block as units."""
@@ -90,9 +81,7 @@ class Regions:
             self._waiting.pop(key)
             spans += [(*span, i, region) for span, region in _placed(self._by_text[key], block, i, key)]
         starts, ends, owners = (np.array([span[k] for span in spans], np.int64) for k in range(3))
-        named = [span[3] for span in spans]
-        lines = np.array([region.line for region in named], np.int64)
-        return Units(starts, ends, owners, is_white_space(block.data), [region.name for region in named], lines)
+        return Units(starts, ends, owners, is_white_space(block.data), [region for *_, region in spans])
 
     def check_all_laid(self) -> None:
         """Check that each text that a region names was there."""
@@ -102,9 +91,13 @@ class Regions:
                 f"{where}: there is no text {_short(text_id)}; a text is named by its id (--id), or by its number, from 1"
             )
 
-    def where(self, line: int) -> str:
-        """Return the place of a region for messages."""
-        return f"{self._source}, line {line}"
+
+def _rows_of(name: str) -> Iterable[Row]:
+    source = find_sources(name)[0]
+    if source.format == "text":
+        endings = ", ".join(ending for ending, form in BY_SUFFIX.items() if form != "text")
+        raise UsageError(f"{source.name}: regions are read from {endings}")
+    return reader_of(source, Fields()).rows()
 
 
 def _region(line: int, where: str, row: Mapping[str, Any]) -> tuple[str, Region]:
@@ -135,10 +128,6 @@ def _offset(value: str, where: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS):
         raise InputError(f"{where}: {_short(value)} is not a number of bytes; start and end count from 0")
     return int(value)
-
-
-def _named(region: Region, number: int) -> Region:
-    return region if region.name else Region(**{**vars(region), "name": str(number)})
 
 
 def _placed(regions: list[Region], block: Segments, i: int, key: str) -> list[tuple[tuple[int, int], Region]]:

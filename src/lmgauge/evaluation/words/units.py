@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.text.segments import Segments, is_white_space
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.words.regions import Region
+    from lmgauge.text.tokens import Tokenizer
 
 Ints = NDArray[np.int64]
 
@@ -21,8 +26,7 @@ class Units:
     ends: Ints
     owners: Ints  # int64 [u], the segment of each, counted from 0 in the block
     between: NDArray[np.bool_]  # bool [bytes], the bytes of `data` that a token may bring along: white space around units
-    names: list[str] | None = None  # of each unit, [u]; None where units are words
-    lines: Ints | None = None  # int64 [u], where the file of regions names each; None where units are words
+    regions: Sequence[Region] | None = None  # [u], as the units were named; None where they are words
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -34,26 +38,7 @@ class Units:
         return np.arange(len(self)) - firsts + 1
 
 
-class CutWords(Protocol):
-    """What a tokenizer of words gives: where they are in the bytes of the text."""
-
-    @property
-    def starts(self) -> Ints: ...
-    @property
-    def ends(self) -> Ints: ...
-    @property
-    def counts(self) -> Ints: ...
-
-
-class WordTokenizer(Protocol):
-    """Cuts text into words: by white space, or by ICU's boundaries."""
-
-    @property
-    def name(self) -> str: ...
-    def tokenize(self, segments: Segments) -> CutWords: ...
-
-
-def words_of(block: Segments, tokenizer: WordTokenizer) -> Units:
+def words_of(block: Segments, tokenizer: Tokenizer) -> Units:
     """Return the words of a block."""
     cut = tokenizer.tokenize(block)
     # +1 where a word begins, -1 behind its end: the running sum is 1 within words.

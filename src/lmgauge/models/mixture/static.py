@@ -9,25 +9,83 @@ static model backs off once. The n-grams are laid over each other level by level
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
 from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.mixture.together import Mixture
 from lmgauge.models.mixture.vocabulary_alignment import strings_of
 from lmgauge.models.ngram.levels import Floats, Level, levels_of, make_keys, reweighted, tables_of
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.settings import TrainingRecord
+from lmgauge.models.spelling.model import SpelledModel, parted
+from lmgauge.shown import Shown
 from lmgauge.text.vocabulary import UNK, Vocabulary
 
 _NONE = -1
 
 
-def static_mixture(mixture: MixtureModel) -> NgramModel:
+@dataclass(frozen=True, repr=False)
+class StaticMixture(Shown):
+    """An n-gram model in place of a mixture, and what it loses.
+
+    Attributes:
+        model: the n-gram model, one like any other.
+        mixture: the mixture that it stands for.
+        perplexity_of_mixture: of the mixture, on the text; None without a text.
+        perplexity: of the n-gram model, on the same text.
+        events: of the text.
+
+    Example:
+        >>> import lmgauge
+        >>> texts = ["the cat sat", "the cat ran"], ["the dog sat", "a dog ran"]
+        >>> parts = [lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(text), order=2) for text in texts]
+        >>> held_out = lmgauge.Corpus.from_strings(["a cat sat", "the dog ran"])
+        >>> lmgauge.mix(parts, held_out, weights=[0.5, 0.5], static=True)
+        <StaticMixture: mix(wb2+wb2,union): 19 n-grams, perplexity 3.541, of the mixture 3.431>
+    """
+
+    model: NgramModel | SpelledModel = field(repr=False)
+    mixture: Mixture = field(repr=False)
+    perplexity_of_mixture: float | None = None
+    perplexity: float | None = None
+    events: int = 0
+
+    @property
+    def ngrams(self) -> tuple[int, ...]:
+        """N-grams of order 1, 2, ..."""
+        return tuple(self.model.types)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as `lmgauge mix --static --json` prints them, without the models."""
+        own = {name: value for name, value in vars(self).items() if name not in ("model", "mixture")}
+        return {
+            **self.mixture.to_dict(),
+            "model_type": self.model.to_dict()["model_type"],
+            "static": True,
+            "label": self.model.label,
+            "fingerprint": self.model.fingerprint,
+            "ngrams": list(self.ngrams),
+            **own,
+        }
+
+    def _in_brief(self) -> str:
+        brief = f"{self.mixture.label}: {sum(self.ngrams):,} n-grams"
+        if self.perplexity is None:
+            return brief
+        return f"{brief}, perplexity {self.perplexity:.4g}, of the mixture {self.perplexity_of_mixture:.4g}"
+
+
+def static_mixture(whole: Mixture) -> NgramModel | SpelledModel:
     """Return an n-gram model with the n-grams of all components, each as probable as in the mixture."""
-    # mixture: of n-gram models that back off, each sentence on its own; or of mixtures of such.
+    # whole: of n-gram models that back off, each sentence on its own; or of mixtures of such; a speller around it stays.
+    mixture, around = parted(whole)
+    if not isinstance(mixture, MixtureModel):
+        raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
     if mixture.read_as == "bytes":
         raise UsageError(f"{mixture.label}: a static mixture is made of n-grams of the same tokens, and these differ")
     weighted = [(model, weight) for model, weight in _components(mixture) if weight > 0]
@@ -40,7 +98,8 @@ def static_mixture(mixture: MixtureModel) -> NgramModel:
     labels = " + ".join(f"{weight:.4f} {model.label}" for model, weight in weighted)
     settings = replace(first.settings, kind="arpa", interpolate=False, discount=None, k=None, prune=None)
     record = TrainingRecord(notes=(f"static mixture of {labels}",))
-    return NgramModel(tables_of(unigrams, levels), vocabulary, mixture.tokenizer, settings, record)
+    static = NgramModel(tables_of(unigrams, levels), vocabulary, mixture.tokenizer, settings, record)
+    return around(static)  # type: ignore[return-value]
 
 
 def _components(mixture: MixtureModel) -> list[tuple[NgramModel, float]]:

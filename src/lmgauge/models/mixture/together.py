@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmgauge.models.mixture.model import MixtureModel, ReadAs
+from lmgauge.models.mixture.weights import find_weights
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.spelling.byte_view import byte_views, is_readable
 from lmgauge.models.spelling.model import SpelledModel
+from lmgauge.progress import say_progress
+from lmgauge.text.documents import Corpus
 
 Mixture = MixtureModel | SpelledModel
 """What comes of it: a mixture, or one with a speller around it."""
@@ -51,6 +54,14 @@ class Together:
         mixture = MixtureModel(self.components, weights, estimation=estimation, names=self.names, read_as=self.read_as)
         one = self.spelled
         return mixture if one is None else SpelledModel(mixture, one.speller, one.separators)
+
+    def fitted(self, weights: Sequence[float] | None, held_out: Corpus | None, *, threads: int | None = None) -> Mixture:
+        """Return the mixture with given weights, or the best ones for a held-out text, and what they are worth on it."""
+        # weights: one a component, or None where there is a text.
+        if held_out is None:
+            return self.mixed(weights or ())
+        fit = find_weights(self.views, weights, held_out, threads=threads, progress=say_progress, names=self.names)
+        return self.mixed(fit.weights, fit.to_dict())
 
 
 def together(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> Together:

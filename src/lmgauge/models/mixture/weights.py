@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.models.mixture.agreement import agreeing
-from lmgauge.models.mixture.mixed_distributions import mixed
-from lmgauge.models.mixture.model import check_weights
-from lmgauge.models.mixture.union import beside
+from lmgauge.json_text import plain
+from lmgauge.models.mixture.agreement import agreeing, beside
+from lmgauge.models.mixture.model import check_weights, mixed
 from lmgauge.numerics.exact import exact_sum
+from lmgauge.numerics.units import perplexity_ratio_from_nats
 from lmgauge.scoring import score_together
 from lmgauge.shown import Shown
 
@@ -91,58 +91,30 @@ class MixtureFit(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; infinities, which JSON does not have, as the string "inf"; `measured` is called "given"."""
-        content = asdict(self) | {"perplexity": self.perplexity}
-        content["perplexities"] = list(self.perplexities)
-        content["component_perplexities"] = list(self.component_perplexities)
-        content["perplexities_where_known"] = list(self.perplexities_where_known)
-        return {"given" if key == "measured" else key: _plain(value) for key, value in content.items()}
+        content: dict[str, Any] = plain(asdict(self) | {"perplexity": self.perplexity})
+        return {"given" if key == "measured" else key: value for key, value in content.items()}
 
     def _in_brief(self) -> str:
         weights = ", ".join(f"{weight:.4f}" for weight in self.weights)
         return f"weights {weights}: perplexity {self.perplexity:.4f} on {self.events:,} events, {self.iterations} iterations"
 
 
-def estimate_weights(
-    models: Sequence[LanguageModel],
-    held_out: Corpus,
-    *,
-    tolerance: float = TOLERANCE,
-    max_iterations: int = MAX_ITERATIONS,
-    threads: int | None = None,
-    names: Sequence[str] | None = None,
-    progress: Progress = lambda stage: None,
-) -> MixtureFit:
-    """Return the weights under which a held-out text is most probable."""
-    # tolerance: EM ends when no weights could gain as many nats per event (or a step gains less than rounding loses).
-    logprob, partly = _log_probabilities(models, held_out, threads, names, progress)
-    progress("estimating weights")
-    fit = fit_weights(logprob, tolerance=tolerance, max_iterations=max_iterations)
-    return replace(_where_known(fit, logprob, partly), held_out_sha256=held_out.report.sha256)
-
-
 def find_weights(
-    models: Sequence[LanguageModel], weights: Sequence[float] | None, held_out: Corpus, **how: Any
-) -> MixtureFit:
-    """Return what given weights are worth on a held-out text, or the best ones for it."""
-    if weights is None:
-        return estimate_weights(models, held_out, **how)
-    return measure_weights(models, weights, held_out, **how)
-
-
-def measure_weights(
     models: Sequence[LanguageModel],
-    weights: Sequence[float],
+    weights: Sequence[float] | None,
     held_out: Corpus,
     *,
     threads: int | None = None,
     names: Sequence[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> MixtureFit:
-    """Return what given weights are worth on a held-out text."""
-    start = check_weights(weights, len(models))
+    """Return the weights under which a held-out text is most probable, or what given ones are worth on it."""
+    start = None if weights is None else check_weights(weights, len(models))
     logprob, partly = _log_probabilities(models, held_out, threads, names, progress)
-    fit = fit_weights(logprob, start=start, max_iterations=0)
-    return replace(_where_known(fit, logprob, partly), held_out_sha256=held_out.report.sha256, measured=True)
+    if start is None:
+        progress("estimating weights")
+    fit = fit_weights(logprob, start=start, max_iterations=MAX_ITERATIONS if start is None else 0)
+    return replace(_where_known(fit, logprob, partly), held_out_sha256=held_out.report.sha256, measured=start is not None)
 
 
 def fit_weights(
@@ -179,8 +151,8 @@ def fit_weights(
     own = tuple(-math.inf if zero else exact_sum(row) / events for row, zero in zip(logprob, zeros, strict=True))
     fit = MixtureFit(
         weights=tuple(weights.tolist()),
-        perplexities=tuple(_perplexity(mean) for mean in history),
-        component_perplexities=tuple(_perplexity(mean) for mean in own),
+        perplexities=tuple(perplexity_ratio_from_nats(-mean) for mean in history),
+        component_perplexities=tuple(perplexity_ratio_from_nats(-mean) for mean in own),
         component_zeros=zeros,
         iterations=len(history) - 1,
         gap=gap,
@@ -271,7 +243,7 @@ def _at_corner(fit: MixtureFit, own: Sequence[float], mean: float) -> MixtureFit
         return fit
     weights = tuple(float(k == best) for k in range(len(own)))
     gap = max(0.0, fit.gap - (own[best] - mean))
-    return replace(fit, weights=weights, perplexities=(*fit.perplexities, _perplexity(own[best])), gap=gap)
+    return replace(fit, weights=weights, perplexities=(*fit.perplexities, perplexity_ratio_from_nats(-own[best])), gap=gap)
 
 
 def _log_probabilities(
@@ -303,18 +275,8 @@ def _where_known(fit: MixtureFit, logprob: NDArray[np.float64], partly: NDArray[
     with np.errstate(divide="ignore"):
         rows = [*known, mixed(list(known), np.log(fit.weights))]
     means = [-math.inf if (row == -np.inf).any() else exact_sum(row) / len(row) for row in rows]
-    return replace(fit, partly_known=int(np.count_nonzero(partly)), perplexities_where_known=tuple(map(_perplexity, means)))
-
-
-def _perplexity(mean: float) -> float:
-    # exp(-mean), inf beyond float64.
-    try:
-        return math.exp(-mean)
-    except OverflowError:
-        return math.inf
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
+    return replace(
+        fit,
+        partly_known=int(np.count_nonzero(partly)),
+        perplexities_where_known=tuple(perplexity_ratio_from_nats(-mean) for mean in means),
+    )

@@ -15,7 +15,8 @@ exactly: the n-grams with the largest losses stay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,53 @@ from lmgauge.models.ngram.levels import (
     tables_of,
 )
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.shown import Shown
 from lmgauge.text.vocabulary import BOS
+
+if TYPE_CHECKING:
+    from lmgauge.models.spelling.model import SpelledModel
+
+
+@dataclass(frozen=True, repr=False)
+class PrunedModel(Shown):
+    """A pruned model, and what is lost.
+
+    Attributes:
+        model: the smaller model, one like any other; spelled if the one before was.
+        threshold: n-grams with a smaller loss went, as a relative rise of the perplexity.
+        ngrams_before: n-grams of order 1, 2, ... before.
+        ngrams: n-grams of order 1, 2, ... after.
+        perplexity_before: of the model before, on the text; None without a text.
+        perplexity: of the smaller model, on the same text.
+        events: of the text.
+
+    Example:
+        >>> import lmgauge
+        >>> text = ["the cat sat", "the dog sat", "the cat ran"]
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(text), order=2)
+        >>> lmgauge.prune(model, to_size=12, text=lmgauge.Corpus.from_strings(text))
+        <PrunedModel: 12 of 15 n-grams, perplexity 1.88 to 2.383>
+    """
+
+    model: NgramModel | SpelledModel = field(repr=False)
+    threshold: float
+    ngrams_before: tuple[int, ...]
+    ngrams: tuple[int, ...]
+    perplexity_before: float | None = None
+    perplexity: float | None = None
+    events: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as `lmgauge prune --json` prints them, without the model."""
+        own = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        del own["model"]
+        return {"label": self.model.label, "fingerprint": self.model.fingerprint, **own}
+
+    def _in_brief(self) -> str:
+        brief = f"{sum(self.ngrams):,} of {sum(self.ngrams_before):,} n-grams"
+        if self.perplexity is None:
+            return brief
+        return f"{brief}, perplexity {self.perplexity_before:.4g} to {self.perplexity:.4g}"
 
 
 def prune_model(model: NgramModel, threshold: float | None = None, *, size: int | None = None) -> NgramModel:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.models.ngram.discounts import Discounts
+from lmgauge.models.ngram.settings import NgramTrainingSettings, TrainingRecord
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
-from lmgauge.text.segments import Segments
+from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary, VocabularyBuilder, restrict
 from lmgauge.threads import map_beside
@@ -46,6 +47,13 @@ class FittedVocabulary:
         events = np.ones(len(self.vocabulary), bool)
         events[[UNK, BOS, EOS]] = not self.vocabulary.closed, False, settings.eos
         return events
+
+    def record(self, report: TextReport, discounts: Sequence[Discounts]) -> TrainingRecord:
+        """Return what a model remembers of its training."""
+        training = {"sha256": report.sha256, "segments": report.segments}
+        training |= {"events": self.number_of_events, "bytes": report.bytes}
+        notes = (*report.notes(), *(d.note for d in discounts if d.note))
+        return TrainingRecord(discounts=tuple(d.values for d in discounts), training=training, notes=notes)
 
 
 class TextReader:

@@ -10,20 +10,30 @@ Chinese and Japanese and 0.3 bits worse in Korean. `benchmarks/speller_choice.py
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import SmoothingKind
 from lmgauge.errors import InputError, UsageError
+from lmgauge.files import refuse_replacing
 from lmgauge.models.custom import rows_of_block
+from lmgauge.models.ngram.kenlm_form import KenlmForm
+from lmgauge.models.ngram.model import NgramModel, load_ngram_model
+from lmgauge.models.ngram.partitioned.limits import TrainingResources
+from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.models.ngram.training import train_ngram
+from lmgauge.models.ngram.storage import is_ngram_folder
+from lmgauge.models.ngram.training import train_ngram, train_or_within
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.spelling.model import SpelledModel, refuse_unspellable
 from lmgauge.models.spelling.separators import SeparatorCounts, SeparatorModel, divided_by_white_space
 from lmgauge.models.spelling.settings import SpellerSettings
 from lmgauge.models.spelling.speller import Speller, Spelling, words_of
+from lmgauge.models.spelling.storage import add_spelling, refuse_file, writing_around
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.reading_options import ReadingOptions
@@ -34,6 +44,35 @@ from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, VocabularyB
 _WORDS_AT_A_TIME = 1 << 16
 _SMOOTHING: SmoothingKind = "modified-kneser-ney"
 _NO_WORDS = Vocabulary.from_tokens(())
+
+
+def train_model(
+    settings: NgramTrainingSettings,
+    corpus: Corpus,
+    resources: TrainingResources,
+    form: KenlmForm | None = None,
+    *,
+    threads: int | None = None,
+    progress: Progress = lambda stage: None,
+    scratch: bool = False,
+) -> NgramModel | SpelledModel:
+    """Train as `train_or_within` does, and for a spelled vocabulary read the text once more, for how words are spelled."""
+    how: dict[str, Any] = {"threads": threads, "progress": progress}
+    if settings.vocabulary != "spelled":
+        return train_or_within(settings, corpus, resources, form, scratch=scratch, **how)
+    refuse_once(corpus)
+    settings, output = replace(settings, vocabulary="open"), None if resources.output is None else Path(resources.output)
+    if output is None or scratch:
+        return learn_spelling(train_or_within(settings, corpus, resources, scratch=scratch, **how), corpus, **how)
+    refuse_file(output)
+    refuse_replacing({"-o": output}, [source.path for source in corpus.sources])
+    with writing_around(output, is_ours=is_ngram_folder) as (folder, inside):
+        inner = train_or_within(settings, corpus, resources, form, written=inside, **how)
+        model = learn_spelling(inner, corpus, **how)
+        add_spelling(model, folder)
+    if inner.tables.mapped is None:
+        return model
+    return model.around(load_ngram_model(output, just_written=True))  # the mapped file has moved
 
 
 def learn_spelling(

@@ -428,3 +428,8 @@ def refuse_unspellable(model: LanguageModel) -> None:
             )
     if problem:
         raise UsageError(f"{model.label}: {problem}")
+
+
+def parted(model: LanguageModel) -> tuple[LanguageModel, Callable[[LanguageModel], LanguageModel]]:
+    """Return the model inside a spelled one, and what puts its speller around another; of any other model, itself."""
+    return (model.inner, model.around) if isinstance(model, SpelledModel) else (model, lambda other: other)

@@ -35,7 +35,7 @@ _NOTE = "checkpoint.json"
 _TENSORS = "tensors.safetensors"
 _PREFIX = "step-"
 _CHECKSUM = "sha256"
-_FORMAT_VERSION = 2
+_FORMAT_VERSION = 3
 
 
 @dataclass
@@ -43,8 +43,7 @@ class Checkpoint:
     """What a run resumes from."""
 
     note: dict[str, Any]  # position, learning rate, history and settings, as JSON values
-    tensors: dict[str, Tensor]  # parameters and the optimizer's state by name
-    own: dict[str, Tensor]  # of this process: carried state and random generators by name
+    tensors: dict[str, Tensor]  # parameters, the optimizer's state, carried state and random generators by name
 
 
 def training_folder(output: str | os.PathLike[str]) -> Path:
@@ -60,12 +59,9 @@ class CheckpointFolder:
         self.path = path
 
     @contextmanager
-    def held(self, rank: int = 0) -> Iterator[None]:
+    def held(self) -> Iterator[None]:
         """Hold the folder in the block: a second run to the same name is refused."""
         # Failing with nothing to resume removes it.
-        if rank:
-            yield
-            return
         self._names()
         refusal = f"{self.path}: another run is training this model; wait, or choose another output"
         with locking(self.path / _LOCK, refusal):
@@ -91,24 +87,21 @@ class CheckpointFolder:
             raise InputError(f"{self.path}: is in the way of the training's checkpoints; move it") from error
         return [name for name in names if name.startswith(_PREFIX) and name[len(_PREFIX) :].isdigit()]
 
-    def save(self, step: int, checkpoint: Checkpoint, others: dict[int, dict[str, Tensor]]) -> None:
+    def save(self, step: int, checkpoint: Checkpoint) -> None:
         """Write a checkpoint, and remove those before it."""
-        # checkpoint: what to write; `own` is that of rank 0; others: `own` of the other processes by rank.
         older = self._names()
         name = f"{_PREFIX}{step}"
         if name in older:
             return  # nothing has happened since
         with writing_directory(self.path / name, is_ours=lambda path: False) as folder:
             (folder / _TENSORS).write_bytes(_sealed(checkpoint.tensors))
-            for rank, own in {0: checkpoint.own, **others}.items():
-                (folder / _own_name(rank)).write_bytes(_sealed(own))
             note = {**checkpoint.note, "format_version": _FORMAT_VERSION}
             note[_CHECKSUM] = digest_of(note)
             (folder / _NOTE).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8", newline="\n")
         for other in older:
             shutil.rmtree(self.path / other, ignore_errors=True)
 
-    def load(self, path: Path, rank: int = 0) -> Checkpoint:
+    def load(self, path: Path) -> Checkpoint:
         """Read a checkpoint."""
         try:
             note = from_json(read_regular(path / _NOTE))
@@ -116,7 +109,7 @@ class CheckpointFolder:
                 raise ModelFileError(f"{path}: was written by another version of lmgauge, which must finish it")
             if note[_CHECKSUM] != digest_of(note):
                 raise ValueError(f"{_NOTE} is damaged: what it says is not what its checksum is of")
-            return Checkpoint(note, _opened(path / _TENSORS), _opened(path / _own_name(rank)))
+            return Checkpoint(note, _opened(path / _TENSORS))
         except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
             if isinstance(error, ModelFileError):
                 raise
@@ -154,10 +147,6 @@ class CheckpointFolder:
                 os.rename(self.path, aside / "old")
         except OSError:  # a full disk has no room for another folder
             shutil.rmtree(self.path, ignore_errors=True)
-
-
-def _own_name(rank: int) -> str:
-    return f"process-{rank}.safetensors"
 
 
 def _sealed(tensors: dict[str, Tensor]) -> bytes:

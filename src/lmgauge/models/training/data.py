@@ -87,15 +87,14 @@ def read_text(
 
 
 class WindowSource(ABC):
-    """The windows of an epoch, the same for the same seed and epoch; a rank of several processes gets its own rows."""
+    """The windows of an epoch, the same for the same seed and epoch."""
 
-    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1) -> None:
+    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> None:
         self.ids, self.settings = torch.from_numpy(ids), settings
-        self.rank, self.world_size = rank, world_size
 
     @abstractmethod
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has, the same for all ranks."""
+        """Return how many windows an epoch has."""
 
     @abstractmethod
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
@@ -109,16 +108,14 @@ class WindowSource(ABC):
 class StreamSource(WindowSource):
     """The text cut into `batch_size` equal streams that are read side by side, state carried from window to window."""
 
-    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1) -> None:
-        super().__init__(ids, settings, rank, world_size)
+    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> None:
+        super().__init__(ids, settings)
         batch, events = settings.batch_size, len(ids) - 1
         width = -(-events // batch)
         inputs = torch.full((batch * width,), EOS)
         targets = torch.full((batch * width,), IGNORED)
         inputs[:events], targets[:events] = self.ids[:-1], self.ids[1:]
-        share = batch // world_size
-        rows = slice(rank * share, (rank + 1) * share)
-        self._inputs, self._targets = inputs.view(batch, width)[rows], targets.view(batch, width)[rows]
+        self._inputs, self._targets = inputs.view(batch, width), targets.view(batch, width)
         self._count = -(-width // settings.steps)
 
     def count(self, epoch: int) -> int:
@@ -139,8 +136,8 @@ class SegmentSource(WindowSource):
     # Pieces of about the same length are put side by side. Where the model carries a state, a long piece is read in several
     # windows.
 
-    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1) -> None:
-        super().__init__(ids, settings, rank, world_size)
+    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> None:
+        super().__init__(ids, settings)
         self.carries = settings.kind in RECURRENT or settings.kind == "ffnn"
         self._sentences = settings.context == "sentence"
         starts = np.flatnonzero(ids == BOS) if self._sentences else np.zeros(1, np.int64)
@@ -185,16 +182,16 @@ class SegmentSource(WindowSource):
         for batch in self._batches(epoch):
             count = self._windows_of(batch)
             if seen + count > begin:
-                rows = -(-len(batch) // self.world_size)  # a rank that has fewer pieces still takes part
-                inputs, targets = self._padded(batch[self.rank :: self.world_size], rows, _longest(batch))
+                inputs, targets = self._padded(batch)
                 for index in range(count):
                     if seen + index >= begin:
                         part = slice(index * steps, (index + 1) * steps)
                         yield Window(inputs[:, part], targets[:, part], fresh=index == 0)
             seen += count
 
-    def _padded(self, pieces: NDArray[np.int64], rows: int, width: int) -> tuple[Tensor, Tensor]:
-        inputs, targets = torch.full((rows, width), EOS), torch.full((rows, width), IGNORED)
+    def _padded(self, pieces: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        shape = len(pieces), _longest(pieces)
+        inputs, targets = torch.full(shape, EOS), torch.full(shape, IGNORED)
         for row, (start, end) in enumerate(pieces.tolist()):
             inputs[row, : end - start] = self.ids[start:end]
             targets[row, : end - start] = self.ids[start + 1 : end + 1]
@@ -205,9 +202,7 @@ def _longest(batch: NDArray[np.int64]) -> int:
     return int((batch[:, 1] - batch[:, 0]).max())
 
 
-def make_source(
-    ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1
-) -> WindowSource:
+def make_source(ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> WindowSource:
     """Return the windows that suit the kind of model and the context."""
     # ids: int64 [n], the events of the text and `<s>` where contexts begin.
     events = int(np.count_nonzero(ids != BOS))
@@ -217,4 +212,4 @@ def make_source(
             "batch; use a longer text or a smaller --batch-size"
         )
     streaming = settings.context == "stream" and settings.kind != "transformer"
-    return (StreamSource if streaming else SegmentSource)(ids, settings, rank, world_size)
+    return (StreamSource if streaming else SegmentSource)(ids, settings)

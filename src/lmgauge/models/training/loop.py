@@ -19,7 +19,6 @@ from lmgauge.models.training import checkpoints as stored
 from lmgauge.models.training.data import Window, WindowSource
 from lmgauge.models.training.loss import IGNORED, output_loss
 from lmgauge.models.training.networks import mixed_precision
-from lmgauge.models.training.processes import Processes
 from lmgauge.models.training.rate import LearningRate, make_optimizer
 from lmgauge.models.training.settings import NeuralTrainingSettings
 from lmgauge.models.training.validation import perplexity_of, validate
@@ -67,7 +66,6 @@ class Loop:
     settings: NeuralTrainingSettings
     folder: stored.CheckpointFolder
     note: dict[str, Any]  # what a checkpoint says of the texts and the tokenizer
-    processes: Processes
     watch: Watch = lambda event: None  # is called with where the run is
     checkpoint_every: int = 0  # updates from one checkpoint to the next, besides those after each epoch; 0 for none
     epoch: int = 0
@@ -122,9 +120,7 @@ class Loop:
     def _step(self, window: Window) -> None:
         nats = self._nats(window)
         counts = (window.targets != IGNORED).sum(1).double()
-        everyone = self.processes.sum(torch.stack((counts.sum(), (counts > 0).sum().double())))
-        (nats / float(everyone[1] if self.settings.sum_over_steps else everyone[0])).backward()
-        self.processes.sum_gradients(self.model.parameters())
+        (nats / float((counts > 0).sum() if self.settings.sum_over_steps else counts.sum())).backward()
         rate = self.rate.at(self.epoch, self.total_update) * self._clip()
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -159,7 +155,7 @@ class Loop:
         return output_loss(states, head.weight, head.bias, targets.flatten(), self.dtype)
 
     def _look(self, updates: int, valid: float | None = None, finished: bool = False) -> None:
-        nats, tokens = self.processes.sum(self.sums).tolist()
+        nats, tokens = self.sums.tolist()
         perplexity = perplexity_of(nats, max(tokens, 1.0))
         self._refuse_divergence(perplexity, valid)
         seconds = time.monotonic() - self._began
@@ -193,16 +189,9 @@ class Loop:
             )
 
     def _check(self) -> tuple[float, float]:
-        broken = torch.tensor([float(not finite(self.model))], dtype=torch.float64)
-        nats, tokens, failed = self.processes.sum(torch.cat((self.sums.cpu(), broken))).tolist()
-        self._refuse_divergence(perplexity_of(nats, max(tokens, 1.0)), math.nan if failed else None)
+        nats, tokens = self.sums.tolist()
+        self._refuse_divergence(perplexity_of(nats, max(tokens, 1.0)), None if finite(self.model) else math.nan)
         return nats, tokens
-
-    def _validate(self, ids: NDArray[np.int64]) -> float:
-        # Perplexity of the validation text that rank 0 computes: the last bits may differ elsewhere.
-        sums = torch.tensor(validate(self.model, ids, self.settings), dtype=torch.float64)
-        nats, events = self.processes.of_first(sums).tolist()
-        return perplexity_of(nats, events)
 
     def _end_epoch(self, updates: int) -> None:
         nats, tokens = self._check()
@@ -210,10 +199,10 @@ class Loop:
         rate = self.rate.at(self.epoch, max(0, self.total_update - 1))
         valid = None
         if self.valid is not None:
-            valid = self._validate(self.valid)
+            valid = perplexity_of(*validate(self.model, self.valid, self.settings))
             self._refuse_divergence(valid)
             entry["valid_perplexity"] = valid
-            if self.rate.see(self.epoch, valid) and self.processes.rank == 0:
+            if self.rate.see(self.epoch, valid):
                 self.folder.save_best(self.model)
         self._look(updates, valid, finished=True)
         self.history.append(entry | {"learning_rate": rate})
@@ -230,7 +219,6 @@ class Loop:
         note = {
             **self.note,
             "settings": self.settings.to_dict(),
-            "processes": self.processes.world_size,
             "epoch": self.epoch,
             "update": self.update,
             "total_update": self.total_update,
@@ -240,12 +228,9 @@ class Loop:
         }
         tensors = stored.with_prefix("model", stored.parameters_of(self.model))
         tensors |= stored.with_prefix("optimizer", stored.optimizer_tensors(self.optimizer))
-        own = {"sums": self.sums} | stored.with_prefix("random", stored.random_tensors(self.device))
-        own |= stored.with_prefix("carried", {str(i): tensor for i, tensor in enumerate(self.carried or ())})
-        others = self.processes.gather(own)
-        if self.processes.rank == 0:
-            self.folder.save(self.total_update, stored.Checkpoint(note, tensors, own), others)
-        self.processes.wait()
+        tensors |= {"sums": self.sums} | stored.with_prefix("random", stored.random_tensors(self.device))
+        tensors |= stored.with_prefix("carried", {str(i): tensor for i, tensor in enumerate(self.carried or ())})
+        self.folder.save(self.total_update, stored.Checkpoint(note, tensors))
 
     def resume(self, checkpoint: stored.Checkpoint) -> None:
         """Resume from a checkpoint."""
@@ -263,8 +248,6 @@ class Loop:
         note = checkpoint.note
         differences = self.settings.differences(note["settings"])
         differences += [f"{name.replace('_', ' ')} is another" for name in self.note if note.get(name) != self.note[name]]
-        if note["processes"] != self.processes.world_size:
-            differences.append(f"{note['processes']} processes then, {self.processes.world_size} now")
         if differences:
             raise UsageError(
                 f"{self.folder.path}: the training was begun with other settings: {'; '.join(differences)}; give the "
@@ -272,14 +255,14 @@ class Loop:
             )
         stored.load_parameters(self.model, stored.under_prefix("model", checkpoint.tensors))
         stored.load_optimizer(self.optimizer, stored.under_prefix("optimizer", checkpoint.tensors))
-        stored.load_random(stored.under_prefix("random", checkpoint.own), self.device)
-        carried = stored.under_prefix("carried", checkpoint.own)
+        stored.load_random(stored.under_prefix("random", checkpoint.tensors), self.device)
+        carried = stored.under_prefix("carried", checkpoint.tensors)
         self.carried = tuple(carried[str(i)].to(self.device) for i in range(len(carried))) or None
-        self.sums = checkpoint.own["sums"].to(self.device)
+        self.sums = checkpoint.tensors["sums"].to(self.device)
         self.epoch, self.update, self.total_update = (int(note[name]) for name in ("epoch", "update", "total_update"))
         self.rate.restore(note["rate"])
         self.history = list(note["history"])
-        self._before = float(self.processes.sum(self.sums)[1])
+        self._before = float(self.sums[1])
         self._seconds_before = float(note["seconds"])
 
 

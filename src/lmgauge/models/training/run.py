@@ -24,7 +24,6 @@ from lmgauge.models.training.data import TrainingText, make_source, read_text
 from lmgauge.models.training.hub_tokenizer import write_tokenizer
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError, Watch, finite
 from lmgauge.models.training.networks import build_model, computable, parameter_count
-from lmgauge.models.training.processes import Processes
 from lmgauge.models.training.progress_file import ProgressFile
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings, RunSettings
 from lmgauge.models.training.spelling import NetworkSpelling, learn_network_spelling, refuse_unlearnable
@@ -92,25 +91,22 @@ def run_training(
     # training goes on its checkpoints are in `OUTPUT.training/`, with what `lmgauge explore OUTPUT` follows; from them it
     # is resumed: on a processor the model is then the same, bit for bit, as that of a run that was never stopped, given the
     # same number of threads.
-    # Under torchrun each process takes its share of every batch. What torch has for the whole process, such as its random
-    # generators and its number of threads, is afterwards as it was.
+    # What torch has for the whole process, such as its random generators and its number of threads, is afterwards as it was.
     if valid is None and (settings.schedule == "halve" or settings.patience):
         raise UsageError(
             "the schedule halve and patience look at a validation text: give one with --valid, or choose "
             "--schedule decay and --patience 0"
         )
     refuse_unlearnable(run.vocabulary, run.tokenizer, texts)
-    processes = Processes.from_environment()
-    processes.check(settings.batch_size)
     folder = CheckpointFolder(training_folder(output))
     _check_output(Path(output))
-    place = _device(run.device, processes)
-    with folder.held(processes.rank), _afterwards_as_before(place, _threads(run.threads, settings), processes):
+    place = choose_device(run.device)
+    with folder.held(), _afterwards_as_before(place, _threads(run.threads, settings)):
         _check_resumed(Path(output), folder, run.resume)
         register_architectures()
         asked, settings = settings, computable(settings, place)
         progress("reading the text")
-        tokenizer = make_training_tokenizer(run.tokenizer, texts, folder, progress, processes)
+        tokenizer = make_training_tokenizer(run.tokenizer, texts, folder, progress)
         text, vocabulary = _read(texts, tokenizer, settings, run)
         spelling = None
         if run.vocabulary == "spelled":
@@ -121,31 +117,34 @@ def run_training(
         if valid is not None:
             context, reserved = settings.context, run.reserved
             held_out, _ = read_text(valid, tokenizer, vocabulary, context=context, reserved=reserved, name="validation")
-        loop = _begin(settings, text, held_out, len(vocabulary), folder, place, processes)
+        loop = _begin(settings, text, held_out, len(vocabulary), folder, place)
         loop.note |= {"tokenizer": tokenizer.fingerprint, "vocabulary": vocabulary.ids_fingerprint}
         loop.checkpoint_every = run.checkpoint_every
-        processes.check_same(loop.note | {"settings": settings.to_dict(), "checkpoint_every": run.checkpoint_every})
         newest = folder.newest() if run.resume else None
         if newest is not None:
-            loop.resume(folder.load(newest, processes.rank))
-        progress_file = ProgressFile(folder.path, resumed=newest is not None)
-        with _figures(run.tensorboard, progress_file, (text, held_out), watch, processes) as loop.watch:
+            loop.resume(folder.load(newest))
+        rates = [each.events / each.bytes if each is not None and each.bytes else None for each in (text, held_out)]
+        with ProgressFile(folder.path, resumed=newest is not None) as progress_file:
+
+            def tell(event: TrainingEvent) -> None:
+                progress_file.write(event.total_update, _said_of(event, *rates))
+                watch(event)
+
+            loop.watch = tell
             loop.run()
         notes = () if settings == asked else (FLOAT32_INSTEAD,)
         return _finish(loop, Path(output), text, vocabulary, tokenizer, run.reserved, notes, spelling)
 
 
 @contextmanager
-def _afterwards_as_before(device: torch.device, threads: int, processes: Processes) -> Iterator[None]:
-    # Connect the processes; leaves torch's random generators, threads, device and process group as they were.
+def _afterwards_as_before(device: torch.device, threads: int) -> Iterator[None]:
+    # Leaves torch's random generators, threads and device as they were.
     with ExitStack() as stack:
         if device.type == "cuda":
             stack.enter_context(torch.cuda.device(device))
         stack.enter_context(torch.random.fork_rng([device] if device.type == "cuda" else []))
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(threads)
-        processes.join(device)
-        stack.callback(processes.close)
         yield
 
 
@@ -165,15 +164,14 @@ def _begin(
     vocabulary_size: int,
     folder: CheckpointFolder,
     device: torch.device,
-    processes: Processes,
 ) -> Loop:
-    source = make_source(text.ids, settings, processes.rank, processes.world_size)
+    source = make_source(text.ids, settings)
     torch.manual_seed(settings.seed)
     model = build_model(settings, vocabulary_size).to(device)
-    torch.manual_seed(settings.seed * 1009 + processes.rank)  # dropout: another in each process
+    torch.manual_seed(settings.seed * 1009)  # dropout
     note = {"training_text": text.sha256, "validation_text": None if held_out is None else held_out.sha256}
     ids = None if held_out is None else held_out.ids
-    return Loop(model, source, ids, settings, folder, note, processes)
+    return Loop(model, source, ids, settings, folder, note)
 
 
 def _check_output(output: Path) -> None:
@@ -210,12 +208,6 @@ def is_trained_here(path: Path) -> bool:
         return False
 
 
-def _device(name: str | None, processes: Processes) -> torch.device:
-    if processes.world_size > 1 and name in (None, "cuda") and torch.cuda.is_available():
-        name = f"cuda:{processes.device_index}"
-    return choose_device(name)
-
-
 def _read(
     corpus: Corpus, tokenizer: Tokenizer, settings: NeuralTrainingSettings, run: RunSettings
 ) -> tuple[TrainingText, Vocabulary]:
@@ -224,36 +216,6 @@ def _read(
         raise UsageError(f"the vocabulary of {tokenizer.name} is fixed; leave out min-count and vocab-size")
     restricted: dict[str, Any] = {"min_count": run.min_count, "vocab_size": run.vocab_size}
     return read_text(corpus, tokenizer, fixed, context=settings.context, reserved=run.reserved, **restricted)
-
-
-@contextmanager
-def _figures(
-    directory: str | os.PathLike[str] | None,
-    progress_file: ProgressFile,
-    texts: tuple[TrainingText, TrainingText | None],
-    watch: Watch,
-    processes: Processes,
-) -> Iterator[Watch]:
-    # What to tell where the run is: only the first process does, to its file, and to TensorBoard if asked for.
-    if processes.rank:
-        yield lambda event: None
-        return
-    with ExitStack() as stack:
-        stack.enter_context(progress_file)
-        board = None
-        if directory is not None:
-            from lmgauge.models.training.tensorboard import TensorBoard
-
-            board = stack.enter_context(TensorBoard(directory))
-        rates = [text.events / text.bytes if text is not None and text.bytes else None for text in texts]
-
-        def each(event: TrainingEvent) -> None:
-            progress_file.write(event.total_update, _said_of(event, *rates))
-            if board is not None:
-                board.write(event)
-            watch(event)
-
-        yield each
 
 
 def _said_of(event: TrainingEvent, events_per_byte: float | None, valid_per_byte: float | None) -> dict[str, float | None]:
@@ -305,17 +267,15 @@ def _finish(
     notes: tuple[str, ...],
     spelling: NetworkSpelling | None,
 ) -> NeuralTraining:
-    # Write the model that a run has come to; of several processes the first does.
+    # Write the model that a run has come to.
     result = _result(loop, output, text, vocabulary, tokenizer)
     learned = None if spelling is None else spelling.learned()
     result = replace(result, notes=(*notes, *result.notes), learned=learned)
-    if loop.processes.rank == 0:
-        if loop.valid is not None:
-            loop.folder.load_best(loop.model)
-        _describe(loop.model, result, tokenizer, vocabulary, text, reserved)
-        _write(loop.model, tokenizer, vocabulary, output, spelling)
-        loop.folder.remove()
-    loop.processes.wait()
+    if loop.valid is not None:
+        loop.folder.load_best(loop.model)
+    _describe(loop.model, result, tokenizer, vocabulary, text, reserved)
+    _write(loop.model, tokenizer, vocabulary, output, spelling)
+    loop.folder.remove()
     return result
 
 

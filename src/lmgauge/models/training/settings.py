@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -181,10 +180,8 @@ class RunSettings(VocabularySettings):
     Attributes:
         resume: resume a run that was stopped; begin where there is none.
         checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
-        device: where to compute, such as cpu, cuda or cuda:1; a GPU where there is one. Of several processes each has its
-            own.
+        device: where to compute, such as cpu, cuda or cuda:1; a GPU where there is one.
         threads: of the processor; all cores if not given, but one for a recurrent model that is narrow.
-        tensorboard: folder to write figures for TensorBoard to.
 
     Example:
         >>> RunSettings(resume=True).checkpoint_every
@@ -196,7 +193,6 @@ class RunSettings(VocabularySettings):
     checkpoint_every: Natural = 500
     device: str | None = None
     threads: Count | None = None
-    tensorboard: str | os.PathLike[str] | None = None
 
 
 def _option(name: str) -> str:

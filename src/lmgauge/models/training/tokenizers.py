@@ -10,7 +10,6 @@ from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.models.network.tokens import strings_by_id
 from lmgauge.models.training.checkpoints import CheckpointFolder
 from lmgauge.models.training.hub_tokenizer import special_token
-from lmgauge.models.training.processes import Processes
 from lmgauge.text.documents import Corpus
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
 from lmgauge.text.normalizing_tokenizer import NormalizingTokenizer
@@ -27,10 +26,10 @@ _MOST = 10_000_000
 
 
 def make_training_tokenizer(
-    spec: str | Tokenizer, texts: Corpus, folder: CheckpointFolder, progress: Callable[[str], None], processes: Processes
+    spec: str | Tokenizer, texts: Corpus, folder: CheckpointFolder, progress: Callable[[str], None]
 ) -> Tokenizer:
     """Return the tokenizer of that name."""
-    # `bpe:N` and `unigram:N` are trained on the text, by the first process and for all.
+    # `bpe:N` and `unigram:N` are trained on the text.
     # A run resumed from a checkpoint has the one that was trained before.
     # A tokenizer.json from elsewhere keeps its tokens; their ids move behind those of `<unk>`, `<s>` and `</s>`.
     kind, _, size = spec.partition(":") if isinstance(spec, str) else ("", "", "")
@@ -40,11 +39,11 @@ def make_training_tokenizer(
     wanted = _size(kind, size)
     # Without a checkpoint it is that of a run which was killed early, perhaps on another text.
     content = folder.kept(name) if folder.newest() is not None else None
-    if content is None and processes.rank == 0:
+    if content is None:
         progress(f"training a tokenizer with {size} subwords")
         content = train_subwords(kind, wanted, texts)
         folder.keep(name, content)
-    return HuggingFaceTokenizer(processes.bytes_of_first(content or b""), name)
+    return HuggingFaceTokenizer(content, name)
 
 
 def _exportable(tokenizer: Tokenizer) -> Tokenizer:

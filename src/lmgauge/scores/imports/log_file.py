@@ -116,7 +116,7 @@ class LogFile:
             content += chunk
             if len(content) > LARGEST_VALUE:
                 raise InputError(
-                    f"{self.path}: is one JSON value of more than {LARGEST_VALUE:,} bytes; write it as JSON lines, a record each"
+                    f"{self.path}: is one JSON value of more than {LARGEST_VALUE:,} bytes; write it as JSON lines"
                 )
         return parsed(content.decode("utf-8-sig", "surrogateescape"), str(self.path))
 

@@ -14,17 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import BLEU_SMOOTHING_VALUES, REFERENCE_LENGTHS, BleuTokenizer
+from lmgauge.choices import BLEU_SMOOTHING_VALUES, BleuTokenizer, ReferenceLength
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.shown import Shown
-from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, PrintedScore, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.settings import BleuOptions
 from lmgauge.tasks.texts import References, Texts
@@ -128,7 +127,7 @@ def _weighted_means(ratios: Floats, counted: Floats, metric: BLEU) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BleuScore(Shown):
+class BleuScore(PrintedScore):
     """A BLEU score and the parts it was made of."""
 
     score: float  # 0 to 100
@@ -167,9 +166,6 @@ class BleuScore(Shown):
 
     def __str__(self) -> str:
         return self.line()
-
-    def _in_brief(self) -> str:
-        return str(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score and its parts, flat: `count_1` to `count_N`, `total_1` ..., `precision_1` ..."""
@@ -250,7 +246,7 @@ class BLEU(BleuOptions, CompiledMetric):
 
     def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
         """Return what counts lengths, matches and n-grams; an average reference length in parts of 1/720720 of a word."""
-        length = REFERENCE_LENGTHS.index(self.reference_length)
+        length = get_args(ReferenceLength).index(self.reference_length)
         texts = (hypotheses.arrays, references.texts.arrays, references.offsets, self.order, length)
         return lambda begin, end, out: _native.bleu_statistics(*texts, begin, end, out.reshape(-1))
 

@@ -8,15 +8,14 @@ both texts have ("effective order") before the F score is made of them.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.shown import Shown
-from lmgauge.tasks.metrics.compiled import NO_MATCH, CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.compiled import NO_MATCH, CompiledMetric, Kernel, PrintedScore, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.settings import ChrfOptions
 from lmgauge.tasks.texts import References, Texts
@@ -77,7 +76,7 @@ def _ratio(above: Floats, below: Floats, otherwise: float) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class ChrfScore(Shown):
+class ChrfScore(PrintedScore):
     """chrF of a text and the counts it was made of."""
 
     metric: str  # "chrF2", "chrF2++": the number is beta, and there is a plus for each order of word n-grams
@@ -91,16 +90,6 @@ class ChrfScore(Shown):
     word_order: int
     beta: float
     signature: str  # all choices that move the number, in sacreBLEU's format
-
-    def __str__(self) -> str:
-        return f"{self.metric}|{self.signature} = {self.score:.1f}"
-
-    def _in_brief(self) -> str:
-        return str(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the score and its parts; counts are lists, an entry for each order."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
 class ChrF(ChrfOptions, CompiledMetric):

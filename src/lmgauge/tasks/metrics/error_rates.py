@@ -14,14 +14,13 @@ recognition", Interspeech.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.shown import Shown
-from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, PrintedScore, Stop
 from lmgauge.tasks.metrics.protocol import Floats, Statistics
 from lmgauge.tasks.normalization import STANDARD, Normalization
 from lmgauge.tasks.settings import NormalizationOptions
@@ -79,7 +78,7 @@ def _divided(numerator: Floats, denominator: Floats, otherwise: Floats) -> Float
 
 
 @dataclass(frozen=True, repr=False)
-class ErrorRates(Shown):
+class ErrorRates(PrintedScore):
     """A word or character error rate and its parts."""
 
     # All rates are ratios (0.5 is 50 %), of counts summed over the segments.
@@ -109,12 +108,9 @@ class ErrorRates(Shown):
             f"MER = {100 * self.mer:.2f}% WIL = {100 * self.wil:.2f}%)"
         )
 
-    def _in_brief(self) -> str:
-        return str(self)
-
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes, flat, and the number of errors."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"errors": self.errors}
+        return super().to_dict() | {"errors": self.errors}
 
 
 class EditRate(NormalizationOptions, CompiledMetric):

@@ -7,15 +7,14 @@ annotation": TER = edits / average number of reference words.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.shown import Shown
-from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, CompiledMetric, Kernel, PrintedScore, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.settings import TerOptions
 from lmgauge.tasks.tercom import Tercom
@@ -33,7 +32,7 @@ def ter_scores(sums: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class TerScore(Shown):
+class TerScore(PrintedScore):
     """TER of a text and what it was made of."""
 
     metric: str
@@ -41,16 +40,6 @@ class TerScore(Shown):
     num_edits: int
     ref_length: float  # words of the references, of several the average
     signature: str  # all choices that move the number, in sacreBLEU's format
-
-    def __str__(self) -> str:
-        return f"{self.metric}|{self.signature} = {self.score:.1f}"
-
-    def _in_brief(self) -> str:
-        return str(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the score and its parts."""
-        return asdict(self)
 
 
 class TER(TerOptions, CompiledMetric):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from lmgauge.tasks.texts import Integers
 NO_WORDS = frozenset(("<eps>", "<s>", "</s>"))
 """What decoders write where there is no word; left out of every hypothesis."""
 
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 _MOST = 1e100  # what no sum of logs of probabilities reaches
 
 Hypothesis = str | tuple[str, float] | tuple[str, Mapping[str, float]]
@@ -79,7 +81,7 @@ class ListBuilder:
             raise InputError(
                 f"{where}: has the scores {first_few(names) if names else 'none'}, hypotheses before have {before}"
             )
-        if "\0" in text or not _is_utf8(text):
+        if _NOT_TEXT.search(text):
             raise InputError(
                 f"{where}: the text holds NUL or a lone surrogate, which is not text; decode the source as UTF-8"
             )
@@ -110,15 +112,6 @@ class ListBuilder:
             scores=np.array([values for _, values in flat], dtype=np.float64).reshape(len(flat), -1).T.copy(),
             notes=(signs,) if self.no_words else (),
         )
-
-
-def _is_utf8(text: str) -> bool:
-    # True if a text can be written as UTF-8: it holds no lone surrogate.
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def is_cost(name: str) -> bool:

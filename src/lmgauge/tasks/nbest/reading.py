@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lmgauge.choices import FORMATS, NbestFormat
 from lmgauge.errors import InputError, UsageError
+from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
 from lmgauge.records.formats import reader_of
 from lmgauge.records.jsonl import json_object
 from lmgauge.records.lines import text_lines
 from lmgauge.records.records import Fields, Row
 from lmgauge.records.sources import Source, find_sources
-from lmgauge.tasks.nbest.lists import ListBuilder, NbestLists
+from lmgauge.tasks.nbest.lists import Hypothesis, ListBuilder, NbestLists
 from lmgauge.tasks.nbest.rows import read_rows
 from lmgauge.tasks.nbest.srilm import DECIPHER, read_srilm
 from lmgauge.tasks.nbest.tables import KALDI_TEXTS, read_espnet, read_kaldi
 from lmgauge.tasks.parallel import paths_of
 from lmgauge.tasks.settings import NbestReading
 
+NbestPaths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+Lists = Mapping[str, Sequence[Hypothesis]]
 _NBEST_FOLDER = re.compile(r"[1-9][0-9]*best_recog")
 
 
-def read_nbest(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], reading: NbestReading) -> NbestLists:
+def nbest_lists(given: NbestPaths | Lists, reading: NbestReading, like: NbestLists | None = None) -> NbestLists:
+    """Return lists from files, or of a program; they must have the scores of others that they are to be `like`."""
+    if not isinstance(given, Mapping):
+        say_progress("reading n-best lists")
+    lists = NbestLists.of_hypotheses(given) if isinstance(given, Mapping) else read_nbest(given, reading)
+    if like is not None and {*lists.score_names} != {*like.score_names}:
+        both = [first_few(one.score_names) if one.score_names else "none" for one in (lists, like)]
+        raise UsageError(
+            f"the lists to tune on have the scores {both[0]}, the others {both[1]}; name the same ones (--score)"
+        )
+    return lists
+
+
+def read_nbest(paths: NbestPaths, reading: NbestReading) -> NbestLists:
     """Read n-best lists; each path is a file or a folder of a format of its own."""
     builder = ListBuilder()
     named = paths_of(paths)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from lmgauge.errors import UsageError
+from lmgauge.numerics.intervals import UNKNOWN
+from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
+from lmgauge.signature import Signature
+from lmgauge.tasks.comparison import Systems, compare_systems
+from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.error_rates import EditRate, ErrorRates
 from lmgauge.tasks.metrics.protocol import Floats, Statistics
 from lmgauge.tasks.nbest.line_search import Candidates, Search
 from lmgauge.tasks.nbest.lists import NbestLists
-from lmgauge.tasks.nbest.results import Tuning, WeightCurve
+from lmgauge.tasks.nbest.references import references_of, speakers_of
+from lmgauge.tasks.nbest.results import FIRST, RESCORED, Rescored, Tuning, UnknownWords, WeightCurve
+from lmgauge.tasks.scoring import document_codes
+from lmgauge.tasks.settings import ComparisonSettings, NbestReading, PairsFile, RescoreSettings
 from lmgauge.tasks.texts import Integers, References, Texts
+from lmgauge.version import NUMBERS_VERSION
 
 LENGTHS = {"word": "words", "character": "characters"}
 """What the length of a hypothesis is counted in, by the unit of errors: the name of its weight."""
@@ -89,10 +98,6 @@ class ScoredLists:
         totals = np.full(len(self.lists.texts), -math.inf)
         totals[self.possible[1]] = self.candidates().totals(weights)
         return totals
-
-    def impossible(self) -> int:
-        """Return how many hypotheses may not be chosen."""
-        return len(self.lists.texts) - len(self.possible[1])
 
 
 def count_errors(lists: NbestLists, references: Sequence[str], metric: EditRate, threads: int | None) -> Statistics:
@@ -168,3 +173,84 @@ def weights_of(names: Sequence[str], weights: Mapping[str, float]) -> Floats:
     if not any(weights.values()):
         raise UsageError("all weights are 0: every hypothesis would be as good as any; give at least one")
     return np.array([float(weights.get(name, 0.0)) for name in names])
+
+
+@dataclass(frozen=True)
+class Rescoring:
+    """Lists scored by models, weights tuned, and the best chosen."""
+
+    # texts -> float64 [models, texts], natural logs of probabilities, and how many words each model does not know
+    score: Callable[[Sequence[str]], tuple[Floats, Sequence[int]]]
+    models: Sequence[str]  # their names
+    fingerprints: str  # of the models, for the signature
+    metric: EditRate
+    settings: RescoreSettings
+    reading: NbestReading
+    comparison: ComparisonSettings
+
+    def result(
+        self, lists: NbestLists, tuned_on: NbestLists | None, ref: PairsFile | None, test_ref: PairsFile | None
+    ) -> Rescored:
+        """Return the best of all lists, with error rates where there are references."""
+        weights, tuning, notes = self.settings.weights or {}, None, [*lists.notes]
+        if tuned_on is not None and ref is not None:
+            references, more = references_of(tuned_on.ids, ref, self.reading)
+            scored, _ = self._scored(tuned_on)
+            say_progress("tuning weights")
+            seed, threads = self.comparison.seed, self.comparison.threads
+            weights, tuning = tune_weights(scored, references, starts=self.settings.starts, seed=seed, threads=threads)
+            shared = len({*lists.ids} & {*tuned_on.ids})
+            seen = f"{shared:,} utterances are among those that the weights were tuned on, so their error rate is too low"
+            notes += [*more, seen] if shared else more
+        references, more = ([], []) if test_ref is None else references_of(lists.ids, test_ref, self.reading)
+        scored, unknown = self._scored(lists)
+        own = weights_of(scored.names, weights)
+        best = scored.choose(own)
+        systems, limits = (None, [None, None]) if test_ref is None else self._errors(lists, references, best)
+        ruled_out = len(lists.texts) - len(scored.possible[1])
+        share = f"{ruled_out:,} of {len(lists.texts):,} hypotheses have"
+        impossible = f"{share} probability 0 under a model, and are not chosen while others are left"
+        return Rescored(
+            lists=lists,
+            models=tuple(self.models),
+            nats=scored.nats,
+            totals=scored.totals(own),
+            chosen=best,
+            weights=dict(zip(scored.names, own.tolist(), strict=True)),
+            unknown=unknown,
+            tuning=tuning,
+            systems=systems,
+            oracle=limits[0],
+            worst=limits[1],
+            notes=tuple(dict.fromkeys([*notes, *more, *([impossible] if ruled_out else [])])),
+            signature=self._signature(weights, tuning),
+        )
+
+    def _scored(self, lists: NbestLists) -> tuple[ScoredLists, tuple[UnknownWords, ...]]:
+        # Equal texts are scored once.
+        texts = [text.lower() for text in lists.texts] if self.settings.lower_for_models else list(lists.texts)
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        say_progress(f"scoring {len(place):,} different hypotheses")
+        nats, unknown = self.score(list(place))
+        words = sum(len(text.split()) for text in place)
+        counts = tuple(UnknownWords(name, count, words) for name, count in zip(self.models, unknown, strict=True))
+        return ScoredLists(lists, tuple(self.models), nats[:, [place[text] for text in texts]], self.metric), counts
+
+    def _errors(self, lists: NbestLists, references: Sequence[str], best: Integers) -> tuple[Systems, list[ErrorRates]]:
+        # First and best hypotheses as two systems; error rates of the hypotheses with the fewest and the most errors.
+        statistics = count_errors(lists, references, self.metric, self.comparison.threads)
+        who = self.settings.document
+        codes = None if who is None else document_codes(speakers_of(lists.ids, who), len(lists))
+        by = UNKNOWN if who is None else "speakers or calls"
+        rows = IndependentRows.of([statistics[lists.offsets[:-1]], statistics[best]], codes, by)
+        systems = compare_systems(self.metric, [FIRST, RESCORED], rows, 1, settings=self.comparison)
+        return systems, [rates_of(self.metric, statistics, ends) for ends in extremes(lists, statistics)]
+
+    def _signature(self, weights: Mapping[str, float], tuning: Tuning | None) -> str:
+        metric = self.metric
+        parts = {"metric": metric.name.lower(), **metric.normalization.signature(), "models": self.fingerprints}
+        parts["model-case"] = "lower" if self.settings.lower_for_models else "as-is"
+        parts["weights"] = ",".join(f"{name}={value:.6g}" for name, value in weights.items())
+        if tuning is not None:
+            parts |= {"tuned": f"{tuning.lists}-lists", "places": str(tuning.places), "seed": str(tuning.seed)}
+        return str(Signature(parts | {"v": NUMBERS_VERSION}, head="rescore"))

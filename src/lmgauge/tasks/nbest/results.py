@@ -12,6 +12,7 @@ from lmgauge.files import writing_or_printing
 from lmgauge.json_text import to_json
 from lmgauge.readable import for_output
 from lmgauge.records.formats import BY_SUFFIX, COMPRESSIONS
+from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.error_rates import ErrorRates
@@ -154,7 +155,15 @@ class Rescored(Shown):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a dict for each hypothesis: id, rank in its list, text, all scores, total, and whether it is the best."""
-        return list(self._rows())
+        best, lists = set(self.chosen.tolist()), self.lists
+        columns = dict(zip(self._score_names, [*lists.scores.tolist(), *self.nats.tolist()], strict=True))
+        offsets, totals, rows = lists.offsets.tolist(), self.totals.tolist(), []
+        for name, begin, end in zip(lists.ids, offsets[:-1], offsets[1:], strict=True):
+            for i in range(begin, end):
+                scores = {title: values[i] for title, values in columns.items()}
+                own = {"id": name, "rank": i - begin + 1, "text": lists.texts[i]}
+                rows.append({**own, **scores, "total": totals[i], "best": i in best})
+        return rows
 
     def to_pandas(self) -> pd.DataFrame:
         """Return `to_rows` as a data frame.
@@ -162,19 +171,7 @@ class Rescored(Shown):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from lmgauge.result_list import data_frame
-
-        return data_frame(self._rows())
-
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        best, lists = set(self.chosen.tolist()), self.lists
-        columns = dict(zip((*lists.score_names, *self.models), [*lists.scores.tolist(), *self.nats.tolist()], strict=True))
-        offsets, totals = lists.offsets.tolist(), self.totals.tolist()
-        for name, begin, end in zip(lists.ids, offsets[:-1], offsets[1:], strict=True):
-            for i in range(begin, end):
-                scores = {title: values[i] for title, values in columns.items()}
-                own = {"id": name, "rank": i - begin + 1, "text": lists.texts[i]}
-                yield {**own, **scores, "total": totals[i], "best": i in best}
+        return data_frame(self.to_rows())
 
     def write_best(self, path: str | os.PathLike[str]) -> None:
         """Write the best hypothesis of each list, in the order of the lists.
@@ -189,7 +186,7 @@ class Rescored(Shown):
         """
         form = form_of_best(path)
         if form == "jsonl":
-            self._write(path, (_record(row, self._score_names) for row in self._rows() if row["best"]))
+            self._write(path, (_record(row, self._score_names) for row in self.to_rows() if row["best"]))
         elif form == "trn":
             self._write(path, map(trn_line, self.ids, self.texts))
         else:
@@ -211,7 +208,7 @@ class Rescored(Shown):
         Raises:
             OutputError: it cannot be written; nothing is left behind.
         """
-        self._write(path, (_record(row, self._score_names) for row in self._rows()))
+        self._write(path, (_record(row, self._score_names) for row in self.to_rows()))
 
     @property
     def _score_names(self) -> tuple[str, ...]:

@@ -70,11 +70,11 @@ def test_connections_are_kept() -> None:
         endpoint = Endpoint(toy.url)
         for _ in range(3):
             assert endpoint.get("/models")["object"] == "list"
-        assert len(endpoint._idle.value) == 1
+        assert endpoint._pool.value.num_connections == 1
         toy.failures = ["reset"]
         assert endpoint.get("/models")["object"] == "list"  # a kept connection that is gone is no failure
         endpoint.close()
-        assert endpoint._idle.value == []
+        assert endpoint._pool.value.num_connections == 0
         assert endpoint.get("/models")["object"] == "list"
         endpoint.close()
 
@@ -113,14 +113,15 @@ def test_long_pauses_are_told(caplog: pytest.LogCaptureFixture) -> None:
         assert words == [f"{toy.url}: HTTP 503 loading [31m red; asking again in {n} s" for n in (2, 4)]
 
 
-def test_a_reply_that_comes_drop_by_drop(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: "])
+def test_a_reply_that_comes_drop_by_drop(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(completions_http, "_REPLY_SECONDS", 0.3)
     listening = socket.create_server(("127.0.0.1", 0))
 
     def drip() -> None:
         connection, _ = listening.accept()
         with connection:
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            connection.sendall(head)
             for _ in range(200):
                 try:
                     connection.sendall(b" ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import ipaddress
 import json
@@ -12,12 +11,14 @@ import re
 import socket
 import time
 from collections.abc import Callable
-from threading import Lock, Timer
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.json_text import from_json
+from lmgauge.remote.client import PIECE, open_reply, plain_errors, pool_for, seconds_to_wait
+from lmgauge.remote.problems import PassingProblem, Patience
 from lmgauge.threads import OfProcess
 from lmgauge.version import __version__
 
@@ -27,12 +28,8 @@ OPENAI_KEY_VARIABLE, OPENAI_ADDRESS_VARIABLE = "OPENAI_API_KEY", "OPENAI_BASE_UR
 """A key that other programs use too, and the server it is for; OpenAI's own if that is not set."""
 _OPENAI = "https://api.openai.com"
 _LOGGER = logging.getLogger(__name__)
-_CONNECT_SECONDS = 10.0
 _READ_SECONDS = 600.0
 _REPLY_SECONDS = 1200.0  # for all of a reply, as one that comes drop by drop never lets a read time out
-_TRIES = 6
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
-_TOLD_PAUSE = 2.0  # shorter ones nobody notices
 _BUSY = (408, 429, 502, 503, 504)
 _REFUSED_KEY = (401, 403)
 _LARGEST_REPLY = 1 << 28
@@ -49,35 +46,44 @@ class ServerError(ModelFileError):
         self.status, self.reason = status, reason
 
 
+class _ServerPatience(Patience):
+    tries, longest = 6, 60.0
+
+    def spent(self, problem: PassingProblem) -> ServerError:
+        advice = "try again later, or with fewer --threads"
+        return ServerError(f"{self.name}: no answer after {self.tries} tries: {problem}; {advice}")
+
+
 class Endpoint:
     """The address of a server."""
 
     # pause: waits this number of seconds.
 
-    def __init__(self, url: str, *, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, url: str, *, pause: Callable[[float], None] | None = None) -> None:
         shown = re.sub(r"//[^/]*@", "//***@", url)
         try:
             parts = urlsplit(url)
-            self._port = parts.port
+            _ = parts.port
         except ValueError as error:
             raise UsageError(f"{shown}: is not the address of a server ({error}); {_ADDRESS}") from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(f"{shown}: is not the address of a server; {_ADDRESS}")
         if parts.username is not None or parts.password is not None:
             raise UsageError(f"{shown}: an address holds no name and password; a key belongs into {KEY_VARIABLE}")
-        self._secure, self._host, self._pause = parts.scheme == "https", parts.hostname, pause
+        encrypted = parts.scheme == "https" or _is_loopback(parts.hostname)
+        self._pause = pause
         self._path, self._query = parts.path.rstrip("/"), f"?{parts.query}" if parts.query else ""
         self.url = f"{parts.scheme}://{parts.netloc}{self._path}{self._query}"
         self.model = parts.fragment
-        self._key, self._key_variable = self._find_key()
-        self._idle: OfProcess[list[http.client.HTTPConnection]] = OfProcess(list)
-        self._closed = 0  # how many times: a connection that was in use meanwhile is not kept
-        self._lock = OfProcess(Lock)
+        self._key, self._key_variable = self._find_key(encrypted)
+        try:
+            self._pool = OfProcess(partial(pool_for, f"{parts.scheme}://{parts.netloc}", _REPLY_SECONDS))
+        except ValueError as error:  # of hosts that cannot be one
+            raise UsageError(f"{self.url}: is not the address of a server ({error}); {_ADDRESS}") from error
         self._answered = False
 
-    def _find_key(self) -> tuple[str, str]:
+    def _find_key(self, encrypted: bool) -> tuple[str, str]:
         # Key to send and the variable that holds it; empty where no variable has one for this server.
-        encrypted = self._secure or _is_loopback(self._host)
         variable = KEY_VARIABLE
         if not os.environ.get(variable):
             known = [_OPENAI, os.environ.get(OPENAI_ADDRESS_VARIABLE, "")]
@@ -103,85 +109,55 @@ class Endpoint:
 
     def close(self) -> None:
         """Close the connections that are kept; later requests open new ones."""
-        with self._lock.value:
-            self._closed += 1
-            idle, self._idle.value = self._idle.value, []
-        for connection in idle:
-            connection.close()
+        pool = self._pool.value
+        self._pool.forget()
+        pool.close()
 
     def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
-        pause, problem = _FIRST_PAUSE, ""
-        for left in range(_TRIES - 1, -1, -1):
-            wait = pause
+        patience = _ServerPatience(self.url, self._pause)
+        while True:
             try:
                 status, reply, after = self._once(method, path, body)
-                self._answered = True
-            except _NOT_THERE as error:
-                if not self._answered:  # no use in asking again: nobody listens
-                    raise self._unreachable(error) from error
-                problem = str(error)
+            except LmgaugeError:
+                raise
             except TimeoutError as error:
-                raise ServerError(
-                    f"{self.url}: no answer in time ({error or 'timed out'}); is the server overloaded?"
-                ) from error
-            except (http.client.HTTPException, OSError) as error:
-                if not self._answered and not isinstance(error, (http.client.RemoteDisconnected, ConnectionError)):
-                    raise self._unreachable(error) from error
-                problem = str(error) or type(error).__name__
+                words = error or "timed out"
+                raise ServerError(f"{self.url}: no answer in time ({words}); is the server overloaded?") from error
+            except (http.client.HTTPException, OSError, ValueError) as error:
+                passing = isinstance(error, (http.client.HTTPException, ConnectionError)) and not isinstance(
+                    error, _NOT_THERE
+                )
+                if not self._answered and not passing:  # no use in asking again: nobody listens
+                    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                    hint = "is it running, and are host and port right?"
+                    raise ServerError(f"{self.url}: no server answers ({reason}); {hint}") from error
+                problem = PassingProblem(_one_line(str(error) or type(error).__name__))
             else:
+                self._answered = True
                 if status not in _BUSY:
                     return self._checked(status, reply)
-                problem, wait = f"HTTP {status} {self._words(reply)}".strip(), max(pause, after)
-            if left:
-                wait = min(wait, _LONGEST_PAUSE)
-                if wait >= _TOLD_PAUSE:
-                    _LOGGER.warning("%s: %s; asking again in %.0f s", self.url, _one_line(problem), wait)
-                self._pause(wait)
-                pause *= 2
-        raise ServerError(
-            f"{self.url}: no answer after {_TRIES} tries: {_one_line(problem)}; try again later, or with fewer --threads"
-        )
+                problem = PassingProblem(f"HTTP {status} {self._words(reply)}".strip(), after)
+            patience.wait(problem)
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
-        with self._lock.value:
-            connection = self._idle.value.pop() if self._idle.value else None
-        if connection is not None:
-            try:
-                return self._exchange(connection, method, path, body)
-            except (ConnectionError, http.client.HTTPException):
-                connection.close()  # a kept connection that the server gave up meanwhile says nothing: ask on a new one
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        return self._exchange(kind(self._host, self._port, timeout=_CONNECT_SECONDS), method, path, body)
-
-    def _exchange(
-        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
-    ) -> tuple[int, bytes, float]:
-        closed = self._closed
         headers = {"Accept": "application/json", "User-Agent": f"lmgauge/{__version__}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
+        target, content, end = f"{self._path}{path}{self._query}", bytearray(), time.monotonic() + _REPLY_SECONDS
         try:
-            if connection.sock is None:
-                connection.connect()
-                _set_timeout(connection.sock)
-            with _Deadline(connection.sock):
-                connection.request(method, f"{self._path}{path}{self._query}", body, headers)
-                response = connection.getresponse()
-                reply = response.read(_LARGEST_REPLY + 1)
-        except BaseException:
-            connection.close()
-            raise
-        with self._lock.value:
-            reusable = self._closed == closed and not response.will_close and len(reply) <= _LARGEST_REPLY
-            if reusable:
-                self._idle.value.append(connection)
-        if not reusable:
-            connection.close()
-        if len(reply) > _LARGEST_REPLY:
+            with open_reply(self._pool.value, method, target, headers, _READ_SECONDS, body=body) as reply, plain_errors():
+                while (piece := reply.read1(PIECE)) and len(content) <= _LARGEST_REPLY and time.monotonic() < end:
+                    content += piece
+        except (http.client.HTTPException, OSError):
+            if time.monotonic() < end:
+                raise
+        if time.monotonic() >= end:
+            raise TimeoutError(f"its reply took over {_REPLY_SECONDS:.0f} s")
+        if len(content) > _LARGEST_REPLY:
             raise ServerError(f"{self.url}: answers with over {_LARGEST_REPLY >> 20} MiB; is this a completions server?")
-        return response.status, reply, _seconds(response.headers.get("Retry-After"))
+        return reply.status, bytes(content), seconds_to_wait(reply)
 
     def _checked(self, status: int, reply: bytes) -> dict[str, Any]:
         if status in _REFUSED_KEY:
@@ -217,32 +193,6 @@ class Endpoint:
             text = text.replace(self._key, "***")
         return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
-    def _unreachable(self, error: BaseException) -> ServerError:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return ServerError(f"{self.url}: no server answers ({reason}); is it running, and are host and port right?")
-
-
-class _Deadline:
-    """Ends a conversation over a socket that takes too long in all, however often something arrives."""
-
-    def __init__(self, connected: socket.socket | None) -> None:
-        self._socket, self._passed = connected, False
-        self._timer = Timer(_REPLY_SECONDS, self._end)
-        self._timer.daemon = True
-
-    def _end(self) -> None:
-        self._passed = True
-        with contextlib.suppress(OSError, AttributeError):  # closed meanwhile
-            self._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(self, *error: object) -> None:
-        self._timer.cancel()
-        if self._passed:
-            raise TimeoutError(f"its reply took over {_REPLY_SECONDS:.0f} s")
-
 
 def _origin(url: str) -> tuple[str, str | None, int | None] | None:
     # What two addresses of one server have in common; None of what is not an address.
@@ -262,15 +212,3 @@ def _is_loopback(host: str) -> bool:
 
 def _one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def _set_timeout(connected: socket.socket | None) -> None:
-    if connected is not None:
-        connected.settimeout(_READ_SECONDS)
-
-
-def _seconds(problem: str | None) -> float:
-    try:
-        return max(0.0, float(problem or 0.0))
-    except ValueError:
-        return 0.0

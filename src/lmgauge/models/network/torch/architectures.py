@@ -126,7 +126,8 @@ class _Base(PreTrainedModel):
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         # value: weights [vocabulary, width].
-        getattr(self, self.base_model_prefix, self).embed_tokens = value
+        base: Any = getattr(self, self.base_model_prefix, self)
+        base.embed_tokens = value
 
 
 class FeedForwardModel(_Base):

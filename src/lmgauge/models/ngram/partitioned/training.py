@@ -34,7 +34,6 @@ from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.tables import NgramTables
-from lmgauge.models.ngram.training import training_record
 from lmgauge.progress import listening
 from lmgauge.records.sources import Source
 from lmgauge.stages.folder_engine import FolderEngine
@@ -89,7 +88,7 @@ def train_partitions(
     counts = fitted.counts.copy()
     counts[BOS] = 0
     estimated = estimate(engine, shape, settings, counts, fitted.events(settings))
-    recorded, record = settings.recorded(), training_record(text.report, fitted, estimated.discounts)
+    recorded, record = settings.recorded(), fitted.record(text.report, estimated.discounts)
     unigrams, entries = estimated.unigrams, estimated.entries
     if settings.prune is not None:
         pruned = prune_partitions(engine, shape, unigrams, settings.prune)

@@ -1,0 +1,106 @@
+"""What `lmgauge divergence` and `membership` do besides calling their verbs: they tell models from texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
+from lmgauge.cli.derive import Call, fields_of
+from lmgauge.cli.say import Page, write_page
+from lmgauge.option_numbers import Natural
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.divergence.results import CandidateDivergences
+    from lmgauge.evaluation.membership.results import Membership
+    from lmgauge.report.blocks import Document
+
+_OF_COMPARING = ("top_k", "train", "examples", "output", "details", "llama_cpp", "html")
+
+
+def model_among(texts: Sequence[str]) -> str | None:
+    """Return the first path that is a model where texts are named; None if there is none."""
+    return next((text for text in texts if _is_model(text)), None)
+
+
+def _is_model(path: str) -> bool:
+    # a model's folder, a file called as GGUF, ARPA and KenLM files are, or the address of a server
+    named = path.endswith((".gguf", *ARPA_ENDINGS, *KENLM_ENDINGS)) or path.startswith(("http://", "https://"))
+    return named or Path(path, "config.json").is_file()
+
+
+def membership(call: Call) -> None:
+    """Print the result, unless its rows are on standard output."""
+    model = model_among(call["texts"])
+    if model is not None:
+        raise click.UsageError(f"{model} is a model, not a text: one model comes first, then the texts: MODEL TEXTS...")
+    result = call()
+    if call["output"] != "-":
+        call.answer(result, lambda: call(suspects, result=result))
+
+
+def suspects(result: Membership, *, examples: Natural = 5) -> Document:
+    """Return what is printed of a result.
+
+    Args:
+        examples: texts to show that look most like seen ones.
+    """
+    from lmgauge.report.membership import blocks
+
+    return blocks(result, examples=examples)
+
+
+def divergence(call: Call) -> None:
+    """Compare candidates with a base, or store the base."""
+    from lmgauge.api.stored_base import save_base
+    from lmgauge.evaluation.options import StoringSettings
+
+    paths, saving = call["candidate"], "base_file" in call.values
+    if saving:
+        call.refuse(_OF_COMPARING, "compares, and --save-base only stores; leave it out")
+    else:
+        call.refuse(fields_of(StoringSettings) - {"seed"}, "says what --save-base stores; leave it out, or add --save-base")
+        if paths == ("-",):
+            raise click.UsageError("Missing argument 'CANDIDATE...'.")
+    # A name that is neither a folder nor a known ending can be a model where one must stand.
+    least = 0 if saving else 1
+    first = next((i for i, path in enumerate(paths) if i >= least and not _is_model(path)), len(paths))
+    candidates, texts = list(paths[:first]), list(paths[first:])
+    if saving and candidates:
+        raise click.UsageError(
+            f"--save-base stores one model, and {candidates[0]} is another: BASE TEXT... --save-base FILE"
+        )
+    model = model_among(texts)
+    if model is not None:
+        raise click.UsageError(f"{model} is a model, not a text: models come first, then texts: BASE CANDIDATE... TEXT...")
+    texts = texts or ["-"]
+    if saving:
+        call.answer(call(save_base, text=texts))
+        return
+    result: CandidateDivergences = call(candidate=candidates, text=texts)
+    page = Page(f"Divergence of {', '.join(item.b for item in result)} from {result[0].a}", diverged(result, details=True))
+    if not call["llama_cpp"] or call.as_json:
+        call.answer(result, lambda: diverged(result, details=call["details"]), page)
+        return
+    from lmgauge.readable import visible
+
+    for item in result:
+        names = f"{visible(item.b)} (Q) compared with {visible(item.a)} (base), {item.events:,} tokens"
+        click.echo(f"{names}\n{item.to_llama_cpp()}" + "\n" * (item is not result[-1]))
+    if call.html is not None:
+        write_page(call.html, page)
+
+
+def diverged(result: CandidateDivergences, *, details: bool | None = None, llama_cpp: bool = False) -> Document:
+    """Return what is printed of a result.
+
+    Args:
+        details: slices of the text and worst tokens; shown if not given where there is one candidate.
+        llama_cpp: print the figures as llama-perplexity --kl-divergence does, under its names.
+    """
+    from lmgauge.report.candidates import blocks
+
+    return blocks(result, details=details)

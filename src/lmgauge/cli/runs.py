@@ -1,0 +1,140 @@
+"""What `lmgauge report`, `diagnose`, `explore`, `compare` and `audit` do besides calling their verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lmgauge.api.types import PathLike
+from lmgauge.choices import ComparedMetric
+from lmgauge.cli.derive import Call
+from lmgauge.cli.say import Page, say, say_where
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.comparison.results import Comparisons
+    from lmgauge.evaluation.overview import Overview
+    from lmgauge.report.blocks import Document
+
+
+def report(call: Call) -> None:
+    """Write the page, print the answers on it, and say where it lies."""
+    output = call["output"] or (None if call.as_json else "report.html")
+    made = call(output=output)
+    call.answer(made, lambda: made.verdicts)
+    if output is not None:
+        say_where(Path(output), err=call.as_json)
+
+
+def diagnose(call: Call) -> None:
+    """Print a diagnosis; a page of it is that of `report`."""
+    if call.html is None:
+        call.answer(call())
+        return
+    overview, page = _with_page(call, [call["run"]])
+    (diagnosis,) = overview.diagnoses
+    call.answer(replace(diagnosis, worst_segments=diagnosis.worst_segments[: call["examples"]]), page=page)
+
+
+def explore(call: Call) -> None:
+    """Serve a page until interrupted."""
+    from lmgauge.explore.door import explore as serve
+
+    serve(**call.values, say=say)
+
+
+def _with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, Page]:
+    """Return all that is to say of runs, and the page that `report` makes of it."""
+    from lmgauge.api.report import overview_of
+    from lmgauge.report.notebook import page_of
+
+    overview = call(overview_of, runs=runs, examples=call["examples"])
+    made = page_of(overview)
+    return overview, Page(made.title, made.document)
+
+
+def compare(call: Call) -> None:
+    """Print the comparisons of runs or of recipes, and fail where they may not be made."""
+    from lmgauge.api.compare import compare_recipes
+
+    if call["recipes"]:
+        call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")
+        call.answer(call(compare_recipes, recipes=_by_name(call["recipes"])))
+        return
+    page = None
+    if call.html is None or len(call["runs"]) < 2:
+        comparisons = call()
+    else:
+        overview, page = _with_page(call, call["runs"])
+        assert overview.comparisons is not None
+        comparisons = overview.comparisons.with_examples(call["examples"])
+    call.answer(comparisons, lambda: call(compared, comparisons=comparisons), page)
+    call(check, comparisons=comparisons)
+
+
+def compared(*, comparisons: Comparisons, details: bool | None = None) -> Document:
+    """Return what is printed.
+
+    Args:
+        details: slices of the text and examples; if not given, where there is one comparison.
+    """
+    from lmgauge.report.comparison import blocks
+
+    return blocks(comparisons, details=len(comparisons) == 1 if details is None else details)
+
+
+def check(*, comparisons: Comparisons, strict: bool = False, metric: ComparedMetric = "perplexity") -> None:
+    """Fail where runs may not be compared.
+
+    Args:
+        strict: exit with 1 where the metric may not be compared.
+        metric: what --strict asks about.
+    """
+    if strict:
+        comparisons.require(metric)
+    comparisons.require()
+
+
+def _by_name(recipes: Iterable[str]) -> dict[str, list[str]]:
+    """Return the runs of each recipe, of NAME=RUN,RUN."""
+    runs: dict[str, list[str]] = {}
+    for recipe in recipes:
+        name, equals, listed = recipe.partition("=")
+        if not (name and equals and listed):
+            raise click.UsageError(f"--recipe {recipe}: write a name, =, and the runs with commas between: A=run1,run2,run3")
+        if name in runs:
+            raise click.UsageError(f"--recipe {name}: named twice; put all its runs into one --recipe")
+        runs[name] = [run for run in listed.split(",") if run]
+    return runs
+
+
+def audit(call: Call) -> None:
+    """Print the checks; exit with 1 where one failed."""
+    from lmgauge.report.documents import document_of
+
+    result = call(**call(subject))
+    call.answer(result, page=Page(f"Audit of {result.model}", document_of(result)[1:]))
+
+
+def subject(
+    what: Sequence[PathLike] = (), *, model: PathLike | None = None, text: Sequence[PathLike] = ()
+) -> dict[str, Any]:
+    """Return the run, or the text, that a user named.
+
+    Args:
+        what: TEXT of a model, or a RUN.
+    """
+    from lmgauge.evaluation.run_folder import EVALUATION_FILE
+    from lmgauge.records.formats import FORMATS_OF_RECORDS
+
+    only = str(what[0]) if len(what) == 1 else "-"
+    if model is None and (only == "-" or Path(only).suffix in FORMATS_OF_RECORDS["text"].suffixes):
+        raise click.UsageError("name a model with -m and its TEXT, or one RUN")
+    if model is None or (Path(only) / EVALUATION_FILE).exists():
+        return {"run": only}
+    if text:
+        raise click.UsageError("--text belongs to a RUN; with -m the texts stand alone: lmgauge audit -m MODEL TEXT")
+    return {"text": list(what) or ["-"]}

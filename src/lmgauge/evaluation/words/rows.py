@@ -1,0 +1,268 @@
+"""Makes the rows of words and regions, and says what a reader must know of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lmgauge.context_policy import policy_of
+from lmgauge.distributions.blocks import computes_many, why_not_whole
+from lmgauge.distributions.columns import WithColumns
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.row_files import with_kept
+from lmgauge.evaluation.words.frequency import WordFrequencies, strings_of
+from lmgauge.evaluation.words.merging import BOUNDARY, ENTROPY, Merged, merge
+from lmgauge.evaluation.words.regions import Regions
+from lmgauge.evaluation.words.results import WordSurprisals
+from lmgauge.evaluation.words.units import Units, words_of
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.scores import ScoreBatch
+from lmgauge.signature import Signature
+from lmgauge.version import NUMBERS_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
+    from lmgauge.text.segments import Segments
+    from lmgauge.text.tokens import Tokenizer
+
+MARKINGS = {
+    "before": "its tokens bring the space before a word along: surprisal_corrected is minus log2 of a probability of words, "
+    "surprisal is not",
+    "after": "its tokens bring the space behind a word along: surprisal and surprisal_corrected are both minus log2 of a "
+    "probability, and differ only where the space behind a word is missing",
+    "apart": "white space is a token of its own, which the surprisal of the word behind it includes: surprisal_corrected is "
+    "minus log2 of a probability of words, surprisal is not",
+    "whole": "its tokens are words, so surprisal is minus log2 of a probability of words, and surprisal_corrected is equal",
+    "stored": "surprisal_corrected is minus log2 of a probability of words; surprisal is one where they are equal",
+    "none": "no token of it has white space, so it does not predict where words end, and both figures are equal",
+}
+"""What is a probability, by what a tokenizer does with white space (see `lmgauge.distributions.word_boundaries`)."""
+
+_NOTES = {
+    "shared": "surprisal_corrected is missing for {}, which share a token with what is next to them (it counts whole for "
+    "the first of them)",
+    "unscored": "surprisal is missing for {}: first tokens are unscored (--first-token; in Python first_token)",
+    "without_end": 'surprisal_corrected is missing for {} without an event behind: --end eos gives one; in Python end="eos"',
+    "impossible_after": "surprisal_corrected is infinite for {}: the model lets no word end there",
+    "impossible_before": "surprisal_corrected is missing for {}: the model lets no word begin there",
+}
+"""What a reader must know of the units that have a flag of `Merged`."""
+
+
+@dataclass(frozen=True)
+class WordSettings:
+    """What is measured, for all models of an evaluation.
+
+    Attributes:
+        tokenizer: cuts the text into words.
+        regions: measured in place of words; None for words.
+        frequencies: of words in a training text; None without one.
+        carried: names of the fields of the text that are carried along.
+    """
+
+    tokenizer: Tokenizer
+    regions: Regions | None = None
+    frequencies: WordFrequencies | None = None
+    carried: tuple[str, ...] = ()
+
+    def units(self, block: Segments) -> Units:
+        """Return the units of a block."""
+        return words_of(block, self.tokenizer) if self.regions is None else self.regions.lay(block)
+
+    @property
+    def unit(self) -> str:
+        """Return what a row is: "words (whitespace)", "words (icu)", "regions"."""
+        return f"words ({self.tokenizer.name})" if self.regions is None else "regions"
+
+    @property
+    def signature(self) -> str:
+        """Return what a row is, as signatures show it; regions with their fingerprint."""
+        return self.tokenizer.name if self.regions is None else f"regions@{self.regions.fingerprint}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns of the rows."""
+        own = ("word_number", "word") if self.regions is None else ("region_number", "region", "text")
+        of_words = () if self.frequencies is None or self.regions is not None else ("log_frequency", "unseen")
+        measured = ("start", "end", "pieces", "surprisal", "surprisal_corrected", "entropy_before", "length")
+        return with_kept(("model", "text_id", *own, *measured, *of_words, "oov", "shared", "segment"), self.carried)
+
+
+class WordRows:
+    """Makes the rows of one model, block by block."""
+
+    # marking: how its tokens have white space; why: it gives no whole distributions.
+
+    def __init__(self, settings: WordSettings, origin: Origin, marking: str | None, why: str) -> None:
+        self.settings, self.origin, self.marking, self._why = settings, origin, marking, why
+        self._policy = origin.policy
+        self._units = self._texts = self._lossy = 0
+        self._bits = self._rest_bits = 0.0
+        self._flagged: Counter[str] = Counter()
+        self._has_entropy = False
+
+    @classmethod
+    def of_model(
+        cls, model: LanguageModel, settings: WordSettings, origin: Origin, columns: Sequence[str] = ()
+    ) -> tuple[LanguageModel, WordRows]:
+        """Return a model that fills the columns which words need, as far as it can, and what makes the rows of it."""
+        # columns: names of further columns.
+        policy = policy_of(model)
+        if policy.leaves_out:
+            raise UsageError(
+                f"{model.label}: protocol {policy.protocol} leaves tokens unscored, so words have no surprisal; leave "
+                "--protocol out"
+            )
+        why = "" if computes_many(model) else why_not_whole(model)
+        if why:
+            return WithColumns(model, columns) if columns else model, cls(settings, origin, None, why)
+        filling = WithColumns(model, columns, word_boundaries=True)
+        return filling, cls(settings, origin, filling.word_marking, "")
+
+    def table(self, block: Segments, batch: ScoreBatch, units: Units | None = None) -> pa.Table:
+        """Return the rows of a block."""
+        units = self.settings.units(block) if units is None else units
+        merged = merge(block, batch, units, self._policy)
+        if self.settings.regions is not None and len(merged.crossing):
+            raise _cut(block, batch, units, merged)
+        self._units += len(units)
+        self._texts += len(block)
+        self._lossy += batch.lossy_segments
+        self._bits += nats_to_bits(float(np.nansum(merged.nats)))
+        self._rest_bits += nats_to_bits(merged.rest)
+        self._flagged.update({flag: int(getattr(merged, flag).sum()) for flag in _NOTES})
+        self._has_entropy = ENTROPY in batch.extra
+        return self._table(block, units, merged)
+
+    def _table(self, block: Segments, units: Units, merged: Merged) -> pa.Table:
+        import pyarrow as pa
+
+        strings, ids, base = strings_of(block, units), block.identifiers(), block.starts[units.owners]
+        columns: dict[str, Any] = {
+            "model": pa.array([self.origin.model] * len(units), pa.string()),
+            "text_id": pa.array([ids[i] for i in units.owners.tolist()], pa.string()),
+            "segment": units.owners + block.first,
+            "word_number": units.numbers(),
+            "region_number": units.numbers(),
+            "word": pa.array(strings, pa.string()),
+            "text": pa.array(strings, pa.string()),
+            "region": pa.array([region.name for region in units.regions or ()], pa.string()),
+            "start": units.starts - base,
+            "end": units.ends - base,
+            "pieces": merged.pieces,
+            "surprisal": _bits(merged.nats),
+            "surprisal_corrected": _bits(merged.corrected),
+            "entropy_before": _bits(merged.entropy),
+            "length": np.array([len(string) for string in strings], np.int64),
+            "oov": merged.oov.astype(np.int8),
+            "shared": merged.shared.astype(np.int8),
+            **block.kept(units.owners),
+        }
+        if "unseen" in self.settings.columns and self.settings.frequencies is not None:
+            columns["log_frequency"], counts = self.settings.frequencies.of(strings)
+            columns["unseen"] = (counts == 0).astype(np.int8)
+        return pa.table({name: columns[name] for name in self.settings.columns})
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each thing that a reader must know of the rows."""
+        regions = self.settings.regions
+        if regions is not None:
+            regions.check_all_laid()
+        unit = "word" if regions is None else "region"
+        notes = [f"words: {MARKINGS[self.marking]}"] if self.marking is not None else []
+        if self.marking is None:
+            missing = "surprisal_corrected is" if self._has_entropy else "surprisal_corrected and entropy_before are"
+            notes.append(f"{missing} missing: {self._why}")
+        notes += [words.format(_counted(self._flagged[flag], unit)) for flag, words in _NOTES.items() if self._flagged[flag]]
+        if self._lossy and not self._flagged["unscored"]:
+            texts = _counted(self._lossy, "text")
+            notes.append(f"{texts} not spelled by the tokens exactly, so the tokens of a word may be off")
+        if regions is not None and regions.texts_without:
+            notes.append(f"{_counted(regions.texts_without, 'text')} without regions")
+        return notes
+
+    def result(
+        self, parts: Iterable[tuple[Segments, ScoreBatch]], corpus: Corpus, model: LanguageModel | None = None
+    ) -> WordSurprisals:
+        """Return the words of a whole text."""
+        # parts: blocks of the text, with their rows; model: whose notes count, where there is one.
+        import pyarrow as pa
+
+        tables = [self.table(block, batch) for block, batch in parts]
+        notes = [*corpus.report.notes(), *getattr(model, "notes", ()), *self.notes()]
+        signature = {
+            "words": self.settings.signature,
+            "n": str(self._units),
+            "marking": self.marking or "unknown",
+            **self.origin.text_parts,
+            "context": self.origin.context,
+            "text": corpus.report.sha256[:6],
+            "vocab": self.origin.fingerprints.get("vocabulary", "unknown")[:6],
+            "model": self.origin.fingerprints.get("label", self.origin.model),
+            "v": NUMBERS_VERSION,
+        }
+        return WordSurprisals(
+            model=self.origin.model,
+            unit=self.settings.unit,
+            marking=self.marking,
+            texts=self._texts,
+            units=self._units,
+            bits=self._bits,
+            rest_bits=self._rest_bits,
+            signature=str(Signature(signature, head="words")),
+            notes=tuple(dict.fromkeys(notes)),
+            rows=pa.concat_tables(tables) if tables else pa.table({name: [] for name in self.settings.columns}),
+        )
+
+
+def words_of_table(
+    parts: Iterable[tuple[Segments, ScoreBatch]], settings: WordSettings, origin: Origin, corpus: Corpus
+) -> WordSurprisals:
+    """Return the words of a stored score table."""
+    # parts: blocks of the text, with their rows.
+    whole = origin.unit == "word"
+    why = f"{origin.model} has no column {BOUNDARY}; lmgauge eval --per-word -o writes one"
+    rows = WordRows(settings, origin, "whole" if whole else None, why)
+
+    def prepared() -> Iterator[tuple[Segments, ScoreBatch]]:
+        for block, batch in parts:
+            if len(batch.ends) < len(batch):
+                raise InputError(f"{origin.model}: the score table has no byte spans, so it does not say where words are")
+            if whole:
+                batch = replace(batch, extra={**batch.extra, BOUNDARY: np.ones(len(batch))})
+            if BOUNDARY in batch.extra and rows.marking is None:
+                rows.marking = "stored"
+            yield block, batch
+
+    return rows.result(prepared(), corpus)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _bits(nats: Any) -> pa.Array:
+    # float64 [n], nats, as an Arrow array in bits; NaN, where a figure is missing, becomes null.
+    import pyarrow as pa
+
+    return pa.array(nats_to_bits(nats), from_pandas=True)
+
+
+def _cut(block: Segments, batch: ScoreBatch, units: Units, merged: Merged) -> InputError:
+    row = int(merged.crossing[0])
+    place = int(batch.row_segments()[row] - block.first)
+    start, end = int(batch.starts()[row]), int(batch.ends[row])
+    piece = block.text(place)[start:end].decode(errors="replace")
+    region = (units.regions or [])[int(merged.of_row[row])]
+    return InputError(
+        f"{region.where}: region {region.name!r} cuts the token {piece!r} (bytes {start} to {end} of text "
+        f"{block.identifiers()[place]!r}), which has one probability; let regions begin and end where tokens do"
+    )

@@ -1,0 +1,30 @@
+"""Scores of tasks: the names."""
+
+from lmgauge.api.task_correlation import correlate_tables as correlate_tables
+from lmgauge.api.task_labels import score_label_files as score_label_files
+from lmgauge.api.task_labels import score_labels as score_labels
+from lmgauge.api.task_metrics import bleu as bleu
+from lmgauge.api.task_metrics import cer as cer
+from lmgauge.api.task_metrics import chrf as chrf
+from lmgauge.api.task_metrics import ter as ter
+from lmgauge.api.task_metrics import wer as wer
+from lmgauge.api.task_scores import align_files as align_files
+from lmgauge.api.task_scores import score_files as score_files
+from lmgauge.api.task_scores import score_segments as score_segments
+from lmgauge.api.task_scores import score_systems as score_systems
+from lmgauge.tasks.accumulator import Accumulator as Accumulator
+from lmgauge.tasks.alignment import align as align
+from lmgauge.tasks.comparison import Systems as Systems
+from lmgauge.tasks.correlation import Correlation as Correlation
+from lmgauge.tasks.correlation import correlate as correlate
+from lmgauge.tasks.metrics.bleu import BLEU as BLEU
+from lmgauge.tasks.metrics.chrf import ChrF as ChrF
+from lmgauge.tasks.metrics.error_rates import CER as CER
+from lmgauge.tasks.metrics.error_rates import WER as WER
+from lmgauge.tasks.metrics.labels import label_scores as label_scores
+from lmgauge.tasks.metrics.protocol import TaskMetric as TaskMetric
+from lmgauge.tasks.metrics.ter import TER as TER
+from lmgauge.tasks.public_sets import find_public_set as find_public_set
+from lmgauge.tasks.settings import ComparisonSettings as ComparisonSettings
+from lmgauge.tasks.settings import CorrelationSettings as CorrelationSettings
+from lmgauge.tasks.settings import Reading as Reading
