@@ -317,7 +317,7 @@ def test_bad_tables(made: Path, tmp_path: Path, name: str, text: bool) -> None:
     ("content", "message"),
     [
         ("", "no rows"),
-        ("garbage\n", "line 1: cannot be read as a row"),
+        ("garbage\n", ":1: not valid JSON"),
         ('{"segment": 0, "logprob": -1}\n{"segment": 1, "logprob"', "line 2: cannot be read"),
         ("[1]\n", "line 1: cannot be read"),
         ('{"segment": 0}\n', "no column 'logprob'"),

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import Format
 from lmgauge.errors import InputError
 from lmgauge.files import naming
 from lmgauge.records.compression import read_chunks, writing_packed
@@ -21,6 +19,7 @@ from lmgauge.records.records import (
     RawBlock,
     RecordReader,
     Records,
+    RecordWriter,
     Row,
     ScoredRecords,
     Strings,
@@ -158,18 +157,12 @@ def text_lines(source: Source) -> Iterator[tuple[int, str]]:
                 raise InputError(f"{source.name}:{number}: {place}") from error
 
 
-class PackedLines:
+class PackedLines(RecordWriter):
     """A packed file to which lines are added; it appears when the `with` block ends well."""
-
-    def __init__(self, path: str, form: Format) -> None:
-        self._path, self._stack = path, ExitStack()
 
     def __enter__(self) -> Self:
         self._file = self._stack.enter_context(writing_packed(self._path))
         return self
-
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._stack.__exit__(*error)
 
     def put(self, parts: Iterable[bytes]) -> int:
         """Add bytes, and return how many."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,6 +21,7 @@ from lmgauge.records.records import (
     RawBlock,
     RecordReader,
     Records,
+    RecordWriter,
     Row,
     ScoredRecords,
     Strings,
@@ -130,11 +130,11 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     return [None if value is None else value.decode("utf-8", "surrogateescape") for value in encoded]
 
 
-class Writer:
+class Writer(RecordWriter):
     """Writes rows of tables with the columns of their scores; row groups are of about 64 MB."""
 
     def __init__(self, path: str, form: Format) -> None:
-        self._path, self._stack = path, ExitStack()
+        super().__init__(path, form)
         self._waiting: list[pa.Table] = []
         self._writer: pq.ParquetWriter | None = None
 

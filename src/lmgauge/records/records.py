@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import Format
 from lmgauge.errors import InputError
 from lmgauge.records.utf8 import find_problem
 
@@ -214,13 +216,19 @@ class RecordReader(ABC):
         return InputError(f"{self.source.name}:{number}: {detail}")
 
 
-class RecordWriter(Protocol):
+class RecordWriter(ABC):
     """Writes records to a file, which appears under its name when the `with` block ends without an error."""
 
+    def __init__(self, path: str, form: Format) -> None:
+        self._path, self._stack = path, ExitStack()
+
+    @abstractmethod
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, *error: object) -> bool | None: ...
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
 
+    @abstractmethod
     def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
         """Write some of the records, by their places and in their order; return their size in bytes."""
 

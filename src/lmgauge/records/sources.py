@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import cast
@@ -13,7 +13,8 @@ from lmgauge.choices import FORMATS, Format
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import reason_of
 from lmgauge.places import FileState, expand, file_states, is_remote, shown_name
-from lmgauge.records.formats import BY_SUFFIX, format_of, split_compression
+from lmgauge.records.formats import BY_SUFFIX, format_of, reader_of, split_compression
+from lmgauge.records.records import Fields, Row
 
 STDIN = "-"
 
@@ -67,6 +68,14 @@ def find_sources(
         _source(name, format, label, known if name in states else "", states.get(name))
         for name, known, label in zip(names, shown, labels, strict=True)
     ]
+
+
+def table_rows(path: str | os.PathLike[str], what: str, *, quotes: bool = False) -> Iterator[Row]:
+    """Return the rows of a table; `what` is read from which files, for whoever names a file of lines."""
+    source = find_sources(path)[0]
+    if source.format == "text":
+        raise UsageError(f"{source.name}: {what} {', '.join(end for end, form in BY_SUFFIX.items() if form != 'text')}")
+    return reader_of(source, Fields(quotes=quotes)).rows()
 
 
 def _unique_names(names: list[str]) -> list[str]:

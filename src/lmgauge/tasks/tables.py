@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.json_text import from_json
 from lmgauge.records.compression import read_chunks
-from lmgauge.records.formats import BY_SUFFIX, reader_of
-from lmgauge.records.records import BLOCK_BYTES, Fields
-from lmgauge.records.sources import find_sources
+from lmgauge.records.records import BLOCK_BYTES
+from lmgauge.records.sources import find_sources, table_rows
 
 Row = dict[str, Any]
 
@@ -22,11 +21,7 @@ def read_table(path: str) -> list[Row]:
     if path.lower().endswith(".json"):
         rows = _of_json(path)
     else:
-        source = find_sources(path)[0]
-        if source.format == "text":
-            endings = ", ".join(ending for ending, form in BY_SUFFIX.items() if form != "text")
-            raise UsageError(f"{path}: a table ends in {endings} or .json; rename the file")
-        rows = [row.fields for row in reader_of(source, Fields(quotes=True)).rows()]
+        rows = [row.fields for row in table_rows(path, "tables are read from .json,", quotes=True)]
     if not rows:
         raise InputError(f"{path}: the table has no rows")
     return rows

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.evaluation.words.units import Units
 from lmgauge.files import PATHS, PathLike
 from lmgauge.readable import visible
-from lmgauge.records.formats import BY_SUFFIX, reader_of
-from lmgauge.records.records import Fields, Row
-from lmgauge.records.sources import find_sources
+from lmgauge.records.sources import table_rows
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
 
 _ID_COLUMNS = ("text_id", "id", "item")
@@ -54,7 +52,7 @@ class Regions:
         rows: Iterable[tuple[int, Mapping[str, Any]]]
         if isinstance(regions, PATHS):
             source = os.fspath(regions)
-            place, rows = f"{source}, line", _rows_of(source)
+            place, rows = f"{source}, line", table_rows(source, "regions are read from")
         else:
             source, place = "regions", "regions, row"
             rows = enumerate(regions.to_dict("records") if hasattr(regions, "to_dict") else regions, 1)
@@ -90,14 +88,6 @@ class Regions:
             raise InputError(
                 f"{where}: there is no text {_short(text_id)}; a text is named by its id (--id), or by its number, from 1"
             )
-
-
-def _rows_of(name: str) -> Iterable[Row]:
-    source = find_sources(name)[0]
-    if source.format == "text":
-        endings = ", ".join(ending for ending, form in BY_SUFFIX.items() if form != "text")
-        raise UsageError(f"{source.name}: regions are read from {endings}")
-    return reader_of(source, Fields()).rows()
 
 
 def _region(line: int, where: str, row: Mapping[str, Any]) -> tuple[str, Region]:

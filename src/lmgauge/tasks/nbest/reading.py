@@ -6,16 +6,15 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from lmgauge.choices import FORMATS, NbestFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
 from lmgauge.records.formats import reader_of
-from lmgauge.records.jsonl import json_object
+from lmgauge.records.jsonl import object_rows
 from lmgauge.records.lines import text_lines
-from lmgauge.records.records import Fields, Row
+from lmgauge.records.records import Fields
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.tasks.nbest.lists import Hypothesis, ListBuilder, NbestLists
 from lmgauge.tasks.nbest.rows import read_rows
@@ -108,16 +107,7 @@ def _read_file(source: Source, reading: NbestReading, builder: ListBuilder) -> N
     if (reading.format or _format(lines, source.name)) == "srilm":
         read_srilm(lines, source, reading, builder)
     else:
-        read_rows(
-            (Row(number, _object(line, f"{source.name}:{number}")) for number, line in lines), source, reading, builder
-        )
-
-
-def _object(line: str, where: str) -> dict[str, Any]:
-    try:
-        return json_object(line, ' such as {"id": "u1", "text": "..."}')
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+        read_rows(object_rows(lines, source.name), source, reading, builder)
 
 
 def _format(lines: list[tuple[int, str]], name: str) -> NbestFormat:

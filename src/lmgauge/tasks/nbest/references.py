@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
 from lmgauge.records.formats import reader_of
+from lmgauge.records.jsonl import object_rows
 from lmgauge.records.lines import text_lines
 from lmgauge.records.records import Fields, Row
 from lmgauge.records.sources import find_sources
@@ -39,10 +39,7 @@ def references_of(
 def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[str, str]) -> list[str]:
     """Return who speaks each utterance."""
     # speakers_of(["u1", "u2"], {"u1": "anna", "u2": "ben"}) -> ['anna', 'ben']
-    if isinstance(speakers, Mapping):
-        known = dict(speakers)
-    else:
-        known = {key: name for key, (_, name) in read_table(speakers).items()}
+    known = speakers if isinstance(speakers, Mapping) else {key: name for key, (_, name) in read_table(speakers).items()}
     absent = [utterance for utterance in ids if not known.get(utterance)]
     if absent:
         name = "speakers" if isinstance(speakers, Mapping) else os.fspath(speakers)
@@ -53,7 +50,7 @@ def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[s
 def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading) -> tuple[Mapping[str, str], list[str]]:
     source = find_sources(path)[0]
     notes: list[str] = []
-    lines = [] if source.format == "parquet" else [one for one in text_lines(source) if one[1].strip()]
+    lines = [] if source.format in ("csv", "parquet") else [one for one in text_lines(source) if one[1].strip()]
     first = lines[0][1] if lines else ""
     if format_of(source.stored_path, None) == "trn" or _ends_with_ids(lines, ids):
         spoken = [(number, one) for number, line in lines for one in _of_trn(line, f"{source.name}:{number}")]
@@ -62,8 +59,8 @@ def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReadin
     elif source.format in ("text", "tsv") and not first.lstrip().startswith("{") and reading.field not in first.split("\t"):
         return {key: text for key, (_, text) in read_table(path).items()}, notes
     else:
-        form = "jsonl" if source.format == "text" else source.format
-        records = reader_of(replace(source, format=form), Fields()).rows()
+        is_table = source.format not in ("text", "jsonl")
+        records = reader_of(source, Fields()).rows() if is_table else object_rows(lines, source.name)
         rows = [_of_row(row, f"{source.name}:{row.number}", reading) for row in records]
     return {key: text for key, (_, text) in by_id(rows, source.name).items()}, notes
 
