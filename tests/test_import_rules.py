@@ -204,11 +204,13 @@ def targets(node: ast.AST, module: str) -> list[str]:
 
 
 def names_of_modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and name of each of our modules that stands in a string, "module" or "module:function", or begins an f-string."""
+    """Line and name of our modules in strings: "module", the begin of an f-string, or words "module:function" of a table."""
     for node in ast.walk(tree):
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-        if found := re.fullmatch(r"(lmgauge(?:\.\w+)*)(?::\w+|\.)?", text):
+        if found := re.fullmatch(r"(lmgauge(?:\.\w+)*)\.?", text):
             yield node.lineno, found[1]
+        for found in re.finditer(r"(?<!\S)(lmgauge(?:\.\w+)*):\w+(?!\S)", text):
+            yield node.lineno + text[: found.start()].count("\n"), found[1]
 
 
 def find_imports(module: str) -> list[Import]:

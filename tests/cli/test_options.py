@@ -94,7 +94,7 @@ def test_diagnose_refuses_what_the_model_does_not_take(folder: Path) -> None:
 
 
 def test_numbers_are_read_alike_by_all_options() -> None:
-    """As `calc` reads them: by `Number` and `CommaList`, which also take 1/4 and 25%; those within limits are floats."""
+    """As `calc` reads them: by `NUMBER` and `CommaList`, which also take 1/4 and 25%; those within limits are floats."""
     context = click.Context(cli)
     commands = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
     options = [(name, option) for name, command in commands.items() if command for option in command.params]

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from lmgauge.cli.derive import Call
 from lmgauge.errors import InputError
 from lmgauge.option_numbers import read_number
-
-if TYPE_CHECKING:
-    from lmgauge.information.calculation import CalcResult
-    from lmgauge.report.blocks import Document
+from lmgauge.report.calc import blocks
 
 _INSTEAD = ("perplexity", "cross_entropy", "bits_per_event", "p", "q")
 
@@ -26,18 +22,7 @@ def calc(call: Call) -> None:
         call.refuse(_INSTEAD, "stands alone, without NUMBERS; commas part a list: 1/2,1/4,1/4")
         call.values["numbers"] = _numbers(call.context, words, call["log_unit"] is None)
     result = call()
-    call.answer(result, lambda: call(shown, result=result))
-
-
-def shown(*, result: CalcResult, steps: bool = False) -> Document:
-    """Return what is printed.
-
-    Args:
-        steps: show the working, line by line.
-    """
-    from lmgauge.report.calc import blocks
-
-    return blocks(result, steps=steps)
+    call.answer(result, lambda: call(blocks, result=result))
 
 
 def _numbers(context: click.Context, words: Sequence[str], percent: bool) -> list[str] | list[float]:

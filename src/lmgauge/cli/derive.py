@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
-from click.formatting import wrap_text
 
 from lmgauge.cli.commands import COMMANDS, Row, imported
-from lmgauge.cli.odd_values import PARSERS, CommaList, KindChoice, NamedNumbers, Number, Parsed
+from lmgauge.cli.odd_values import NAMED_NUMBERS, NUMBER, PARSERS, CommaList, KindChoice, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
 
 if TYPE_CHECKING:
@@ -49,6 +48,9 @@ METAVARS = {
         "BITS,BITS": "quantize",
         "COLUMN": "logprob",
         "DEV": "tune",
+        "FILE...": "files",
+        "IN...": "inputs",
+        "POOL...": "pool",
         "DIR": "figures temp vega",
         "FIELD": "label",
         "I/N|slurm": "shard",
@@ -158,7 +160,7 @@ class Call:
             from lmgauge.report.documents import document_of
 
             blocks = partial(document_of, result)
-        aside = "-" in (self.values.get("output"), self.values.get("rows"))
+        aside = "-" in [self.values.get(name) for name in ("output", "rows", "write_scores")]
         if self.as_json:
             from lmgauge.json_text import to_json
 
@@ -201,7 +203,7 @@ def command_of(name: str, row: Row) -> Command:
         else:
             call.answer(call())
 
-    parsing = {"ignore_unknown_options": row.negative}
+    parsing = {"ignore_unknown_options": bool(row.negative)}
     return Command(name, params=parameters, callback=run, about=about_it, context_settings=parsing)
 
 
@@ -233,7 +235,7 @@ def _parameters(row: Row) -> list[click.Parameter]:
 
 
 def _argument(option: Option, row: Row, several: bool) -> click.Argument:
-    metavar = row.metavars.get(option.name)
+    metavar = row.metavars.get(option.name) or METAVARS.get(option.name)
     required = option.name != row.stdin and (option.default is REQUIRED or option.name in row.required)
     kind = click.UNPROCESSED if isinstance(kind := _type(option, row), CommaList) else kind
     return click.Argument([option.name], nargs=-1 if several else 1, required=required, type=kind, metavar=metavar)
@@ -272,14 +274,14 @@ def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None
         return None
     if isinstance(kind, CommaList):
         shown["callback"] = lambda context, parameter, lists: tuple(one for part in lists for one in part)
-    several = option.element is not None and not isinstance(kind, NamedNumbers | Parsed)
+    several = isinstance(kind, CommaList) or (option.element is not None and not isinstance(kind, Parsed))
     metavar = row.metavars.get(option.name) or METAVARS.get(option.name) or _metavar(kind)
     return _Option(names, type=kind, multiple=several, metavar=metavar, **shown)
 
 
 def _metavar(kind: click.ParamType[Any]) -> str | None:
     """Return what the help calls a value; None leaves it to the type."""
-    kinds = {click.IntRange: "N", Number: "X", click.Path: "FILE", type(click.INT): "N", type(click.STRING): "TEXT"}
+    kinds = {click.IntRange: "N", click.Path: "FILE", type(click.INT): "N", type(click.STRING): "TEXT"}
     return kind.name if isinstance(kind, Parsed) else kinds.get(type(kind))
 
 
@@ -288,10 +290,10 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     if option.name in PARSERS:
         return PARSERS[option.name]
     if option.choices and str not in option.kinds:
-        words = tuple(row.choices.get(option.name, option.choices))
+        words = imported(row.choices[option.name]) if option.name in row.choices else option.choices
         return KindChoice(words) if option.name == "kind" else click.Choice(words)
     if Mapping[str, float] in option.kinds:
-        return NamedNumbers()
+        return NAMED_NUMBERS
     if option.element is not None and not option.is_path:
         kind, *others = get_args(option.element) or (option.element,)
         if get_origin(option.element) is Literal:
@@ -307,7 +309,7 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
             else click.IntRange(int(bounds.least), None if bounds.most == float("inf") else int(bounds.most))
         )
     if float in option.kinds:
-        return click.STRING if str in option.kinds else Number()
+        return click.STRING if str in option.kinds else NUMBER
     return click.STRING if str in option.kinds else None
 
 
@@ -354,10 +356,7 @@ class Command(click.Command):
         written = "\n\n".join(paragraph for paragraph in paragraphs if paragraph.strip("\b\n"))
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write(
-                wrap_text(written, formatter.width, " " * formatter.current_indent, " " * formatter.current_indent, True)
-                + "\n"
-            )
+            formatter.write_text(written)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each heading with its options: those of the first page a line each, or all in full."""

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from lmgauge.choices import ALL_PROTOCOLS
+from lmgauge.choices import ALL_PROTOCOLS, PROTOCOL_NAMES
 from lmgauge.cli.derive import Call
+
+PROTOCOLS = (*PROTOCOL_NAMES, ALL_PROTOCOLS)
 
 
 def evaluate(call: Call) -> None:

@@ -16,7 +16,6 @@ from typing import IO, Any
 import click
 
 from lmgauge.cli.commands import COMMANDS, SECTIONS
-from lmgauge.cli.guesses import GUESSES
 from lmgauge.errors import LmgaugeError
 from lmgauge.version import __version__
 
@@ -124,11 +123,13 @@ class LazyGroup(click.Group):
 
 def _commands_like(word: str) -> list[str]:
     """Return the commands that a word stands for in the field, or, where none does, those spelled like it."""
+    from difflib import get_close_matches
+
+    from lmgauge.cli.guesses import GUESSES
+
     known = {guess: name for name, guesses in GUESSES.items() for guess in guesses} | {name: name for name in COMMANDS}
     if word in known:
         return [known[word]]
-    from difflib import get_close_matches
-
     return list(dict.fromkeys(known[near] for near in get_close_matches(word, known, n=3, cutoff=0.7)))
 
 

@@ -33,13 +33,12 @@ def _is_model(path: str) -> bool:
 
 
 def membership(call: Call) -> None:
-    """Print the result, unless its rows are on standard output."""
+    """Print the result."""
     model = model_among(call["texts"])
     if model is not None:
         raise click.UsageError(f"{model} is a model, not a text: one model comes first, then the texts: MODEL TEXTS...")
     result = call()
-    if call["output"] != "-":
-        call.answer(result, lambda: call(suspects, result=result))
+    call.answer(result, lambda: call(suspects, result=result))
 
 
 def suspects(result: Membership, *, examples: Natural = 5) -> Document:

@@ -23,79 +23,22 @@ def number(word: str) -> float:
     return read_number(word, "number", percent=True)
 
 
-class Number(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
-    """One number, as `number` reads it."""
+def read_named_numbers(words: str) -> dict[str, float]:
+    """Return numbers by their names.
 
-    name = "NUMBER"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number."""
+    >>> read_named_numbers("score=1,kn5=1/2")
+    {'score': 1.0, 'kn5': 0.5}
+    """
+    named: dict[str, float] = {}
+    for part in words.split(","):
+        name, _, written = part.rpartition("=")
         try:
-            return number(value) if isinstance(value, str) else float(value)
+            named[name.strip()] = number(written)
         except ValueError:
-            self.fail(f"{value!r} is not a number such as 0.25, 1/4 or 25%", param, ctx)
-
-
-class CommaList(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
-    """Values with commas between them; the command gets a tuple of them."""
-
-    name = "N[,N...]"
-
-    def __init__(self, kind: type[int | float | str]) -> None:
-        self._kind = kind
-        self._numbers, example = {int: ("whole numbers", "1,5"), float: ("numbers", "0.5,0.5")}.get(kind, ("words", "a,b"))
-        self._example = example
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the values.
-
-        >>> CommaList(int)("0,1"), CommaList(float)("1/4,75%")
-        ((0, 1), (0.25, 0.75))
-        """
-        if not isinstance(value, str):
-            return value
-        read = number if self._kind is float else self._kind
-        try:
-            return tuple(read(part.strip()) for part in value.split(",") if part.strip() or self._kind is not str)
-        except ValueError:
-            self.fail(f"{value!r} is not a list of {self._numbers} like {self._example}", param, ctx)
-
-
-class NamedNumbers(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
-    """Numbers with names, and commas between them; the command gets a dictionary."""
-
-    name = "NAME=X[,...]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the numbers by their names.
-
-        >>> NamedNumbers()("score=1,kn5=1/2")
-        {'score': 1.0, 'kn5': 0.5}
-        """
-        named: dict[str, float] = {}
-        for part in value.split(",") if isinstance(value, str) else ():
-            name, _, written = part.rpartition("=")
-            try:
-                named[name.strip()] = number(written)
-            except ValueError:
-                name = ""
-            if not name.strip():
-                self.fail(f"{part!r} is not NAME=NUMBER, as in score=1,kn5=0.5,words=-0.2", param, ctx)
-        return named or value
-
-
-class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
-    """What a function of the house reads."""
-
-    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
-        self.name, self._read = name, read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return what was read."""
-        try:
-            return self._read(value) if isinstance(value, str) else value
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+            name = ""
+        if not name.strip():
+            raise ValueError(f"{part!r} is not NAME=NUMBER, as in score=1,kn5=0.5,words=-0.2")
+    return named
 
 
 def read_count(word: str) -> int:
@@ -112,10 +55,38 @@ def read_count(word: str) -> int:
 
 def read_sample(word: str) -> int | None:
     """Return a number of documents; None for all."""
-    try:
-        return None if word == "all" else read_count(word)
-    except ValueError as error:
-        raise ValueError(f"{word!r} is not a number of documents such as 20000, or 'all'") from error
+    return None if word == "all" else read_count(word)
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
+    """What a function of the house reads; what it cannot read is answered by its own words, if none are given."""
+
+    def __init__(self, name: str, read: Callable[[str], Any], wrong: str = "") -> None:
+        self.name, self._read, self._wrong = name, read, wrong
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what was read."""
+        try:
+            return self._read(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(f"{value!r} is not {self._wrong}" if self._wrong else str(error), param, ctx)
+
+
+class CommaList(Parsed):
+    """Values with commas between them; the command gets a tuple of them.
+
+    >>> CommaList(int)("0,1"), CommaList(float)("1/4,75%")
+    ((0, 1), (0.25, 0.75))
+    """
+
+    def __init__(self, kind: type[int | float | str]) -> None:
+        what = {int: "whole numbers like 1,5", float: "numbers like 0.5,0.5"}.get(kind, "words like a,b")
+        read = number if kind is float else kind
+
+        def parts(words: str) -> tuple[Any, ...]:
+            return tuple(read(part.strip()) for part in words.split(",") if part.strip() or kind is not str)
+
+        super().__init__("N[,N...]", parts, f"a list of {what}")
 
 
 class KindChoice(click.Choice[str]):
@@ -132,6 +103,8 @@ class KindChoice(click.Choice[str]):
         return super().get_invalid_choice_message(value, ctx).rstrip(".") + hint
 
 
+NUMBER = Parsed("X", number, "a number such as 0.25, 1/4 or 25%")
+NAMED_NUMBERS = Parsed("NAME=X[,...]", read_named_numbers)
 _LIST = Parsed("LIST", lambda word: word.split(","))
 PARSERS: dict[str, click.ParamType[Any]] = {
     "context": click.STRING,
@@ -139,7 +112,7 @@ PARSERS: dict[str, click.ParamType[Any]] = {
     "p": _LIST,
     "q": _LIST,
     "recipes": click.STRING,
-    "sample": Parsed("N|all", read_sample),
+    "sample": Parsed("N|all", read_sample, "a number of documents such as 20000, or 'all'"),
     "to_size": Parsed("N", read_count),
     "words": Parsed("FILE", str),
 }

@@ -87,15 +87,12 @@ def _trained(text: Path, threads: int | None) -> dict[str, SpelledModel]:
     from lmgauge.api.train import train
     from lmgauge.progress import say_progress
 
-    models: dict[str, SpelledModel] = {}
+    models: dict[str, Any] = {}
     for name, order in _ORDERS.items():
         say_progress(f"training the {name} model")
-        if not models:
-            first = train("modified-kneser-ney", text, order=order, min_count=2, vocabulary="spelled", threads=threads)
-            models[name] = first
-        else:
-            words = train("modified-kneser-ney", text, order=order, min_count=2, threads=threads)
-            models[name] = first.around(words)
+        vocabulary: Any = "open" if models else "spelled"
+        words = train("modified-kneser-ney", text, order=order, min_count=2, vocabulary=vocabulary, threads=threads)
+        models[name] = models["unigram"].around(words) if models else words
     return models
 
 

@@ -9,7 +9,6 @@ import click
 
 from lmgauge.api.types import PathLike
 from lmgauge.cli.derive import Call
-from lmgauge.cli.say import Page, write_page
 from lmgauge.declaration import settings
 
 
@@ -30,7 +29,6 @@ class Written:
 def rescore(call: Call) -> None:
     """Rescore, write the files, and print the figures unless rows take their place."""
     from lmgauge.files import refuse_replacing
-    from lmgauge.report.documents import document_of
     from lmgauge.tasks.nbest.results import form_of_best
 
     output, scores = call["output"], call["write_scores"]
@@ -49,7 +47,4 @@ def rescore(call: Call) -> None:
         result.write_best(output)
     if scores is not None:
         result.write_scores(scores)
-    if "-" not in (output, scores):
-        call.answer(result)
-    elif call.html is not None:
-        write_page(call.html, Page("Rescored n-best lists", document_of(result)))
+    call.answer(result)

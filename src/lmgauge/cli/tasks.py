@@ -171,20 +171,19 @@ def _print(call: Call, systems: Systems, document: Any = None) -> None:
 
 def _print_segments(call: Call, metric: TaskMetric, block: SegmentScores) -> None:
     """Print an object for each segment and system, or a line for each segment and before the first the names of columns."""
-    from lmgauge.readable import for_output
+    from lmgauge.report.blocks import Column, Table, labels
+    from lmgauge.report.pipe import as_rows
 
     if call.as_json:
         _print_json(_of_segments(metric, block))
         return
-    groups = [] if block.groups is None else [("group", *(name.replace("\t", " ") for name in block.groups))]
-    scale = 100.0 if metric.percent else 1.0
-    columns = [
-        (name, *(f"{scale * value:.{call['width']}f}" for value in scores.tolist()))
-        for name, scores in zip(block.names, block.scores, strict=True)
-    ]
-    lines = ["\t".join(cells) for cells in zip(*groups, *columns, strict=True)]
-    numbered = [f"{block.first + i if i else 'segment'}\t{line}\n" for i, line in enumerate(lines) if i or not block.first]
-    click.echo(for_output("".join(numbered)), nl=False)
+    columns = [labels("segment", [str(block.first + i) for i in range(1, len(block.references) + 1)])]
+    columns += [labels("group", block.groups)] if block.groups is not None else []
+    for name, scores in zip(block.names, block.scores, strict=True):
+        shown = (100.0 if metric.percent else 1.0) * scores
+        columns.append(Column(name, [f"{score:.{call['width']}f}" for score in shown.tolist()]))
+    rows = as_rows([Table(tuple(columns))])
+    click.echo(rows.partition("\n")[2] if block.first else rows, nl=False)
 
 
 def _of_segments(metric: TaskMetric, block: SegmentScores) -> Iterator[dict[str, Any]]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmgauge.api.train import train, train_neural
+from lmgauge.api.train import train as train_ngrams
+from lmgauge.api.train import train_neural
 from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.say import say
 from lmgauge.models.training.settings import NEURAL_KINDS
 
 
-def run(call: Call) -> None:
+def train(call: Call) -> None:
     """Train with the verb of the kind, and refuse the options of the other."""
     kind = call["kind"]
     if kind in NEURAL_KINDS:
-        call.refuse(fields_of(train) - fields_of(train_neural), f"is for n-gram models; {kind} does not take it")
+        call.refuse(fields_of(train_ngrams) - fields_of(train_neural), f"is for n-gram models; {kind} does not take it")
         _train_network(call)
         return
-    call.refuse(fields_of(train_neural) - fields_of(train), f"is for neural models; {kind} does not take it")
+    call.refuse(fields_of(train_neural) - fields_of(train_ngrams), f"is for neural models; {kind} does not take it")
     from lmgauge.files import refuse_replacing
     from lmgauge.models.ngram.settings import ADDITIVE
     from lmgauge.models.spelling.model import SpelledModel
@@ -28,7 +29,7 @@ def run(call: Call) -> None:
     if kind == "good-turing" and call["interpolate"]:
         call.refuse(("interpolate",), "cannot be combined with good-turing, which always backs off")
     refuse_replacing({"-o": call["output"]}, [call["words"]] if call["words"] else [])
-    model = call(train)
+    model = call(train_ngrams)
     inner: Any = model.inner if isinstance(model, SpelledModel) else model
     types = ", ".join(f"{n:,}" for n in inner.types)
     trained = (

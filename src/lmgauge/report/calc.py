@@ -18,8 +18,11 @@ _ROUNDED = "figures in the steps are rounded to 6 digits; the calculation is not
 
 
 def blocks(result: CalcResult, *, steps: bool = False) -> Document:
-    """Return tables of tokens and figures, and the definitions or the steps."""
-    # steps: show the working in place of the definitions.
+    """Return tables of tokens and figures, and the definitions or the steps.
+
+    Args:
+        steps: show the working, line by line.
+    """
     figures = Lines(result.lines())
     if not steps:
         return (*_tokens(result), figures, *notes(_definitions(result)))
