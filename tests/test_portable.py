@@ -109,7 +109,7 @@ def text_calls(path: Path) -> Iterator[tuple[ast.Call, str, set[str]]]:
             if isinstance(a, ast.Constant)
         ]
         modes = [value for value in constants if isinstance(value, str) and re.fullmatch(r"[rwax+bt]{1,3}", value)]
-        if "os.devnull" in ast.unparse(node):
+        if "os.devnull" in ast.unparse(node) or ast.unparse(node.func) == "formatter.write_text":  # of click: no file
             continue
         if name == "write_text":
             yield node, "w", keywords

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import subprocess
+import sys
 import tempfile
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -41,10 +43,15 @@ def write_pages(folder: Path) -> None:
 
 def _write(app: Sphinx) -> None:
     if app.builder.format == "html":
-        write_pages(Path(app.outdir, FOLDER))
+        # In a process of its own: vl-convert has threads, and no process that this one forks later could draw with it.
+        subprocess.run([sys.executable, __file__, Path(app.outdir, FOLDER)], check=True)
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect to the beginning of the build."""
     app.connect("builder-inited", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))
