@@ -80,6 +80,12 @@ def test_fields_of_settings_are_keywords() -> None:
     assert take("a", count=2, names=("b",)) == ("a", 2, ("b",), Drawing())
 
 
+def test_what_has_a_name_only_is_not_taken_by_position() -> None:
+    message = r"take takes names and drawing by name, not by position: take\(text, count, names=\.\.\., drawing=\.\.\.\)"
+    with pytest.raises(TypeError, match=message):
+        take("a", 2, ("b",))
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [

@@ -24,7 +24,7 @@ WITH_EXAMPLES = [
 NEEDS = {
     "lmgauge.api.context_curve": "transformers",
     "lmgauge.report.notebook": "jinja2",
-    "lmgauge.api.task_labels": "sklearn",
+    "lmgauge.api.task_scores": "sklearn",
     "lmgauge.api.train": "transformers",
     "lmgauge.explore.door": "starlette",
     "lmgauge.tasks.metrics.labels": "sklearn",

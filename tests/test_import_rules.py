@@ -54,7 +54,7 @@ SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments", "lmgauge.text.
 EVERY_ROOM = {
     f"lmgauge.{room}"
     for room in [
-        *("numerics", "information", "records", "text", "scores", "distributions", "stages", "models"),
+        *("numerics", "information", "records", "text", "scores", "distributions", "work", "models"),
         *("evaluation", "filtering", "tasks", "report"),
     ]
 }
@@ -70,16 +70,17 @@ ALLOWED: dict[str, set[str]] = {
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics", "lmgauge.records"},
     "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.records", "lmgauge.numerics"},
     "distributions": FOR_ALL | {"lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
-    "stages": FOR_ALL | {KERNELS},
+    "work": FOR_ALL | {KERNELS},
     "models": FOR_ALL
     | {KERNELS, "lmgauge.records", "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions"}
-    | {"lmgauge.stages"},
+    | {"lmgauge.work"},
     "evaluation": FOR_ALL
     | SOURCE_TEXT
-    | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.records", "lmgauge.scores", "lmgauge.distributions"},
+    | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.records", "lmgauge.scores", "lmgauge.distributions"}
+    | {"lmgauge.work"},
     "filtering": FOR_ALL
     | {"lmgauge.evaluation", "lmgauge.records"}
-    | {"lmgauge.cluster.shard", "lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.stages"},
+    | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.work"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.records", "lmgauge.text", "lmgauge.numerics"},
     "report": FOR_ALL
@@ -123,7 +124,7 @@ LIBRARIES: dict[str, set[str]] = {
     "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "distributions": {"numpy", "array_api_compat"},
-    "stages": {"numpy", "ray"},
+    "work": {"msgspec", "numpy", "pyarrow", "ray"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},

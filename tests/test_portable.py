@@ -34,9 +34,9 @@ USED_BY_SKIPPED_TESTS = {
     "tests/models/network/test_parallel.py": "an engine that ends its own process",
     "tests/models/ngram/test_larger_than_memory.py": "drops a file from memory, on Linux",
     "tests/programs.py": "limits the time that Ray takes to start",
-    "tests/stages/process_work.py": "tasks of test_process_crew.py",
-    "tests/stages/ray_work.py": "tasks of test_ray_engine.py",
-    "tests/stages/test_folder_engine.py": "a task of a test that needs SIGKILL",
+    "tests/work/process_work.py": "tasks of test_executor_processes.py",
+    "tests/work/ray_work.py": "tasks of test_ray_engine.py",
+    "tests/work/test_folder_engine.py": "a task of a test that needs SIGKILL",
 }
 """Files with functions that only tests call which ask, or are skipped: what they do."""
 NAMES = {f"{module}.{name}" for module, names in ONLY_SOME_HAVE.items() for name in names.split()}

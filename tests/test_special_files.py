@@ -13,9 +13,9 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, LmgaugeError
-from lmgauge.evaluation.run_folder import content_fingerprint
 from lmgauge.evaluation.runs import open_run
 from lmgauge.files import is_special, read_regular, regular
+from lmgauge.work.manifest import content_fingerprint
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 

@@ -138,13 +138,21 @@ def verb(function: F) -> F:
     """Let a verb take the fields of its settings by name, besides the settings themselves; None stands for the defaults.
 
     Raises:
+        TypeError: on a call with something by position that has a name only.
         UsageError: on a call with a keyword that is neither the verb's nor a field of its settings.
     """
 
     @wraps(function)
     def called(*arguments: Any, **keywords: Any) -> Any:
-        by_place = dict(zip(own_keywords(function), arguments, strict=False))
-        if len(by_place) < len(arguments) or by_place.keys() & keywords.keys():
+        own = own_keywords(function)
+        placed = [name for name, one in own.items() if one.kind is not one.KEYWORD_ONLY]
+        if len(arguments) > len(placed):
+            named = list(own)[len(placed) : len(placed) + 2]
+            call = ", ".join([*placed, *(f"{name}=..." for name in named)])
+            what = f"{function.__name__} takes {' and '.join(named)} by name, not by position"
+            raise TypeError(f"{what}: {function.__name__}({call})")
+        by_place = dict(zip(placed, arguments, strict=False))
+        if by_place.keys() & keywords.keys():
             return function(*arguments, **keywords)  # which says what is wrong
         return function(**_gathered(function, by_place | keywords))
 

@@ -6,8 +6,7 @@
 from lmgauge.api.baseline import NgramRungs as NgramRungs
 from lmgauge.api.choices import PairFields as PairFields
 from lmgauge.api.choices import QuestionFields as QuestionFields
-from lmgauge.api.run_text import RunText as RunText
-from lmgauge.cluster.shard import Sharing as Sharing
+from lmgauge.api.verdicts import RunText as RunText
 from lmgauge.evaluation.options import AuditSettings as AuditSettings
 from lmgauge.evaluation.options import DiagnosisSettings as DiagnosisSettings
 from lmgauge.evaluation.options import DivergenceSettings as DivergenceSettings
@@ -37,5 +36,6 @@ from lmgauge.tasks.settings import RescoreSettings as RescoreSettings
 from lmgauge.tasks.settings import TerOptions as TerOptions
 from lmgauge.text.overlap.settings import OverlapSettings as OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions as ReadingOptions
+from lmgauge.work.shard import Sharing as Sharing
 
 __all__: list[str]

@@ -124,7 +124,7 @@ def test_what_is_no_text_is_refused(function: Any, metric: Any, options: dict[st
         function(hypotheses=["a"], references=[1])
     with pytest.raises(UsageError, match="threads must be a whole number, 1 or more; got 0"):
         function(hypotheses=["a"], references=["a"], threads=0)
-    with pytest.raises(TypeError, match=r"takes its texts by name.*\(hypotheses=\[...\], references=\[...\]\)"):
+    with pytest.raises(TypeError, match=r"takes hypotheses and references by name.*\(hypotheses=..., references=...\)"):
         function(["a"], ["a"])  # exchanged, they would give a plausible wrong number
 
 

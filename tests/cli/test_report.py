@@ -73,7 +73,7 @@ def test_an_audit_in_a_file(folder: Path, tmp_path: Path) -> None:
         ([], "Missing argument 'RUNS...'"),
         (["nothing"], "no such run"),
         (["run-kneser-ney", "--segments", "61"], "61"),
-        (["run-kneser-ney", "--audit", "one.txt"], "cannot be read as an audit"),
+        (["run-kneser-ney", "--audit", "one.txt"], "one.txt: is not an audit as lmgauge writes it"),
         (["run-kneser-ney", "-o", "run-kneser-ney"], "run-kneser-ney"),
         (["run-kneser-ney", "run-kneser-ney"], "named twice"),
         (["kneser-ney"], "without curves"),

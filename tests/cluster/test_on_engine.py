@@ -10,11 +10,10 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.cli.main import main
 from lmgauge.cluster import EvaluationJob
-from lmgauge.cluster.on_engine import run_shards
+from lmgauge.cluster.on_engine import compute_shard, write_shards
 from lmgauge.errors import LmgaugeError
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.stage import Engine
+from lmgauge.text import units
+from lmgauge.work.executor import run_tasks
 
 TEXT = Path(__file__).resolve().parent.parent / "data" / "classic-books.test.txt"
 
@@ -27,22 +26,21 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> EvaluationJob:
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_shards_on_an_engine_give_the_result_of_the_whole(job: EvaluationJob, tmp_path: Path, shards: int) -> None:
+def test_shards_in_processes_give_the_result_of_the_whole(
+    job: EvaluationJob, tmp_path: Path, shards: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = lmgauge.evaluate(job.model, job.text)
 
-    def merged(engine: Engine, folder: Path) -> object:
-        run_shards(job, engine, folder, shards)
-        return lmgauge.merge(folder)
-
-    assert merged(MemoryEngine(), tmp_path / "memory") == whole
-    with FolderEngine(tmp_path / "work", {}, workers=2) as engine:
-        assert merged(engine, tmp_path / "threads") == whole
-        assert engine.workers == 2
+    for workers, unit in ((1, units.UNIT_BYTES), (2, 1 << 18)):  # other processes cut a text into units as always
+        monkeypatch.setattr(units, "UNIT_BYTES", unit)
+        done = run_tasks("shards", "computing shards", compute_shard, (job, shards), shards, workers=workers)
+        write_shards(done, shards, tmp_path / str(workers))
+        assert lmgauge.merge(tmp_path / str(workers)) == whole
 
 
 def test_an_error_of_a_shard_is_the_error_of_the_work(tmp_path: Path) -> None:
     with pytest.raises(LmgaugeError, match="nowhere"):
-        run_shards(EvaluationJob("nowhere/", str(TEXT)), MemoryEngine(), tmp_path)
+        compute_shard(0, (EvaluationJob("nowhere/", str(TEXT)), 1))
 
 
 def test_the_command_refuses_a_wrong_address_and_options_that_do_not_go_together(

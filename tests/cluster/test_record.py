@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 import lmgauge
-from lmgauge.cluster.record import difference, find_records, read_record
+from lmgauge.cluster.record import find_records, read_record
 from lmgauge.errors import InputError, LmgaugeError, UsageError
-from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
+from lmgauge.work.manifest import content_fingerprint, file_sha256
 
 
 def test_a_damaged_file_is_seen(shards: Path) -> None:
     folder = shards / "2-of-3"
-    for name in ("shard.json", "parts.parquet"):
+    for name in ("shard.json", "parts.zst"):
         whole = (folder / name).read_bytes()
         draw = random.Random(3)
         for _ in range(60):
@@ -25,7 +25,7 @@ def test_a_damaged_file_is_seen(shards: Path) -> None:
             at = draw.randrange(len(damaged))
             damaged[at] ^= 1 << draw.randrange(8)
             (folder / name).write_bytes(damaged if draw.random() < 0.7 else damaged[:at])
-            with pytest.raises(InputError, match="run the shard again"):
+            with pytest.raises(InputError, match="remove it and run the work again"):
                 read_record(folder)
         (folder / name).write_bytes(whole)
     assert read_record(folder).shard.number == 2
@@ -34,7 +34,7 @@ def test_a_damaged_file_is_seen(shards: Path) -> None:
 def resealed(folder: Path, content: object) -> None:
     """Write a record with the right fingerprint, as somebody who means harm would."""
     if isinstance(content, dict):
-        content["parts_sha256"] = file_sha256(folder / "parts.parquet")
+        content["files"] = {"parts.zst": file_sha256(folder / "parts.zst")}
         content["fingerprint"] = content_fingerprint(content)
     (folder / "shard.json").write_text(json.dumps(content))
 
@@ -54,7 +54,8 @@ def test_records_that_mean_harm(shards: Path, tmp_path: Path) -> None:
             inner[path[-1]] = value
             for folder in shards.iterdir():  # in all of them, so that they agree
                 own = json.loads(json.dumps(content))
-                own["shard"] = own["shard"] if path == ["shard"] else int(folder.name[0])
+                if path[:2] not in (["facts"], ["facts", "shard"]):
+                    own["facts"]["shard"]["number"] = int(folder.name[0])
                 resealed(folder, own)
             try:
                 assert lmgauge.merge(shards).to_dict()["perplexity"] == expected["perplexity"]
@@ -89,9 +90,3 @@ def test_shards_that_do_not_belong_together(shards: Path, text: Path, model: Pat
         find_records([tmp_path / "nowhere"])
     with pytest.raises(UsageError, match="there is no shard to merge"):
         find_records([])
-
-
-def test_the_first_difference_has_a_name() -> None:
-    assert difference({"a": 1}, {"a": 1}) == ""
-    assert difference({"a": 1}, {"a": 1, "b": 2}) == "b"
-    assert difference({"a": {"b": {"c": 1}}}, {"a": {"b": {"c": 2}}}) == "a: b: c"

@@ -18,14 +18,14 @@ from lmgauge.errors import UsageError
 def test_a_complete_shard_is_left_alone(shards: Path, text: Path, model: Path, caplog: pytest.LogCaptureFixture) -> None:
     job = EvaluationJob(model, text)
     folder = shards / "2-of-3"
-    before = (folder / "parts.parquet").stat().st_mtime_ns
+    before = (folder / "parts.zst").stat().st_mtime_ns
     again = lmgauge.cluster.run_shard(job, 1, 3, shards)
     assert (again.computed, again.parts > 0, again.folder) == (False, True, str(folder))
-    assert (folder / "parts.parquet").stat().st_mtime_ns == before
-    whole = (folder / "parts.parquet").read_bytes()
-    (folder / "parts.parquet").write_bytes(whole[:-1])
+    assert (folder / "parts.zst").stat().st_mtime_ns == before
+    whole = (folder / "parts.zst").read_bytes()
+    (folder / "parts.zst").write_bytes(whole[:-1])
     assert lmgauge.cluster.run_shard(job, 1, 3, shards).computed
-    assert (folder / "parts.parquet").read_bytes() == whole
+    assert (folder / "parts.zst").read_bytes() == whole
     assert "was changed after it was written" in caplog.text
 
 
@@ -42,10 +42,10 @@ def test_a_shard_of_another_job_is_refused(shards: Path, text: Path, model: Path
             "model: model",
         ),
     ):
-        with pytest.raises(UsageError, match=f"is a complete shard that differs in {name}"):
+        with pytest.raises(UsageError, match=f"holds other work: {name} is .* there, and .* here; give the same"):
             lmgauge.cluster.run_shard(job, 0, 3, shards)
     text.write_text(text.read_text() + "more\n")
-    with pytest.raises(UsageError, match="is a complete shard that differs in text"):
+    with pytest.raises(UsageError, match="holds other work: text is "):
         lmgauge.cluster.run_shard(EvaluationJob(model, text), 0, 3, shards)
     for rank, count in ((3, 3), (-1, 3), (0, 0)):
         with pytest.raises(UsageError, match="give a number from 1 to the number of shards"):

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus, ScoreBatch
-from lmgauge.api.compare import compare
+from lmgauge.api.verdicts import compare
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation import runs
-from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
 from lmgauge.evaluation.runs import (
     about,
     lockstep,
@@ -31,6 +30,7 @@ from lmgauge.evaluation.runs import (
     with_distinct_names,
 )
 from lmgauge.scores import TOKEN, Strings
+from lmgauge.work.manifest import content_fingerprint, file_sha256
 
 TEXT = "a b\nb a\n\na c a\n"
 
@@ -102,8 +102,12 @@ def test_the_seal_is_over_content_not_layout(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (("evaluation", "fingerprints", "text"), {"a": 1}, "cannot be read as an evaluation .*fingerprint is not a string"),
-        (("evaluation", "perplexity"), float("nan"), "cannot be read as an evaluation .*NaN is not JSON"),
+        (
+            ("evaluation", "fingerprints", "text"),
+            {"a": 1},
+            "is not the origin of a score table .*got `object` - at",
+        ),
+        (("evaluation", "perplexity"), float("nan"), "is not an evaluation .*NaN is not JSON"),
     ],
 )
 def test_values_of_other_kinds_are_refused_under_a_seal_that_holds(
@@ -173,7 +177,7 @@ def test_a_damaged_folder_is_an_error(folder: Path, change: Callable[[dict[str, 
 @pytest.mark.parametrize("bytes_", [b"", b"{", b"[]", b"5", b'"x"', b"\xff\xfe", b"[" * 100_000, b"null"])
 def test_what_is_no_json_object_is_an_error(folder: Path, bytes_: bytes) -> None:
     (folder / "evaluation.json").write_bytes(bytes_)
-    with pytest.raises(InputError, match="cannot be read as an evaluation") as raised:
+    with pytest.raises(InputError, match="is not an evaluation as lmgauge writes it: ") as raised:
         open_run(folder)
     assert "\n" not in str(raised.value)
 

@@ -124,8 +124,12 @@ def test_an_output_that_is_not_what_was_written_is_made_again(tmp_path: Path, ha
 def test_a_folder_of_other_decisions_is_refused(tmp_path: Path) -> None:
     made(tmp_path, a=ROW)
     run(tmp_path)
-    for options, what in (({"max_perplexity": 5}, "rules"), ({"lines": True}, "models"), ({"id": "id"}, "options")):
-        with pytest.raises(UsageError, match=f"out/?: holds documents that were filtered with other {what}"):
+    for options, what in (
+        ({"max_perplexity": 5}, "rules: max_perplexity"),
+        ({"lines": True}, "models: m"),
+        ({"id": "id"}, "options: id"),
+    ):
+        with pytest.raises(UsageError, match=f"out/?: holds other work: {what} is .* there, and .* here; give the same"):
             run(tmp_path, **options)
     assert run(tmp_path).files_before == 1
 

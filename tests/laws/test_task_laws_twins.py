@@ -211,7 +211,7 @@ def test_contractions_are_expanded_text_by_text(one: str, two: str) -> None:
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")), min_size=1, max_size=30))
 def test_f1_is_scikit_learn_s(pairs: list[tuple[str, str]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
-    from lmgauge.api.task_labels import score_labels
+    from lmgauge.api.task_scores import score_labels
 
     gold, predicted = [a for a, _ in pairs], [b for _, b in pairs]
     for average in ("macro", "micro", "weighted"):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lmgauge.models.ngram.levels import Level
 from lmgauge.models.ngram.packed_tables import PackedTable, TableBuilder
-from lmgauge.stages.stage import Engine
+from lmgauge.work.stage import Engine
 
 
 @dataclass(frozen=True)

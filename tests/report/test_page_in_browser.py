@@ -134,13 +134,18 @@ def test_texts_stay_whole_when_they_are_colored(opens: Opens) -> None:
             assert opened.page.locator(f"#s{i} .text").text_content() == text
 
 
+def wait_for_count(page: Any, text: str) -> None:
+    """Wait until the page says how many segments it shows: a change of the address is heard of after the click."""
+    page.wait_for_function("text => document.querySelector('output').innerText === text", arg=text)
+
+
 def test_an_address_shows_the_examples_of_a_slice(opens: Opens) -> None:
     opened = opens(render(document(), "x"), fragment="#cut=class&is=number")
     page = opened.page
-    assert page.locator("output").inner_text() == "1 of 5 segments"
+    wait_for_count(page, "1 of 5 segments")
     assert page.locator("#s0 .is").inner_text() == "sat"
     page.locator("button", has_text="Show all").click()
-    assert page.locator("output").inner_text() == "5 segments"
+    wait_for_count(page, "5 segments")
 
 
 def test_every_mark_and_row_leads_to_its_examples(opens: Opens) -> None:
@@ -149,7 +154,7 @@ def test_every_mark_and_row_leads_to_its_examples(opens: Opens) -> None:
     targets |= {link.get_attribute("href") or link.get_attribute("xlink:href") for link in page.locator("svg a").all()}
     assert {"#cut=class&is=word", "#cut=class&is=number"} <= targets
     page.locator("table a", has_text="number").click()
-    assert page.locator("output").inner_text() == "1 of 5 segments"
+    wait_for_count(page, "1 of 5 segments")
 
 
 def test_a_segment_has_an_address(opens: Opens) -> None:
@@ -161,7 +166,7 @@ def test_a_segment_has_an_address(opens: Opens) -> None:
 def test_filters_narrow_what_is_shown(opens: Opens) -> None:
     page = opens(render(document(), "x")).page
     page.locator('[data-control="why"]').select_option("worst")
-    assert page.locator("output").inner_text() == "2 of 5 segments"
+    wait_for_count(page, "2 of 5 segments")
     page.locator('[data-control="why"]').select_option("")
     page.locator('[data-control="text"]').fill("日本語")
     assert page.locator(".passage:visible").count() == 1

@@ -11,20 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from lmgauge.api.types import PATHS, Models, PathLike, Text
+from lmgauge.api import inputs
+from lmgauge.api.inputs import PATHS, Models, PathLike, Text, corpus_of, listed, opened
 from lmgauge.declaration import settings, verb
 from lmgauge.errors import InputError
 from lmgauge.option_numbers import Bounds, Count
-from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.settings import NgramTrainingSettings, ReadingOptions, ScoringOptions, TrainingResources
 
 if TYPE_CHECKING:
+    from lmgauge import Corpus
     from lmgauge.evaluation.ladder import Ladder, MeasuredRung
-    from lmgauge.evaluation.tally import Tally
     from lmgauge.models.ngram.settings import NgramTrainingSettings
-    from lmgauge.models.protocol import LanguageModel
-    from lmgauge.scores import ScoreBatch
-    from lmgauge.text.documents import Corpus
-    from lmgauge.text.segments import Segments
 
 _BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
 _TABLES = (".parquet", ".jsonl")
@@ -54,8 +51,6 @@ class NgramRungs:
 
     def named(self) -> Iterator[tuple[str, str, NgramTrainingSettings]]:
         """Yield each model: its name, what it is, and how it is trained."""
-        from lmgauge.models.ngram.settings import NgramTrainingSettings
-
         order, how = self.character_order, "modified Kneser-Ney"
         make = partial(NgramTrainingSettings, "modified-kneser-ney", reserved="escape")
         # Words seen once stand for those never seen, or `<unk>` would have next to no probability.
@@ -113,7 +108,6 @@ def baseline(
         >>> ladder.best.name
         'word 5-gram'
     """
-    from lmgauge.api.inputs import corpus_of, listed, refuse_field, refuse_output
     from lmgauge.evaluation.diagnosis.baselines import compressed
     from lmgauge.evaluation.ladder import LADDER_FILE, is_ladder_folder, ladder_of
     from lmgauge.files import refuse_other_folder, writing_directory
@@ -121,7 +115,7 @@ def baseline(
     from lmgauge.temporaries import scratch_folder
 
     training, scored = (corpus_of(text, reading, alone=False) for text in (train, test))
-    refuse_field(reading, training, scored)
+    inputs.refuse_field(reading, training, scored)
     training.without_given("training").refuse_once("the training text is read several times")
     scored.refuse_once("the test text is read several times")
     of_training = {os.path.realpath(source.path) for source in training.sources}
@@ -129,7 +123,7 @@ def baseline(
         if os.path.exists(source.path) and os.path.realpath(source.path) in of_training:
             raise InputError(f"{source.path}: is in the training text and in the test text; name texts that share no file")
     if output is not None:
-        refuse_output(output, listed(models), training, scored)
+        inputs.refuse_output(output, listed(models), training, scored)
         refuse_other_folder(output, is_ours=is_ladder_folder)
     with ExitStack() as stack:
         folder = None if output is None else stack.enter_context(writing_directory(output, is_ours=is_ladder_folder))
@@ -151,7 +145,7 @@ def ngram_rungs(
 ) -> Iterator[MeasuredRung]:
     """Train each n-gram model of a ladder, and yield what it makes of the test text; one is in memory at a time."""
     # work: room for models too large for memory; folder: gets a run of each.
-    from lmgauge.models.ngram.partitioned.limits import TrainingResources
+    from lmgauge.evaluation.ladder import measure
     from lmgauge.models.spelling.learn import train_model
     from lmgauge.progress import listener_for
 
@@ -161,13 +155,12 @@ def ngram_rungs(
         room = TrainingResources(output=Path(work, name.replace(" ", "-")), memory=rungs.memory, temp=work)
         model = train_model(chosen, training, room, threads=rungs.threads, progress=said, scratch=True)
         said("scoring")
-        yield _measured(model, name, what, scored, folder, rungs.threads, began=began)
+        yield measure(model, name, what, scored, folder, began=began, threads=rungs.threads, scoring=ScoringOptions())
 
 
 def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path | None) -> Iterator[MeasuredRung]:
     """Yield what models of the user make of the text, or have made of it."""
-    from lmgauge.api.inputs import listed, named_models, opened
-    from lmgauge.evaluation.ladder import of_run, rung_of
+    from lmgauge.evaluation.ladder import measure, of_run, rung_of
     from lmgauge.evaluation.run_folder import EVALUATION_FILE
     from lmgauge.progress import say_progress
 
@@ -186,38 +179,7 @@ def your_rungs(models: Models, scored: Corpus, rungs: NgramRungs, folder: Path |
             evaluation, costs = of_run(opened(model), scored)
             yield rung_of(replace(evaluation, model=free(key or evaluation.model)), costs, "your run", own=True)
         else:
-            (one,), (named,) = named_models([model])
+            (one,), (named,) = inputs.named_models([model])
             name = free(key or named)
             say_progress(f"{name}: scoring")
-            yield _measured(one, name, "your model", scored, folder, rungs.threads, own=True)
-
-
-def _measured(
-    model: LanguageModel,
-    name: str,
-    what: str,
-    scored: Corpus,
-    folder: Path | None,
-    threads: int | None,
-    *,
-    began: float | None = None,
-    own: bool = False,
-) -> MeasuredRung:
-    # Scores a text with a model, and keeps its run where there is a folder for it.
-    from lmgauge.context_policy import policy_of
-    from lmgauge.evaluation.denominators import scored_text
-    from lmgauge.evaluation.ladder import SegmentCosts, rung_of
-    from lmgauge.evaluation.options import Outputs
-    from lmgauge.evaluation.output_files import evaluated
-    from lmgauge.files import folder_named
-    from lmgauge.models.network.options import ScoringOptions
-
-    costs, began = SegmentCosts(), began or time.perf_counter()
-
-    def watch(index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
-        costs.add(scored_text(block, [policy_of(model)]), tally.per_segment())
-
-    outputs = Outputs(None if folder is None else folder / folder_named(name.replace(" ", "-")))
-    how: dict[str, Any] = {"threads": threads, "scoring": ScoringOptions(), "watch": watch}
-    (result,) = evaluated([model], [name], scored, outputs, **how)
-    return rung_of(result, costs.finish(), what, seconds=time.perf_counter() - began, own=own)
+            yield measure(one, name, "your model", scored, folder, own=True, threads=rungs.threads, scoring=ScoringOptions())

@@ -7,17 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lmgauge.api.types import PATHS, Models, PathLike
+from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models, refuse_output, written
 from lmgauge.choices import Boundary, Format
 from lmgauge.declaration import settings, verb
 from lmgauge.errors import InputError, UsageError
-from lmgauge.models.network.options import ScoringOptions
 from lmgauge.option_numbers import Count
+from lmgauge.settings import ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.choices.results import Choices
-    from lmgauge.models.protocol import LanguageModel
-    from lmgauge.text.documents import Corpus
+    from lmgauge import Corpus, LanguageModel
+    from lmgauge.results import Choices
 
 NO_FIELD = "none"
 """In place of a field: there is none."""
@@ -125,7 +124,7 @@ def pairs(
             raise UsageError("bad_texts and fields are for files; pairs of strings are (good, bad) or (good, bad, group)")
         else:
             good, bad = _pairs_of_strings(texts)
-        return _written(prefer_pairs(opened, good, bad, names, threads), output)
+        return written(prefer_pairs(opened, good, bad, names, threads), output)
 
 
 @verb
@@ -189,7 +188,7 @@ def multiple_choice(
         boundary=fields.boundary,
     )
     with _own_options({"--field": "--choices", "--keep": "--answer", "--group": "--by"}):
-        return _written(prefer_answers(opened, answers, names, threads), output)
+        return written(prefer_answers(opened, answers, names, threads), output)
 
 
 @contextmanager
@@ -208,22 +207,12 @@ def _ready(
     model: Models, output: PathLike | None, scoring: ScoringOptions, *inputs: Any
 ) -> tuple[list[LanguageModel], list[str]]:
     """Return the models and their names, once the output is known to be one."""
-    from lmgauge.api.inputs import listed, named_models, refuse_output
-    from lmgauge.evaluation.row_files import check_row_file
     from lmgauge.progress import say_progress
 
-    if output is not None:
-        check_row_file(os.fspath(output))
-        refuse_output(output, listed(model), *inputs)
+    refuse_output(output, listed(model), *inputs, rows=True)
     ready = named_models(model, scoring)
     say_progress("scoring")
     return ready
-
-
-def _written(result: Choices, output: PathLike | None) -> Choices:
-    if output is not None:
-        result.write_rows(output)
-    return result
 
 
 def _pairs_of_files(texts: PathLike, bad_texts: PathLike | None, fields: PairFields) -> tuple[Corpus, Corpus]:
@@ -238,13 +227,12 @@ def _pairs_of_files(texts: PathLike, bad_texts: PathLike | None, fields: PairFie
         return good, bad
     kind = Corpus.from_files(texts, group=None).sources[0].format
     if kind == "text":
-        raise UsageError(f"{os.fspath(texts)}: pairs need a .tsv, .jsonl or .parquet file, or a second file of bad texts")
+        raise UsageError(f"{os.fspath(texts)}: pairs need .jsonl, .csv, .tsv or .parquet, or a second file of bad texts")
     usual = ("1", "2", "3") if kind == "tsv" else ("sentence_good", "sentence_bad", "linguistics_term")
     by = fields.by or usual[2]
     good = Corpus.from_files(texts, field=fields.good or usual[0], group=None if by == NO_FIELD else by)
     bad = Corpus.from_files(texts, field=fields.bad or usual[1], group=None)
-    if not good.rereadable:
-        raise UsageError("pairs are read twice, one side after the other: save them in a file first")
+    good.refuse_once("pairs are read twice, one side after the other")
     _check_first(good, kind, fields)
     return good, bad
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import Model, PathLike, Text
+from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, named_models, refuse_output, written
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions, parse_lengths
 from lmgauge.option_numbers import Count
 from lmgauge.progress import show_speed
-from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.settings import ReadingOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.context_curve.results import ContextCurve
+    from lmgauge import LanguageModel
     from lmgauge.models.network.model import NetworkModel
-    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.results import ContextCurve
 
 
 @verb
@@ -73,12 +72,9 @@ def context_curve(
         >>> curve.events, [point.context for point in curve.points]  # the tokens with 8 or more before them
         (11, [4, 8])
     """
-    from lmgauge.api.inputs import corpus_of, loaded, refuse_output
     from lmgauge.evaluation.context_curve import curve as curves
     from lmgauge.evaluation.origin import Origin
-    from lmgauge.evaluation.row_files import check_row_file
     from lmgauge.models.network.long_segments import LongSegments
-    from lmgauge.models.registry import model_names
     from lmgauge.models.spelling.model import SpelledModel
 
     lengths = parse_lengths(contexts)
@@ -88,26 +84,14 @@ def context_curve(
     if scoring.context is not None or scoring.stream:
         raise UsageError("contexts say how much is seen: leave the context out")
     corpus = corpus_of(text, reading).without_given("a curve of contexts")
-    if per_context is not None:
-        check_row_file(os.fspath(per_context))
-        refuse_output(per_context, [model], corpus, option="--per-context")
-    network = loaded(model, replace(scoring, stride=None))
+    refuse_output(per_context, [model], corpus, option="--per-context", rows=True)
+    (network,), (name,) = named_models([model], replace(scoring, stride=None))
     networks = _with_lengths(network, lengths, step)
     models = [network.around(one) for one in networks] if isinstance(network, SpelledModel) else networks
     show_speed(models)
-    (name,) = model_names([model], [network])
-    curve = curves.context_curve(
-        models,
-        LongSegments(networks[-1], corpus, lengths[-1]),
-        corpus,
-        lengths,
-        step,
-        origin=Origin.of_model(network, name),
-        threads=threads,
-    )
-    if per_context is not None:
-        curve.write_rows(per_context)
-    return curve
+    segments, origin = LongSegments(networks[-1], corpus, lengths[-1]), Origin.of_model(network, name)
+    curve = curves.context_curve(models, segments, corpus, lengths, step, origin=origin, threads=threads)
+    return written(curve, per_context)
 
 
 def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -> list[NetworkModel]:

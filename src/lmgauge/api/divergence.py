@@ -1,4 +1,4 @@
-"""`lmgauge.divergence`: how far the predictions of models are from those of a base."""
+"""`lmgauge.divergence` and `lmgauge.save_base`: how far the predictions of models are from those of a base."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
-from lmgauge.api.types import PATHS, Model, Models, PathLike, Text
+from lmgauge.api import inputs
+from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.options import DivergenceSettings
-from lmgauge.models.network.options import ScoringOptions
-from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.evaluation.options import DEFAULT_EVENTS, StoringSettings
+from lmgauge.option_numbers import Count
+from lmgauge.settings import DivergenceSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.divergence.base_file import BaseFile
-    from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
+    from lmgauge.results import CandidateDivergences, Divergence, SavedBase
 
 
 @overload
@@ -82,8 +83,7 @@ def divergence(
         >>> round(result.kl_ab_bits.value, 3), round(result.top_1_agreement.value, 3)
         (0.633, 0.25)
     """
-    from lmgauge.api.diagnose import training_words
-    from lmgauge.api.inputs import corpus_of, listed, load_models, refuse_output, refuse_twice
+    from lmgauge.api.verdicts import training_words
     from lmgauge.distributions.blocks import of_events
     from lmgauge.evaluation.divergence import divergence as of_models
     from lmgauge.evaluation.divergence.base_file import BaseFile, is_base_file
@@ -93,22 +93,22 @@ def divergence(
     from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
 
-    candidates = listed(candidate)
+    candidates = inputs.listed(candidate)
     if not candidates:
         raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
-    corpus, training = corpus_of(text, reading), None if train is None else corpus_of(train)
+    corpus, training = inputs.corpus_of(text, reading), None if train is None else inputs.corpus_of(train)
     stored = base if isinstance(base, BaseFile) else BaseFile(base) if is_base_file(base) else None
     with stored or nullcontext():
         own: list[Model] = [] if stored is not None or isinstance(base, BaseFile) else [base]
         models = [*own, *candidates]
-        refuse_twice(models)
+        inputs.refuse_twice(models)
         if stored is not None:
             settings = settled(stored.header, settings)
         if output is not None and settings.events is not None:
             again = "add --exhaustive" + ("" if stored is None else " where the base is stored")
             raise UsageError(f"a run has all events of a text: with -o (output) {again}")
-        refuse_output(output, models, corpus, None if stored is None else stored.path)
-        loaded = load_models(models, scoring)
+        inputs.refuse_output(output, models, corpus, None if stored is None else stored.path)
+        loaded = inputs.load_models(models, scoring)
         names = model_names(models, loaded)
         notes = of_models.spelled_notes(loaded, names)
         views = loaded = list(map(of_events, loaded))
@@ -131,3 +131,66 @@ def divergence(
                 runs.evaluate(scoring)
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
+
+
+@verb
+def save_base(
+    base: Model,
+    text: Text,
+    base_file: PathLike,
+    *,
+    events: Count | None = DEFAULT_EVENTS,
+    exhaustive: bool = False,
+    threads: Count | None = None,
+    storing: StoringSettings = StoringSettings(),
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
+) -> SavedBase:
+    """Store what a model predicts in the contexts of a text, to compare others with: `lmgauge divergence --save-base`.
+
+    Of each event the most probable tokens are stored as they are, and tokens drawn from the rest: far less
+    than whole distributions. `divergence` takes the file in place of the base.
+
+    Args:
+        base: the model to compare with, for example before quantization.
+        text: a path, several, or a `Corpus`.
+        base_file: store what BASE predicts in this file, and compare nothing; BASE TEXT... --save-base FILE.
+        events: about how many events to store, in whole segments drawn at random; all if None.
+        exhaustive: store every event of the text.
+        threads: how many; all cores if not given.
+        storing: how much is stored of each event.
+        reading: how the text is read.
+        scoring: how a model named by a path scores.
+        fields: those of `storing`, `reading` and `scoring`, by name.
+
+    Returns:
+        What was stored, and how long the file is.
+
+    Raises:
+        InputError: the text is empty or cannot be scored.
+        ModelFileError: the model cannot be loaded.
+        OutputError: the file cannot be written.
+        UsageError: numbers out of range, or a model that gives no whole distributions.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> small, large = (lmgauge.train("witten-bell", text, order=order) for order in (1, 2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     saved = save_base(large, text, f"{folder}/wb2.base")
+        ...     result = lmgauge.divergence(f"{folder}/wb2.base", small, text)
+        >>> saved.top, round(result.kl_ab_bits.value, 3)
+        (9, 0.633)
+    """
+    from lmgauge.distributions.blocks import of_events
+    from lmgauge.evaluation.divergence.divergence import spelled_notes
+    from lmgauge.evaluation.divergence.from_base import save_base as _save_base
+    from lmgauge.progress import say_progress
+
+    corpus = inputs.corpus_of(text, reading)
+    inputs.refuse_output(base_file, [base], corpus, option="--save-base")
+    (model,), (name,) = inputs.named_models([base], scoring)
+    say_progress("storing")
+    notes, chosen = spelled_notes([model], [name]), None if exhaustive else events
+    return _save_base(of_events(model), corpus, base_file, storing, events=chosen, name=name, notes=notes, threads=threads)

@@ -1,22 +1,32 @@
-"""`lmgauge.evaluate` and `lmgauge.evaluate_scores`: how well models predict a text."""
+"""`lmgauge.evaluate` and its kin: how well models predict a text, or a sentence, by our rules or by those of others."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import tee
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from lmgauge.api.types import PATHS, Model, Models, PathLike, Text
+from lmgauge.api import inputs
+from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text
+from lmgauge.choices import PROTOCOL_NAMES, WORD_UNITS, ProtocolName
 from lmgauge.declaration import chosen, verb
-from lmgauge.errors import UsageError
-from lmgauge.evaluation.options import Outputs
-from lmgauge.models.network.options import ScoringOptions
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models.network.options import DECIDED
 from lmgauge.option_numbers import Count
-from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.progress import say_progress
+from lmgauge.settings import Outputs, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.results import Evaluation, Evaluations
-    from lmgauge.scores import ScoreBatch
+    from pandas import DataFrame
+
+    from lmgauge import Corpus, ScoreBatch
+    from lmgauge.evaluation.words.rows import WordSettings
+    from lmgauge.models.network.model import NetworkModel
+    from lmgauge.results import Evaluation, Evaluations, ProtocolRow, ProtocolTable, ScoredText, ScoredTexts, WordSurprisals
+
+RegionRows = PathLike | Iterable[Mapping[str, Any]]
 
 
 @overload
@@ -76,24 +86,20 @@ def evaluate(
         >>> round(evaluate(model, texts=["a b", "b"]).perplexity, 4)
         2.9542
     """
-    from lmgauge.api.inputs import followed, listed, named_models, one_text
     from lmgauge.evaluation.output_files import evaluated
 
     if isinstance(outputs.output, Outputs):
         outputs = outputs.output
     if reading.keep and not outputs.wanted:
         raise UsageError("keep is for rows: name where they go (--per-word, --per-segment, --per-token or -o)")
-    corpus = one_text(text, texts, reading)
-    models_named = listed(model)
+    corpus = inputs.one_text(text, texts, reading)
+    models_named = inputs.listed(model)
     paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
     outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))
-    models, names = named_models(model, scoring)
-    corpus = followed(models, corpus, scoring, by_group=by_group)
-    words = None
-    if outputs.per_word is not None:
-        from lmgauge.api.words import word_settings
-
-        words = word_settings(outputs.words, outputs.regions, outputs.train or None, corpus.kept)
+    models, names = inputs.named_models(model, scoring)
+    corpus = inputs.followed(models, corpus, scoring, by_group=by_group)
+    asked = outputs.words, outputs.regions, outputs.train or None
+    words = None if outputs.per_word is None else word_settings(*asked, corpus.kept)
     results = evaluated(models, names, corpus, outputs, words, by_group=by_group, threads=threads, scoring=scoring)
     several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
     return results if several or by_group else results.items[0]
@@ -128,7 +134,6 @@ def evaluate_scores(
         >>> evaluate_scores(train("laplace", text, order=2).score(text), text, name="mine")
         <Evaluation: mine: perplexity 2.4595, 1.6230 bits per byte>
     """
-    from lmgauge.api.inputs import opened, text_read
     from lmgauge.evaluation.evaluate import evaluate_scores as run_scores
     from lmgauge.evaluation.origin import Origin
     from lmgauge.evaluation.runs import remembered
@@ -136,13 +141,231 @@ def evaluate_scores(
     for field in chosen(reading) if text is not None else ():
         if field in ("group", "id"):
             raise UsageError(f"{field} is for models; a score table gives a row for the whole text only")
-    corpus = text_read(text, reading)
+    corpus = inputs.text_read(text, reading)
     if not isinstance(scores, PATHS):
         if not isinstance(scores, Iterable):
             raise UsageError(f"a score table is a path or batches of scores, not {type(scores).__name__}")
         return run_scores(scores, origin=Origin.of_metadata({}, name or "scores"), corpus=corpus)
-    run = opened(scores)
+    run = inputs.opened(scores)
     if corpus is None and run.evaluation is not None:
         corpus = remembered(run)
     origin = run.origin if run.evaluation is not None or not name else Origin.of_metadata({}, name)
     return run_scores(run.batches(), origin=origin, corpus=corpus)
+
+
+def perplexity(model: Model, texts: Iterable[str] | str) -> float:
+    """Return the perplexity of strings: exp of the mean cross-entropy over all events of all strings together.
+
+    This is the corpus figure, not the mean over strings. Every token is an event, and so is the end of each string (`</s>`)
+    where the model predicts ends; an unknown word counts as `<unk>`. `evaluate(model, texts=...)` has the other figures:
+    without ends, without unknown words, the mean over strings, bits per byte. Source: Jelinek, Mercer, Bahl & Baker (1977),
+    "Perplexity: a measure of the difficulty of speech recognition tasks".
+
+    Args:
+        model: a model, or the path of one.
+        texts: strings: one, a list, a generator, a column of a data frame; each is a segment of its own.
+
+    Returns:
+        The perplexity; inf where an event has probability zero.
+
+    Raises:
+        InputError: there is nothing to score, or a string cannot be used as text.
+        ModelFileError: the model cannot be loaded.
+        UsageError: something else than a model or strings, or strings that are the names of files.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
+        >>> round(perplexity(model, ["a b", "b"]), 4)
+        2.9542
+    """
+    return evaluate(model, texts=texts).perplexity
+
+
+@overload
+def score_text(model: Model, text: str) -> ScoredText: ...  # type: ignore[overload-overlap]  # a str is an Iterable
+@overload
+def score_text(model: Model, text: Iterable[str]) -> ScoredTexts: ...
+def score_text(model: Model, text: str | Iterable[str]) -> ScoredText | ScoredTexts:
+    """Score one string or several, token by token; see `ScoredText`.
+
+    Each string is one segment; a newline within it is a character like any other.
+
+    Args:
+        model: a model, or the path of one.
+        text: a string, or strings: a list, a generator, a column of a data frame.
+
+    Returns:
+        Tokens with natural logs, byte spans and totals; for several strings a list that becomes a data frame.
+
+    Raises:
+        InputError: a string cannot be used as text.
+        ModelFileError: the model cannot be loaded.
+        UsageError: something else than a model or strings, or strings that are the names of files.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
+        >>> [round(item.perplexity, 4) for item in score_text(model, ["a b", "b"])]
+        [2.4662, 3.873]
+    """
+    from lmgauge.models.scored_text import score_text as _score_text
+
+    inputs.strings(text)  # refuses what is not text, in words
+    return _score_text(inputs.loaded(model), text)
+
+
+@verb
+def evaluate_protocols(
+    model: Model,
+    text: Text | None = None,
+    *,
+    texts: Iterable[str] | str | None = None,
+    threads: Count | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
+) -> ProtocolTable:
+    """Evaluate one model by lmgauge's own rules and by those of each protocol: `lmgauge eval --protocol all`.
+
+    The text is read and scored once for each. A protocol that the model or the text cannot follow has a row that says why.
+
+    Args:
+        model: a network, or the path of one.
+        text: files: a path, several, or a `Corpus` that can be read more than once.
+        texts: strings in place of files, each a segment.
+        threads: how many; no number depends on it.
+        reading: how files are read.
+        scoring: device, dtype and the like; `context` is the length of windows under every protocol.
+        fields: those of both by name.
+
+    Raises:
+        InputError: the text is empty or cannot be used.
+        ModelFileError: the model cannot be loaded.
+        UsageError: it is not a network on this machine, or an option was chosen that protocols decide.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> evaluate_protocols(train("laplace", Corpus.from_strings(["a b"])), texts=["a b"])
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: laplace3: only networks on this machine can follow protocols, which lay windows of tokens
+    """
+    from lmgauge.evaluation.protocol_table import ProtocolTable
+    from lmgauge.models.network.model import NetworkModel
+
+    for name in DECIDED:
+        if getattr(scoring, name) is not None:
+            raise UsageError(f"{name.replace('_', '-')}: protocols decide that; leave it out, or name one protocol")
+    corpus = inputs.one_text(text, texts, reading)
+    (loaded,), (name,) = inputs.named_models([model], scoring)
+    if not isinstance(loaded, NetworkModel):
+        spelled = "; this one is spelled, and scores all of a text" if getattr(loaded, "is_spelled", False) else ""
+        raise UsageError(f"{name}: only networks on this machine can follow protocols, which lay windows of tokens{spelled}")
+    corpus.refuse_once("a table of protocols reads the text once for each")
+    rows = [_row(loaded, name, corpus, protocol, threads) for protocol in (None, *PROTOCOL_NAMES)]
+    return ProtocolTable(tuple(rows), model=name)
+
+
+def _row(model: NetworkModel, name: str, corpus: Corpus, protocol: ProtocolName | None, threads: int | None) -> ProtocolRow:
+    """Return what comes of one protocol; None for the rules of lmgauge.
+
+    Raises:
+        InputError: the text cannot be used, whatever the protocol.
+    """
+    from lmgauge.evaluation.protocol_table import OWN, ProtocolRow
+
+    options = model.options
+    if protocol is not None:
+        options = replace(options, protocol=protocol, stride=None, stream=None, first_token=None, end=None)
+    try:
+        following = model.with_options(options) if protocol is not None else model
+        return ProtocolRow(protocol or OWN, evaluate({name: following}, corpus, threads=threads).items[0])
+    except (InputError, UsageError) as error:
+        if protocol is None:
+            raise
+        return ProtocolRow(protocol, None, str(error).removeprefix(f"protocol {protocol}: "))
+
+
+def word_settings(
+    words: str, regions: RegionRows | DataFrame | None, train: Text | None, carried: tuple[str, ...] = ()
+) -> WordSettings:
+    """Return what is to be measured: words, of which some are counted in a training text, or regions."""
+    # carried: names of the fields of the text that are carried along.
+    from lmgauge.evaluation.words.frequency import WordFrequencies
+    from lmgauge.evaluation.words.regions import Regions
+    from lmgauge.evaluation.words.rows import WordSettings
+    from lmgauge.text.tokenizers import make_tokenizer
+
+    kind = words.partition(":")[0]
+    if kind not in WORD_UNITS or (words != kind and kind != "icu"):
+        raise UsageError(f"words {words!r}: choose {', '.join(WORD_UNITS)}, or icu:<locale> (such as icu:ja)")
+    if regions is not None and (words != WORD_UNITS[0] or train is not None):
+        what = "words" if train is None else "train"
+        raise UsageError(f"{what} is for words; regions are what their file says: leave one of them out")
+    tokenizer = make_tokenizer(words)
+    frequencies = None if train is None else WordFrequencies(inputs.corpus_of(train), tokenizer)
+    return WordSettings(tokenizer, None if regions is None else Regions.of(regions), frequencies, carried)
+
+
+@verb
+def word_surprisal(
+    model: Model,
+    text: Text | None = None,
+    *,
+    texts: Iterable[str] | str | None = None,
+    words: str = "whitespace",
+    regions: RegionRows | DataFrame | None = None,
+    train: Text | None = None,
+    threads: int | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
+) -> WordSurprisals:
+    """Return the surprisal of each word, or region, of texts: `lmgauge eval --per-word`.
+
+    The corrected figure is that of Pimentel & Meister (2024) and Oh & Schuler (2024).
+
+    Args:
+        model: a model, or the path of one.
+        text: files: a path, several, or a `Corpus`; each segment (line, record) is a text.
+        texts: strings in place of files, each a text.
+        words: what words are: "whitespace" (ASCII), "treebank" ("do n't"), "icu" (Unicode's word boundaries), or "icu:ja"
+            (any locale).
+        regions: measure these in place of words: a .tsv, .csv or .jsonl file, rows, or a data frame, with `text_id`, and
+            `start` and `end` (bytes) or `text`, and a name in `region`.
+        train: a text to count words in, for the columns `log_frequency` and `unseen`.
+        threads: how many; no number depends on it but for rounding.
+        reading: how files are read.
+        scoring: how the model scores; a network in memory takes what needs no loading.
+        fields: those of both by name, as in `field="sentence", keep="condition", end="eos"`.
+
+    Returns:
+        A row a word: `surprisal`, `surprisal_corrected` and `entropy_before` in bits, and where the word is; `segment` is
+        the number of its text, also where several have one id.
+
+    Raises:
+        InputError: a text or a region cannot be used, or a region cuts a token.
+        MissingExtraError: icu4py is not installed.
+        ModelFileError: the model cannot be loaded.
+        UsageError: neither or both of `text` and `texts`; words of an unknown kind; regions with `words` or `train`.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> model = train("witten-bell", Corpus.from_strings(["the cat sat", "the dog sat"]), order=2, tokenizer="character")
+        >>> for row in word_surprisal(model, texts="the dog sat").to_rows():
+        ...     print(row["word"], round(row["surprisal"], 3), round(row["surprisal_corrected"], 3))
+        the 2.824 3.187
+        dog 4.921 5.198
+        sat 3.29 3.705
+    """
+    from lmgauge.evaluation.origin import Origin
+    from lmgauge.evaluation.words.rows import WordRows
+
+    corpus = inputs.one_text(text, texts, reading)
+    settings = word_settings(words, regions, train, corpus.kept)
+    (loaded,), (name,) = inputs.named_models(model, scoring)
+    corpus = inputs.followed([loaded], corpus, scoring, by_group=False)
+    measured, rows = WordRows.of_model(loaded, settings, Origin.of_model(loaded, name))
+    say_progress("scoring")
+    blocks, scored = tee(corpus)
+    return rows.result(zip(blocks, measured.score(scored, spans=True, threads=threads), strict=True), corpus, loaded)

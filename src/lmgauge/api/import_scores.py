@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import PATHS, PathLike, Text
+from lmgauge.api.inputs import PATHS, PathLike, Text, refuse_output, text_read
 from lmgauge.choices import LogUnit, Program
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.files import refuse_replacing
-from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.settings import ReadingOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.results import Evaluation
+    from lmgauge.results import Evaluation
 
 
 @verb
@@ -70,7 +69,6 @@ def import_scores(
         ...     import_scores(log, f"{folder}/run", text=text, name="trigram")
         <Evaluation: trigram: perplexity 10.0000, 1.2457 bits per byte>
     """
-    from lmgauge.api.inputs import text_read
     from lmgauge.evaluation.imported_run import import_run
     from lmgauge.scores.imports.programs import open_logs
 
@@ -80,7 +78,6 @@ def import_scores(
     if not isinstance(output, PATHS):
         raise UsageError(f"output is the path of a run folder, not {type(output).__name__}")
     corpus = text_read(text, reading)
-    read = [os.fspath(path) for path in paths]
-    refuse_replacing({"-o": output}, [*read, *(source.path for source in (corpus.sources if corpus else ()))])
-    logs = open_logs([Path(path) for path in read], program, log_unit, logprob)
+    refuse_output(output, paths, corpus)
+    logs = open_logs(list(map(Path, paths)), program, log_unit, logprob)
     return import_run(logs, os.fspath(output), corpus=corpus, name=name)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lmgauge.api.types import PATHS, Model, PathLike
+from lmgauge.api.inputs import PATHS, Model, PathLike, loaded, opened
 from lmgauge.declaration import chosen, verb
 from lmgauge.errors import UsageError
-from lmgauge.models.network.options import ScoringOptions
+from lmgauge.settings import ScoringOptions
 from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
+    from lmgauge import LanguageModel
     from lmgauge.evaluation.runs import Run
-    from lmgauge.models.protocol import LanguageModel
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +83,6 @@ def info(what: Model, *, scoring: ScoringOptions = ScoringOptions(), **fields: A
         >>> info(train("laplace", Corpus.from_strings(["a b", "a"]), order=2))["types"]
         [4, 4]
     """
-    from lmgauge.api.inputs import loaded, opened
     from lmgauge.evaluation.run_folder import EVALUATION_FILE
     from lmgauge.files import local_path
     from lmgauge.memory import bytes_in_memory

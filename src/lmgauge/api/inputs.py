@@ -1,4 +1,7 @@
-"""What the functions of `import lmgauge` take: models, texts, strings and runs, as objects or by path."""
+"""What the functions of `import lmgauge` take: models, texts, strings and runs, as objects or by path.
+
+Light, as signatures are read before anything runs.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,30 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
-from lmgauge.api.types import PATHS as PATHS
-from lmgauge.api.types import Model as Model
-from lmgauge.api.types import Models as Models
-from lmgauge.api.types import PathLike as PathLike
-from lmgauge.api.types import Text as Text
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.context_policy import policy_of
 from lmgauge.declaration import chosen
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.results import Evaluation
-from lmgauge.evaluation.runs import Run, open_run
+from lmgauge.files import PATHS as PATHS
+from lmgauge.files import PathLike as PathLike
 from lmgauge.files import refuse_replacing
-from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import model_names, not_a_model, open_model, takers, unused_option
 from lmgauge.places import refuse_file_names
 from lmgauge.progress import say_progress, show_speed
 from lmgauge.protocols import PROTOCOLS
-from lmgauge.text.documents import Corpus
-from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.settings import ReadingOptions, ScoringOptions
+
+if TYPE_CHECKING:
+    from lmgauge import Corpus, LanguageModel
+    from lmgauge.evaluation.runs import Run
+    from lmgauge.results import Choices, ContextCurve, Membership
+
+# Unions with names in quotes, which only type checkers import.
+Text = Union[PathLike, Sequence[PathLike], "Corpus"]
+Model = Union["LanguageModel", PathLike]
+Models = Union[Model, Sequence[Model], Mapping[str, Model]]  # noqa: UP007
+WithRows = TypeVar("WithRows", "Choices", "ContextCurve", "Membership")
 
 _RULES = {"context", "stride", "stream", "first_token", "end", "protocol", "bos_each_window"}
 """What a network in memory can be told; the rest is chosen when a model is loaded."""
@@ -43,9 +48,11 @@ def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel
 
 def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) -> list[LanguageModel]:
     """Return models, those named by a path loaded with these options; none that was chosen is ignored in silence."""
+    from lmgauge.models import registry
+
     for model in models:
         if not isinstance(model, PATHS) and not hasattr(model, "score"):
-            raise not_a_model(model)
+            raise registry.not_a_model(model)
     options, paths = scoring or ScoringOptions(), any(isinstance(model, PATHS) for model in models)
     asked = set(chosen(options))
     if asked and not paths and not (asked <= _RULES and any(hasattr(model, "with_options") for model in models)):
@@ -57,23 +64,23 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
         say_progress("loading")
     rules = {name: getattr(options, name) for name in asked & _RULES}
 
-    def opened(model: Any) -> LanguageModel:
+    def ready(model: Any) -> Any:
         if isinstance(model, PATHS):
-            return open_model(model, options)
-        ready: LanguageModel = model
-        if rules and hasattr(model, "with_options"):
-            ready = model.with_options(replace(model.options, **rules))
-        return ready
+            return registry.open_model(model, options)
+        return model.with_options(replace(model.options, **rules)) if rules and hasattr(model, "with_options") else model
 
-    ready = list(map(opened, models))
-    if unused := unused_option(options, ready):
-        raise UsageError(f"--{unused.replace('_', '-')} is for {takers(unused)}, and no model named here takes it")
-    show_speed(ready)
-    return ready
+    loaded: list[LanguageModel] = list(map(ready, models))
+    if unused := registry.unused_option(options, loaded):
+        takers = registry.takers(unused)
+        raise UsageError(f"--{unused.replace('_', '-')} is for {takers}, and no model named here takes it")
+    show_speed(loaded)
+    return loaded
 
 
 def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple[list[LanguageModel], list[str]]:
     """Return one or more models, and the name of each: its key in a mapping, the end of its path, or its label."""
+    from lmgauge.models.registry import model_names
+
     each = listed(models)
     if not each:
         raise UsageError(f"there is no model in the list: {_CALLS}")
@@ -124,8 +131,15 @@ def refuse_output(
     *texts: Corpus | PathLike | None,
     option: str = "-o",
     folder: str = "",
+    rows: bool = False,
 ) -> None:
-    """Refuse an output that would replace a model or a text that is read, and the name of a file for what is a folder."""
+    """Refuse an output that would replace a model or a text that is read, or whose name is not one for what it holds."""
+    # folder: what it is, if it is a folder; rows: whether it is a file of rows.
+    from lmgauge.evaluation.row_files import check_row_file
+    from lmgauge.text.documents import Corpus
+
+    if rows and output is not None:
+        check_row_file(os.fspath(output))
     if folder and output is not None and os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
         raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; {folder} is a folder")
     read = [*models, *texts, *(source.path for text in texts if isinstance(text, Corpus) for source in text.sources)]
@@ -140,10 +154,19 @@ def saved(model: Any, output: PathLike | None) -> Any:
     return model
 
 
+def written(result: WithRows, output: PathLike | None) -> WithRows:
+    """Write the rows of a result where a file is named, and return it."""
+    if output is not None:
+        result.write_rows(output)
+    return result
+
+
 # -- texts --------------------------------------------------------------------------------------------------------------
 def corpus_of(text: Text, reading: ReadingOptions = ReadingOptions(), *, alone: bool = True) -> Corpus:
     """Return the corpus that a path, several, or a `Corpus` stand for."""
     # alone: False where several texts are read alike; then call `refuse_field` with all of them.
+    from lmgauge.text.documents import Corpus
+
     if isinstance(text, Corpus):
         for name in chosen(reading):
             raise UsageError(f"{name}: a Corpus says itself how it is read; give it there, or give paths")
@@ -183,6 +206,8 @@ def refuse_field(reading: ReadingOptions, *corpora: Corpus | None) -> None:
 
 def strings(texts: Iterable[str] | str) -> Corpus:
     """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame."""
+    from lmgauge.text.documents import Corpus
+
     refuse_file_names(texts, "lmgauge.evaluate(model, {})", one_in_list=True)
     if hasattr(texts, "columns") and hasattr(texts, "iloc"):
         raise UsageError('texts is a whole data frame: give the column that holds the text, as in frame["text"]')
@@ -208,6 +233,9 @@ def one_text(text: Text | None, texts: Iterable[str] | str | None, reading: Read
 # -- runs ---------------------------------------------------------------------------------------------------------------
 def opened(run: PathLike, *, check_seal: bool = True) -> Run:
     """Return the run at a path."""
+    from lmgauge.evaluation.results import Evaluation
+    from lmgauge.evaluation.runs import open_run
+
     if isinstance(run, Evaluation):
         raise UsageError(
             'an Evaluation has figures only: keep the scores with evaluate(..., output="runs"), and give the folders, as in '
@@ -219,14 +247,11 @@ def opened(run: PathLike, *, check_seal: bool = True) -> Run:
     return open_run(Path(run), check_seal=check_seal)
 
 
-def says_documents(text: Text | None, document: str | None) -> bool:
-    """Return True if the caller says what documents are, and the runs need not be asked."""
-    return document is not None or (isinstance(text, Corpus) and text.settings.get("document") is not None)
-
-
 def text_of(runs: Sequence[Run], text: Text | None, document: str | None = None) -> Corpus:
     """Return the text of runs, read as it was when it was scored (unit, field, groups), with documents as asked."""
     # runs: one or more, of the same text; text: where it is now, None for where the runs remember it.
+    from lmgauge.text.documents import Corpus
+
     if isinstance(text, Corpus):
         return corpus_of(text, ReadingOptions(document=document))
     if text is None:

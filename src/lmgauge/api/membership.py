@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import Model, PathLike, Text
+from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, load_models, refuse_field, refuse_output, written
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.options import MembershipSettings
-from lmgauge.models.network.options import ScoringOptions
-from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.settings import MembershipSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.membership.results import Membership
-    from lmgauge.text.documents import Corpus
+    from lmgauge import Corpus
+    from lmgauge.results import Membership
 
 
 @verb
@@ -69,9 +66,7 @@ def membership(
         >>> round(result.score("min_k").auroc, 3)
         1.0
     """
-    from lmgauge.api.inputs import corpus_of, load_models, refuse_field, refuse_output
     from lmgauge.evaluation.membership.membership import membership as _membership
-    from lmgauge.evaluation.row_files import check_row_file
     from lmgauge.models.registry import model_names
     from lmgauge.progress import say_progress
 
@@ -83,16 +78,12 @@ def membership(
     if label is not None:
         corpora = [_labeled(corpora[0], label)]
     corpora = [corpus.without_given("membership") for corpus in corpora]
-    if output is not None:
-        check_row_file(os.fspath(output))
-        refuse_output(output, asked, *corpora)
+    refuse_output(output, asked, *corpora, rows=True)
     names = model_names(asked, models := load_models(asked, scoring))
     say_progress("scoring")
     second = None if reference is None else models[1]
     result = _membership(models[0], corpora, settings, labeled=label is not None, reference=second, names=names)
-    if output is not None:
-        result.write_rows(output)
-    return result
+    return written(result, output)
 
 
 def _labeled(corpus: Corpus, label: str) -> Corpus:

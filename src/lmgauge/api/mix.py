@@ -1,20 +1,23 @@
-"""`lmgauge.mix`: models mixed by linear interpolation, or made into one n-gram model."""
+"""`lmgauge.mix`, `lmgauge.cache` and `lmgauge.dynamic_evaluation`: models mixed, and such as adapt to what they score."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from lmgauge.api.types import PATHS, Model, PathLike, Text
+from lmgauge.api import inputs
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, refuse_output, saved
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.models.network.options import ScoringOptions
-from lmgauge.option_numbers import Count
-from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.option_numbers import Count, Share
+from lmgauge.settings import CacheSettings, ReadingOptions, ScoringOptions
 
 if TYPE_CHECKING:
-    from lmgauge.models.mixture.static import StaticMixture
+    from lmgauge import LanguageModel
+    from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.mixture.together import Mixture
+    from lmgauge.models.spelling.model import SpelledModel
+    from lmgauge.results import StaticMixture
 
 
 @overload
@@ -80,7 +83,6 @@ def mix(
         (0.25, 0.75)
     """
     from lmgauge.api.evaluate import evaluate
-    from lmgauge.api.inputs import corpus_of, load_models, refuse_output, refuse_twice, saved
     from lmgauge.models.mixture.static import StaticMixture, static_mixture
     from lmgauge.models.mixture.together import together
     from lmgauge.progress import say_progress
@@ -94,9 +96,9 @@ def mix(
         raise UsageError("a mixture needs held-out text to estimate its weights on, or the weights themselves")
     if len(models) == 1 and weights is not None:
         raise UsageError("a mixture has its weights; for others, mix its components again")
-    paths = refuse_twice(models)
+    paths = inputs.refuse_twice(models)
     refuse_output(output, models, corpus, folder="" if static else "a mixture that is not --static")
-    components = load_models(models, scoring)
+    components = inputs.load_models(models, scoring)
     if len(components) > 1:
         parts = together(components, paths if len(paths) == len(models) else None)
         mixture: Any = parts.fitted(weights, corpus, threads=threads)
@@ -110,3 +112,113 @@ def mix(
         exact, mine = (evaluate(one, corpus, threads=threads) for one in (mixture, model))
         measured = {"perplexity_of_mixture": exact.perplexity, "perplexity": mine.perplexity, "events": mine.events}
     return StaticMixture(saved(model, output), mixture, **measured)
+
+
+_WEIGHT = 0.1
+
+
+@verb
+def cache(
+    model: Model,
+    held_out: Text | None = None,
+    *,
+    weight: Share | None = None,
+    memory: CacheSettings = CacheSettings(),
+    threads: Count | None = None,
+    output: PathLike | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    scoring: ScoringOptions = ScoringOptions(),
+    **fields: Any,
+) -> MixtureModel | SpelledModel:
+    """Mix a model with a cache of the words that went by, so that it adapts to the text it scores: `lmgauge cache`.
+
+    Each event is scored before it is counted, and the cache is empty at the beginning of each text. Its context runs on over
+    the ends of segments. Source: Kuhn & De Mori (1990), "A cache-based natural language model for speech recognition".
+
+    Args:
+        model: any model that predicts the end of a line as `</s>`, or its path.
+        held_out: text that the model was not trained on, in the order in which it was written: the weight is the one that
+            makes it most probable. A path, several, or from Python a `Corpus`.
+        weight: share of the cache, 0 to 1, instead of estimating it; 0.1 without held-out text either.
+        memory: what the cache remembers.
+        threads: how many; all cores if not given. No number depends on it.
+        output: folder of the model to write.
+        reading: how the text is read.
+        scoring: how a model named by its path scores.
+        fields: those of `memory`, `reading` and `scoring`, by name.
+
+    Returns:
+        A mixture of two, the model and the cache: a model like any other; spelled if the model is.
+
+    Raises:
+        InputError: the held-out text is empty or cannot be used.
+        UsageError: the model predicts no `</s>`, an option out of range, or an output that would replace an input.
+
+    Shell:
+        lmgauge cache kn5/ valid.txt -o kn5-cache/
+        lmgauge eval -m kn5/ -m kn5-cache/ test.txt
+
+    Example:
+        >>> from lmgauge import Corpus, evaluate, train
+        >>> model = train("laplace", Corpus.from_strings(["the cat sat", "a dog ran"]), order=1)
+        >>> adapting = cache(model, weight=0.25)
+        >>> text = ["the cat sat", "the cat ran", "the cat sat"]
+        >>> [round(evaluate(each, texts=text).perplexity, 2) for each in (model, adapting)]
+        [7.23, 6.12]
+    """
+    from lmgauge.models.cache.model import CacheModel
+    from lmgauge.models.mixture.together import Together
+    from lmgauge.models.spelling.model import parted
+
+    corpus = None if held_out is None else corpus_of(held_out, reading)
+    refuse_output(output, [model], corpus, folder="a model with a cache")
+    base, around = parted(loaded(model, scoring))  # what adapts is which words come, not their spelling
+    pair = Together((base, CacheModel.beside(base, memory)), "tokens")
+    shares = _WEIGHT if weight is None and corpus is None else weight
+    mixture = pair.fitted(None if shares is None else (1 - shares, shares), corpus, threads=threads)
+    return saved(around(mixture), output)  # type: ignore[no-any-return]
+
+
+DEFAULT_RATE = 0.1
+
+
+@verb
+def dynamic_evaluation(
+    model: Model, rate: float = DEFAULT_RATE, *, scoring: ScoringOptions = ScoringOptions(), **fields: Any
+) -> LanguageModel:
+    """Make a network learn from each segment after it was scored, by a step of gradient descent.
+
+    Each pass over a text begins with a copy of the network, which itself stays as it is: the same text gets the same
+    numbers. The model lives in memory; it has no folder form. Source: Krause et al. (2018), "Dynamic evaluation of neural
+    sequence models".
+
+    Args:
+        model: a network of the `transformers` library whose segments are contexts of their own and end with `</s>`, or its
+            path.
+        rate: step size, against the gradient of a segment's mean nats an event. Choose it on held-out text.
+        scoring: how a network named by its path scores.
+        fields: those of `scoring`, by name.
+
+    Returns:
+        A model like any other; its context is the text so far.
+
+    Raises:
+        UsageError: the model is not such a network, or the rate is not a positive number.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> dynamic_evaluation(train("laplace", Corpus.from_strings(["a b"])))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: laplace3: dynamic evaluation needs a network that torch computes; ...
+    """
+    from lmgauge.models.spelling.model import parted
+
+    whole = loaded(model, scoring)
+    base, around = parted(whole)
+    if not hasattr(base, "network"):
+        raise UsageError(
+            f"{whole.label}: dynamic evaluation needs a network that torch computes; lmgauge.cache adapts others"
+        )
+    from lmgauge.models.network.torch.dynamic import DynamicModel
+
+    return around(DynamicModel(base, rate))  # type: ignore[arg-type]  # what has a network is a NeuralModel

@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lmgauge.api.run_text import RunText
-from lmgauge.api.types import PATHS, Model, PathLike
+from lmgauge.api.inputs import PATHS, Model, PathLike, opened
 from lmgauge.choices import MOST_PASSAGES
 from lmgauge.declaration import chosen, verb
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.options import DiagnosisSettings
-from lmgauge.models.network.options import ScoringOptions
 from lmgauge.option_numbers import Bounds
+from lmgauge.settings import DiagnosisSettings, RunText, ScoringOptions
 from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.audit.results import Audit
     from lmgauge.evaluation.overview import Overview
-    from lmgauge.report.notebook import Report
+    from lmgauge.results import Audit, Report
 
 Runs = PathLike | Shown | Sequence[PathLike] | Sequence[Shown]
 Passages = Annotated[int, Bounds(0, MOST_PASSAGES)]
@@ -125,8 +122,7 @@ def overview_of(
     **fields: Any,
 ) -> Overview:
     """Work out all that a page says of runs."""
-    from lmgauge.api.diagnose import behind
-    from lmgauge.api.inputs import opened
+    from lmgauge.api.verdicts import behind
     from lmgauge.evaluation.audit.results import read_audit
     from lmgauge.evaluation.overview import overview
     from lmgauge.progress import say_progress

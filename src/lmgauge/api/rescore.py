@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import Models, PathLike
+from lmgauge.api.inputs import Models, PathLike, named_models
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
-from lmgauge.models.network.options import ScoringOptions
+from lmgauge.settings import ScoringOptions
 from lmgauge.tasks.settings import ComparisonSettings, NbestReading, NormalizationOptions, PairsFile, RescoreSettings
 
 if TYPE_CHECKING:
+    from lmgauge.results import Rescored
     from lmgauge.tasks.nbest.lists import Hypothesis
-    from lmgauge.tasks.nbest.results import Rescored
 
 
 @verb
@@ -74,28 +74,12 @@ def rescore(
         >>> result.texts, result.systems[1].score.errors
         (('the dog sleeps',), 0)
     """
-    from lmgauge.api.inputs import named_models
     from lmgauge.evaluation.choices.prefer import log_probabilities
     from lmgauge.tasks.metrics.error_rates import CER, WER
     from lmgauge.tasks.nbest.reading import nbest_lists
     from lmgauge.tasks.nbest.rescoring import Rescoring
 
-    _check(tune is not None, ref, settings)
-    tested = settings.document is not None or comparison.significance != "student" or comparison.resamples is not None
-    if test_ref is None and tested:
-        raise UsageError("document, significance and resamples are for the test: name the references of NBEST (--test-ref)")
-    lists = nbest_lists(nbest, reading)
-    tuned_on = None if tune is None else nbest_lists(tune, reading, like=lists)
-    models, names = ([], []) if isinstance(model, (list, tuple)) and not model else named_models(model, scoring)
-    metric = (WER if settings.metric == "wer" else CER)(**vars(normalization))
-    score = partial(log_probabilities, models, threads=comparison.threads)
-    fingerprints = "+".join(f"{one.label}@{one.fingerprint[:6]}" for one in models)
-    work = Rescoring(score, names, fingerprints, metric, settings, reading, comparison)
-    return work.result(lists, tuned_on, ref, test_ref)
-
-
-def _check(tuned: bool, ref: PairsFile | None, settings: RescoreSettings) -> None:
-    """Refuse what does not say where weights come from, or says it twice."""
+    tuned = tune is not None
     if tuned == (settings.weights is not None):
         which = "both are" if tuned else "neither is"
         raise UsageError(
@@ -108,3 +92,14 @@ def _check(tuned: bool, ref: PairsFile | None, settings: RescoreSettings) -> Non
         raise UsageError(f"{what}: name those (--tune); those of NBEST are --test-ref")
     if not tuned and settings.starts != RescoreSettings.starts:
         raise UsageError("starts is for tuning: name the lists to tune on (--tune)")
+    tested = settings.document is not None or comparison.significance != "student" or comparison.resamples is not None
+    if test_ref is None and tested:
+        raise UsageError("document, significance and resamples are for the test: name the references of NBEST (--test-ref)")
+    lists = nbest_lists(nbest, reading)
+    tuned_on = None if tune is None else nbest_lists(tune, reading, like=lists)
+    models, names = ([], []) if isinstance(model, (list, tuple)) and not model else named_models(model, scoring)
+    metric = (WER if settings.metric == "wer" else CER)(**vars(normalization))
+    score = partial(log_probabilities, models, threads=comparison.threads)
+    fingerprints = "+".join(f"{one.label}@{one.fingerprint[:6]}" for one in models)
+    work = Rescoring(score, names, fingerprints, metric, settings, reading, comparison)
+    return work.result(lists, tuned_on, ref, test_ref)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from lmgauge.api.evaluate import RegionRows, word_settings
 from lmgauge.api.inputs import PathLike, Text, opened, text_of
-from lmgauge.api.words import RegionRows, word_settings
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import sum_block
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from lmgauge.text.documents import Corpus
+    from lmgauge import Corpus
     from lmgauge.text.segments import Segments
 
 Rows = Literal["segment", "token"]

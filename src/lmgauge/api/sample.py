@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lmgauge.api.types import Model
+from lmgauge.api.inputs import Model, loaded
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.declaration import verb
-from lmgauge.models.network.options import ScoringOptions
 from lmgauge.option_numbers import Count, Natural, NotNegative
+from lmgauge.settings import ScoringOptions
 
 
 @verb
@@ -57,7 +57,6 @@ def sample(
         >>> list(sample(model, 2, seed=1))
         ['the ran', 'dog sat']
     """
-    from lmgauge.api.inputs import loaded
     from lmgauge.models.sampling import sample as draw
 
     return draw(

@@ -5,13 +5,12 @@ Hypotheses and references are told apart by name and never by position: exchange
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from lmgauge.declaration import verb
 from lmgauge.option_numbers import Count
-from lmgauge.tasks.settings import BleuOptions, ChrfOptions, NormalizationOptions, PublicTest, TerOptions
+from lmgauge.settings import BleuOptions, ChrfOptions, NormalizationOptions, PublicTest, TerOptions
 
 if TYPE_CHECKING:
     from lmgauge.tasks.metrics.bleu import BleuScore
@@ -21,23 +20,7 @@ if TYPE_CHECKING:
     from lmgauge.tasks.metrics.ter import TerScore
     from lmgauge.tasks.texts import GivenReferences
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def _texts_by_name(function: F) -> F:
-    """Return the function with an error that shows the right call, for a call with texts by position."""
-
-    @wraps(function)
-    def call(*arguments: Any, **named: Any) -> Any:
-        if arguments:
-            name = function.__name__
-            raise TypeError(f"{name} takes its texts by name, not by position: {name}(hypotheses=[...], references=[...])")
-        return function(**named)
-
-    return cast("F", call)
-
-
-@_texts_by_name
 @verb
 def bleu(
     *,
@@ -84,7 +67,6 @@ def bleu(
     return cast("BleuScore", _score(BLEU(**chosen), hypotheses, references, threads, public))
 
 
-@_texts_by_name
 @verb
 def chrf(
     *,
@@ -124,7 +106,6 @@ def chrf(
     return cast("ChrfScore", _score(ChrF(**vars(options)), hypotheses, references, threads, public))
 
 
-@_texts_by_name
 @verb
 def ter(
     *,
@@ -164,7 +145,6 @@ def ter(
     return cast("TerScore", _score(TER(**vars(options)), hypotheses, references, threads, public))
 
 
-@_texts_by_name
 @verb
 def wer(
     *,
@@ -209,7 +189,6 @@ def wer(
     return cast("ErrorRates", _score(WER(**vars(options)), hypotheses, references, threads))
 
 
-@_texts_by_name
 @verb
 def cer(
     *,

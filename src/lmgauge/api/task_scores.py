@@ -5,18 +5,21 @@ Hypotheses and references are told apart by name and never by position: exchange
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import PathLike
+from lmgauge.api.inputs import PathLike
+from lmgauge.choices import Average
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
 from lmgauge.option_numbers import Count
-from lmgauge.tasks.settings import ComparisonSettings, Reading
+from lmgauge.tasks.settings import ComparisonSettings, CorrelationSettings, Reading
 
 if TYPE_CHECKING:
     from lmgauge.tasks.alignment import AlignedSegment
     from lmgauge.tasks.comparison import Systems
+    from lmgauge.tasks.correlation import Correlation
     from lmgauge.tasks.metrics.error_rates import EditRate
     from lmgauge.tasks.metrics.protocol import TaskMetric
     from lmgauge.tasks.scoring import SegmentScores
@@ -205,3 +208,175 @@ def align_files(
     if notes is not None:
         for note in files.notes:
             notes(note)
+
+
+@verb
+def score_labels(
+    *,
+    gold: Sequence[str],
+    predicted: Mapping[str, Sequence[str]] | Sequence[str],
+    labels: Sequence[str] | None = None,
+    average: Average = "macro",
+    documents: Sequence[str] | None = None,
+    settings: ComparisonSettings = ComparisonSettings(),
+    **fields: Any,
+) -> Systems:
+    """Return precision, recall and F1 of labeled outputs through scikit-learn, with intervals, each against the first.
+
+    Args:
+        gold: the right label of each segment.
+        predicted: a list of labels by the name of each system; or one list, of a system called "system".
+        labels: that count; all that occur if not given.
+        average: which F1 is tested; labels alike (macro), of the sums (micro), or by how often they are gold (weighted).
+        documents: the name of the document of each segment.
+        settings: as `score_systems`.
+        fields: those of `settings`, by name.
+
+    Returns:
+        The systems; the figures of each label are in `systems[0].score.labels`.
+
+    Raises:
+        InputError: lists of different length, or something is not a string.
+        UsageError: an option is out of range.
+        MissingExtraError: scikit-learn is not installed.
+
+    Example:
+        >>> systems = score_labels(gold=["cat", "dog", "cat"], predicted={"a": ["cat", "cat", "cat"]})
+        >>> round(systems[0].score.score, 3)
+        0.4
+    """
+    from lmgauge.tasks.labels import compare_labels
+    from lmgauge.tasks.scoring import document_codes
+    from lmgauge.text.labels import BY_NAMES, UNKNOWN
+
+    codes = None if documents is None else document_codes(documents, len(gold))
+    outputs = predicted if isinstance(predicted, Mapping) else {"system": predicted}
+    return compare_labels(gold, outputs, labels, average, codes, UNKNOWN if codes is None else BY_NAMES, settings)
+
+
+@verb
+def score_label_files(
+    *,
+    gold: PathLike,
+    predicted: PathLike | Iterable[PathLike],
+    labels: Sequence[str] | None = None,
+    average: Average = "macro",
+    reading: Reading = Reading(),
+    settings: ComparisonSettings = ComparisonSettings(),
+    **fields: Any,
+) -> Systems:
+    """Do what `score_labels` does with files, a label on each line (or record); white space around labels is left out.
+
+    Args:
+        gold: a file with the right label of each segment.
+        predicted: a file for each system.
+        labels: labels that count; all that occur if not given.
+        average: which F1 is tested; labels alike (macro), of the sums (micro), or by how often they are gold (weighted).
+        reading: as `score_files`; a byte order mark at the head of a file is never part of a label.
+        settings: as `score_systems`.
+        fields: those of `reading` and `settings`, by name.
+
+    Raises:
+        InputError: a file is missing, ends before another, holds what is not text, or all gold labels are blank.
+        UsageError, MissingExtraError: as `score_labels`.
+
+    Shell:
+        lmgauge f1 gold.txt tagger-a.txt tagger-b.txt
+        lmgauge f1 gold.tsv a.tsv b.tsv --field label --average micro
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path as File
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name, label in (("gold", "cat"), ("a", "cat")):
+        ...         _ = File(folder, f"{name}.txt").write_text(label)
+        ...     score_label_files(gold=f"{folder}/gold.txt", predicted=[f"{folder}/a.txt"])[0].score.score
+        1.0
+    """
+    from lmgauge.tasks.labels import compare_labels, read_labels
+
+    right, outputs, codes, by = read_labels(gold, predicted, reading)
+    return compare_labels(right, outputs, labels, average, codes, by, settings)
+
+
+@verb
+def correlate_tables(
+    scores: PathLike,
+    perplexities: PathLike | None = None,
+    *,
+    model: PathLike | None = None,
+    outputs: Sequence[PathLike] = (),
+    rows: PathLike | None = None,
+    threads: Count | None = None,
+    settings: CorrelationSettings = CorrelationSettings(),
+    **fields: Any,
+) -> Correlation:
+    """Correlate task scores of systems with perplexities: of their language models, or of their outputs under one.
+
+    Tables of systems are TSV or CSV with a header, JSONL, or what `bleu --json`, `wer --json` and `eval --json` print. A
+    system has the same name in both.
+
+    Args:
+        scores: a table with a row for each system, such as `lmgauge bleu --json` prints.
+        perplexities: another one, such as `lmgauge eval --json` prints; its models, or the groups of one, are the systems.
+            Without it the numbers are in `scores`, too.
+        model: a language model instead of perplexities; that of each of `outputs` under it.
+        outputs: with a model, the output of a system, as it was scored; may be given several times, a glob stands for
+            several. A system is known by the name of its file.
+        rows: also write the points; .tsv, .jsonl, or -.
+        threads: threads to use; all cores if not given. No number depends on it.
+        settings: names of columns, logarithm and seed.
+        fields: those of `settings`, by name.
+
+    Raises:
+        InputError: a table cannot be read, lacks a column, or no system is in both.
+        UsageError: the suffix of a table is unknown, a model has no outputs, or a table beside it, or the rows would replace
+            what is read.
+
+    Shell:
+        lmgauge correlate bleu.json perplexity.json
+        lmgauge correlate bleu.json -m kn5/ --outputs '?.txt'
+        lmgauge correlate systems.tsv -x perplexity -y bleu
+
+    Example:
+        >>> import json, tempfile
+        >>> from pathlib import Path as File
+        >>> rows = [{"system": name, "score": 30 - i, "perplexity": 80 + i * i} for i, name in enumerate("abcd")]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = File(folder, "systems.json").write_text(json.dumps(rows))
+        ...     correlate_tables(f"{folder}/systems.json").spearman
+        -1.0
+    """
+    from lmgauge.api.evaluate import evaluate
+    from lmgauge.evaluation.row_files import writing_rows
+    from lmgauge.files import refuse_replacing
+    from lmgauge.models.mixture.agreement import with_reserved
+    from lmgauge.models.registry import load_model
+    from lmgauge.records.sources import find_sources
+    from lmgauge.report.correlation import CORRELATION_COLUMNS
+    from lmgauge.tasks.correlation import by_system, correlate_rows
+    from lmgauge.tasks.parallel import paths_of
+    from lmgauge.tasks.tables import read_table
+
+    if (model is None) != (not outputs):
+        raise UsageError("a model (-m) and its outputs (--outputs) belong together: what is measured under the model")
+    if model is not None and perplexities is not None:
+        raise UsageError("perplexities come from a table or from a model (-m), not from both")
+    sources = find_sources(paths_of(outputs)) if outputs else []
+    read = [os.fspath(path) for path in (scores, perplexities, model) if path is not None]
+    refuse_replacing({"--rows": rows}, [*read, *(source.path for source in sources)])
+    x_rows = y_rows = read_table(read[0])
+    x_table, name = read[-1], settings.system
+    if model is not None:
+        # A system may print <unk>; to the model that judges it that is a word like any other.
+        (judge,) = with_reserved([load_model(read[-1])], "escape")
+        x_rows = [{name: source.label} | evaluate(judge, source.path, threads=threads).to_dict() for source in sources]
+        x_table = ""
+    elif perplexities is not None:
+        x_rows = by_system(read_table(read[-1]), name)
+    result = correlate_rows(x_rows, y_rows, settings, (x_table, read[0]))
+    if rows is not None:
+        points = result.rows()
+        with writing_rows(os.fspath(rows), CORRELATION_COLUMNS) as write:
+            write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
+    return result

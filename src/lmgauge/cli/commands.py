@@ -84,20 +84,20 @@ Train
     metavars: held_out=[TEXTS]..., weights=W,W...
     required: output
   spell: Give a model a speller for unseen words, so that bits are exact.
-    verbs: lmgauge.api.spell:spell
+    verbs: lmgauge.api.train:spell
     run: lmgauge.cli.models:spell
     arguments: model
     show: order max_count field format
     without: {OF_SEGMENTS} html
   prune: Drop the n-grams that a model needs least.
-    verbs: lmgauge.api.prune:prune
+    verbs: lmgauge.api.convert:prune
     run: lmgauge.cli.models:prune
     arguments: model
     show: field format
     without: {OF_SEGMENTS} html
     required: output
   cache: Make a model adapt to the text it scores.
-    verbs: lmgauge.api.cache:cache
+    verbs: lmgauge.api.mix:cache
     run: lmgauge.cli.models:cache
     arguments: model held_out
     show: order window decay field format reserved
@@ -113,7 +113,7 @@ Train
 Measure
   eval: Measure how well models predict a text.
     verbs: lmgauge.api.evaluate:evaluate lmgauge.api.evaluate:evaluate_scores lmgauge.api.context_curve:context_curve
-    verbs: lmgauge.api.protocols:evaluate_protocols lmgauge.cli.shards:run_in_shards
+    verbs: lmgauge.api.evaluate:evaluate_protocols lmgauge.cli.shards:run_in_shards
     run: lmgauge.cli.evaluate:evaluate
     stdin: text
     show: output per_segment per_token per_word columns unit field group document given context device
@@ -138,7 +138,7 @@ Measure
     show: text train document seed threads
     without: html
   diagnose: Show where a model fails.
-    verbs: lmgauge.api.diagnose:diagnose
+    verbs: lmgauge.api.verdicts:diagnose
     run: lmgauge.cli.runs:diagnose
     show: text train only examples contexts seed threads context device
     without: {OF_EVALUATION} reserved
@@ -149,14 +149,14 @@ Measure
     without: json html
     metavars: runs=[RUN] [RUN]
   audit: Check a result, or show what is wrong with it.
-    verbs: lmgauge.api.audit:audit lmgauge.cli.runs:subject
+    verbs: lmgauge.api.verdicts:audit lmgauge.cli.runs:subject
     run: lmgauge.cli.runs:audit
     arguments: what
     show: levels contexts max_overlap exhaustive seed field context device
     without: {OF_SEGMENTS} {OF_EVALUATION} run
     metavars: what=TEXT...|RUN
   overlap: Find test text inside training text.
-    verbs: lmgauge.api.overlap:overlap lmgauge.cli.shards:run_in_shards
+    verbs: lmgauge.api.texts:overlap lmgauge.cli.shards:run_in_shards
     run: lmgauge.cli.overlap:overlap
     arguments: train
     show: overlap_unit n near fold passages field
@@ -193,24 +193,24 @@ Corpora
     show: field lines by workers threads
     metavars: model=[NAME=]MODEL
   percentiles: Learn the percentiles of perplexity that a filter keeps by.
-    verbs: lmgauge.api.percentiles:learn_percentiles
+    verbs: lmgauge.api.filter:learn_percentiles
     run: lmgauge.cli.filter:percentiles
     show: field lines by group workers threads
     without: shard
     metavars: model=[NAME=]MODEL
   select: Select the documents of a pool that are most like a target.
-    verbs: lmgauge.api.select:select_documents
+    verbs: lmgauge.api.texts:select_documents
     arguments: pool
     show: cuts tolerance share max_difference order field
     without: group id given boundary keep
 
 Compare
   compare: Say whether results may be compared, and whether their difference is real.
-    verbs: lmgauge.api.compare:compare lmgauge.api.compare:compare_recipes lmgauge.cli.runs:check lmgauge.cli.runs:compared
+    verbs: lmgauge.api.verdicts:compare lmgauge.api.verdicts:compare_recipes lmgauge.cli.runs:check lmgauge.cli.runs:compared
     run: lmgauge.cli.runs:compare
     show: text train
   divergence: Measure how far models' predictions are from those of a base.
-    verbs: lmgauge.api.divergence:divergence lmgauge.api.stored_base:save_base lmgauge.cli.models_and_texts:diverged
+    verbs: lmgauge.api.divergence:divergence lmgauge.api.divergence:save_base lmgauge.cli.models_and_texts:diverged
     run: lmgauge.cli.models_and_texts:divergence
     stdin: candidate
     arguments: base candidate
@@ -219,7 +219,7 @@ Compare
     metavars: candidate=CANDIDATE... [TEXT]..., top_k=K[,K...], output=DIR
     required: base
   correlate: Say whether better language models go with better task scores.
-    verbs: lmgauge.api.task_correlation:correlate_tables
+    verbs: lmgauge.api.task_scores:correlate_tables
     show: x y system log_x
 
 Tasks
@@ -253,7 +253,7 @@ Tasks
     without: {OF_EVALUATION} collapse_spaces jiwer_words
     metavars: nbest=NBEST..., document=FILE
   f1: Measure precision, recall and F1 of labeled outputs.
-    verbs: lmgauge.api.task_labels:score_label_files
+    verbs: lmgauge.api.task_scores:score_label_files
     run: lmgauge.cli.tasks:score_labels
     without: reference sentence align top segments group shard output
     choices: format=lmgauge.choices:FORMATS
@@ -283,7 +283,7 @@ Tools
     without: html
     negative: yes
   split: Split text into train, validation and test, the same for the same seed on every machine.
-    verbs: lmgauge.api.split:split
+    verbs: lmgauge.api.texts:split
     show: unit field group document
     without: id given keep boundary html
     metavars: text=TEXT..., by=[group|document]

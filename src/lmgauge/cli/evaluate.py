@@ -16,7 +16,7 @@ PROTOCOLS = (*PROTOCOL_NAMES, ALL_PROTOCOLS)
 def evaluate(call: Call) -> None:
     """Run what the options ask for, and refuse what does not go with it."""
     from lmgauge.api.context_curve import context_curve
-    from lmgauge.api.protocols import evaluate_protocols
+    from lmgauge.api.evaluate import evaluate_protocols
     from lmgauge.cli.models_and_texts import model_among
 
     scores = "scores" in call.values

@@ -54,7 +54,7 @@ def suspects(result: Membership, *, examples: Natural = 5) -> Document:
 
 def divergence(call: Call) -> None:
     """Compare candidates with a base, or store the base."""
-    from lmgauge.api.stored_base import save_base
+    from lmgauge.api.divergence import save_base
     from lmgauge.evaluation.options import StoringSettings
 
     paths, saving = call["candidate"], "base_file" in call.values

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import PathLike
+from lmgauge.api.inputs import PathLike
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say, say_where
 from lmgauge.errors import MissingExtraError

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import click
 
-from lmgauge.api.types import PathLike
+from lmgauge.api.inputs import PathLike
 from lmgauge.cli.derive import Call
 from lmgauge.declaration import settings
 

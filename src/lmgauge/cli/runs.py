@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.api.types import PathLike
+from lmgauge.api.inputs import PathLike
 from lmgauge.choices import ComparedMetric
 from lmgauge.cli.derive import Call
 from lmgauge.cli.say import Page, say, say_where
@@ -58,7 +58,7 @@ def _with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, Page]:
 
 def compare(call: Call) -> None:
     """Print the comparisons of runs or of recipes, and fail where they may not be made."""
-    from lmgauge.api.compare import compare_recipes
+    from lmgauge.api.verdicts import compare_recipes
 
     if call["recipes"]:
         call.refuse(call.values.keys() - {"recipes", "text", "document", "threads"}, "does not go with --recipe")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.types import PathLike
-from lmgauge.cluster.shard import Shard, Sharing
+from lmgauge.api.inputs import PathLike
 from lmgauge.declaration import verb
 from lmgauge.errors import UsageError
+from lmgauge.work.shard import Shard, Sharing
 
 if TYPE_CHECKING:
     from lmgauge.cluster.job import Job

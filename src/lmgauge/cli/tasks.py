@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import click
 
-from lmgauge.api.types import PathLike
+from lmgauge.api.inputs import PathLike
 from lmgauge.choices import MOST_PASSAGES
 from lmgauge.cli.derive import Call, fields_of
 from lmgauge.cli.say import Page, say, write_page
@@ -107,7 +107,7 @@ def score(call: Call) -> None:
 
 def score_labels(call: Call) -> None:
     """Score labels."""
-    from lmgauge.api.task_labels import score_label_files
+    from lmgauge.api.task_scores import score_label_files
 
     _check(call)
     files = _files(call)

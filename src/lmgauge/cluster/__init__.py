@@ -1,7 +1,7 @@
 """Work cut into shards, for several processes or machines, and put together again to the digits of the whole.
 
 A shard of a job scores its share of a text: every n-th unit of it, of about 256 kB each. What costs time is computed by the
-shards, block by block, and stored as named arrays (`part_files`), so that `merge` runs the same code as an unsharded job
+shards, block by block, and stored under a manifest, so that `merge` runs the same code as an unsharded job
 does, and takes from the shards what that would have computed. So all it gives is the same, to the bit.
 
     Shard (shard.py)     which share: 2 of 8, from the command line or from SLURM

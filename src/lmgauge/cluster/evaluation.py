@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
 from lmgauge.cluster.job import Write
-from lmgauge.cluster.part_files import read_parts
 from lmgauge.cluster.record import ShardRecord
-from lmgauge.cluster.score_arrays import BatchDecoder, BatchEncoder
-from lmgauge.cluster.shard import Shard, numbered_pieces
+from lmgauge.cluster.scored_piece import PieceEncoder, PieceReader
 from lmgauge.context_policy import policy_of
 from lmgauge.counted_note import CountedNote, merged_notes
+from lmgauge.decoding import Meta, Whole
 from lmgauge.distributions.columns import WithColumns
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.evaluate import evaluate, sum_block
@@ -33,8 +32,8 @@ from lmgauge.scoring import score_together
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import UnitCounter, pieces
+from lmgauge.work.shard import Shard
 
-_MOST = 1 << 31  # bytes of a block
 _WHERE = ("device", "devices", "processes")
 """Settings that say where numbers are computed, and change none."""
 
@@ -88,8 +87,7 @@ class EvaluationWork:
 
     def __init__(self, job: EvaluationJob) -> None:
         corpus = one_text(job.text, None)
-        if not corpus.rereadable:
-            raise UsageError("every shard reads the text, and merge does again: save it in a file first")
+        corpus.refuse_once("every shard reads the text, and merge does again")
         (model,), (name,) = named_models([job.model], job.scoring)
         followed_corpus = followed([model], corpus, job.scoring, by_group=job.by_group)
         _refuse_uncut(model, followed_corpus, joined=followed_corpus is not corpus)
@@ -132,7 +130,7 @@ class EvaluationWork:
             sum_block(batches[0])  # refuses here what would be refused when shards are merged
             return block, batches[0]
 
-        encode = BatchEncoder()
+        encode = PieceEncoder()
         model = cast("LanguageModel", self._model)
         scored = 0
         rows = score_together([model], _owned(), _checked, spans=True, threads=self._job.threads)
@@ -141,7 +139,7 @@ class EvaluationWork:
             scored += piece.byte_count()
             say_progress(f"scored {scored / 1e6:,.0f} MB")
         notes = [
-            {"template": note.template, "count": note.number} if isinstance(note, CountedNote) else str(note)
+            asdict(_Note(note.template, note.number)) if isinstance(note, CountedNote) else str(note)
             for note in getattr(model, "notes", ())
         ]
         return {"settings": self._settings, "notes": notes}
@@ -159,6 +157,13 @@ def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None
         raise UsageError(f"{model.label}: a server answers many requests at a time: leave out --shard, and raise --threads")
 
 
+def numbered_pieces(blocks: Iterable[Segments]) -> Iterator[tuple[int, int, Segments]]:
+    """Yield the pieces that a text is cut into, each with its number and that of its unit, from 0."""
+    counter = UnitCounter()
+    for number, piece in enumerate(piece for block in blocks for piece in pieces(block)):
+        yield number, counter.unit_of(piece), piece
+
+
 class StoredModel:
     """What shards have scored, in place of the model that did: it knows the scores of one text."""
 
@@ -171,86 +176,83 @@ class StoredModel:
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the scores of the tokens of each block of the text; arguments as of any model."""
-        shared: dict[bytes, TokenStrings] = {}
-        decoders = [BatchDecoder(shared) for _ in self._records]
-        parts = [read_parts(record.parts) for record in self._records]
+        shared: dict[tuple[bytes, ...], TokenStrings] = {}
+        readers = [PieceReader(record.parts, shared) for record in self._records]
         units = UnitCounter()
         number = total = 0
         for block in segments:
             made = []
             for piece in pieces(block):
-                owner = units.unit_of(piece) % len(parts)
+                owner = units.unit_of(piece) % len(readers)
                 # Shards are read side by side: pieces 0, 1, 2, ... of units 0, 0, 1, ... come from shards 0, 0, 1, ... of
                 # two.
-                stored = next(parts[owner], None)
-                if stored is None or stored[0] != number:
+                batch = readers[owner].next(number, piece)
+                if batch is None:
                     raise InputError(f"{self._records[owner].path}: has no scores of {piece.place(0)}; run this shard again")
-                made.append(decoders[owner](stored[1], piece))
+                made.append(batch)
                 number += 1
             total += len(block)
             yield join_pieces(made)
         # A shard of another, longer text would agree as far as the text goes.
-        for owner, rest in enumerate(parts):
-            if next(rest, None) is not None:
-                raise InputError(f"{self._records[owner].path}: has scores of more than the text; run this shard again")
+        for record, reader in zip(self._records, readers, strict=True):
+            if not reader.is_at_end():
+                raise InputError(f"{record.path}: has scores of more than the text; run this shard again")
         self.notes = merged_notes([_stored_notes(record, total) for record in self._records], total)
 
 
 def _stored_notes(record: ShardRecord, total: int) -> list[str]:
     try:
         return [
-            note if isinstance(note, str) else CountedNote.of(note["template"], int(note["count"]), total)
-            for note in record.facts["notes"]
+            note if isinstance(note, str) else CountedNote.of(note.template, note.count, total)
+            for note in record.facts(_Facts).notes
         ]
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, ValueError, AttributeError) as error:  # of `str.format`
         raise InputError(f"{record.path}: its notes cannot be read; run this shard again") from error
 
 
 @dataclass(frozen=True)
-class _Stored:
-    """What the record of a shard says of the evaluation, once it is known to be of the right types."""
+class _MadeOf:
+    model: dict[str, Any]
+    text: str  # its SHA-256
+    block_bytes: Annotated[int, Meta(gt=0, le=1 << 31)]  # about how many bytes of the text a block has
 
-    run: Run
-    block_bytes: int  # about how many bytes of the text a block has
-    by_group: bool
 
-    @classmethod
-    def of(cls, record: ShardRecord) -> _Stored:
-        model, sha256, block_bytes = (record.made_of.get(name) for name in ("model", "text", "block_bytes"))
-        settings = record.facts.get("settings")
-        text = settings.get("text") if isinstance(settings, dict) else None
-        if not (
-            isinstance(model, dict) and isinstance(sha256, str) and isinstance(block_bytes, int) and 0 < block_bytes <= _MOST
-        ):
-            raise InputError(f"{record.path}: does not say which model and text it is of; run this shard again")
-        if not isinstance(settings, dict) or not isinstance(text, dict) or settings.get("by", "") not in (None, "group"):
-            raise InputError(f"{record.path}: does not say how the text was scored; run this shard again")
-        origin = Origin.of_metadata(model, str(record.path))
-        run = Run(origin.model, record.path, record.path, origin, sha256, None, settings)
-        return cls(run, block_bytes, settings["by"] == "group")
+@dataclass(frozen=True)
+class _Note:
+    template: str
+    count: Whole
+
+
+@dataclass(frozen=True)
+class _Facts:
+    settings: dict[str, Any]
+    notes: list[str | _Note]
 
 
 def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | None = None) -> Evaluation | Evaluations:
     """Return the evaluation of the whole text from all its shards, and write its run folder."""
     # records: of all shards, in order.
     # -> what `evaluate` gives where one process scores all tokens, to the bit.
-    stored = _Stored.of(records[0])
-    corpus = stored.run.corpus() if corpus is None else corpus
+    first = records[0]
+    made_of, settings = first.made_of(_MadeOf), first.facts(_Facts).settings
+    origin = Origin.of_metadata(made_of.model, str(first.path))
+    if corpus is None:
+        corpus = Run(origin.model, first.path, first.path, origin, made_of.text, None, settings).corpus()
     if corpus is None:
         raise InputError("the text that the shards scored is not where they remember it: name it with --text")
-    origin = stored.run.origin
+    by_group = settings.get("by") == "group"
     with ExitStack() as stack:
         folders = None if output is None else stack.enter_context(RunFolders(output, [origin.model]))
         results = evaluate(
             [cast("LanguageModel", StoredModel(origin, records))],
-            corpus.in_blocks(stored.block_bytes),
+            corpus.in_blocks(made_of.block_bytes),
             origins=[origin],
-            by_group=stored.by_group,
+            by_group=by_group,
             watch=None if folders is None else lambda i, block, batch, tally: folders.write(i, batch, block.ids),
             doing="merged",
         )
-        if results.items[0].fingerprints["text"] != stored.run.text_sha256:
+        if results.items[0].fingerprints["text"] != made_of.text:
             raise InputError("the text is not what the shards scored: it was changed, or another one is named")
         if folders is not None:
-            folders.finish(results, [stored.run.settings])
-    return results if stored.by_group else results.items[0]
+            folders.finish(results, [settings])
+    return results if by_group else results.items[0]

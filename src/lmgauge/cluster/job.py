@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from lmgauge.cluster.part_files import Arrays
-from lmgauge.cluster.shard import Shard
+from lmgauge.work.shard import Shard
 
-Write = Callable[[int, Arrays], None]
-"""Stores the arrays of a part of the work, by its number; parts come in order."""
+Write = Callable[[int, object], None]
+"""Stores what came of a part of the work, by its number; parts come in order."""
 
 
 class Work(Protocol):
@@ -25,11 +24,11 @@ class Work(Protocol):
         """
 
     def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Compute the segments of a shard and store their arrays; return what else `merge` must know, as plain values.
+        """Compute the segments of a shard and store what came of them; return what else `merge` must know, as plain values.
 
         Args:
             shard: which of them.
-            write: stores the arrays of a part.
+            write: stores what came of a part.
 
         Raises:
             LmgaugeError: a text or a model cannot be used.

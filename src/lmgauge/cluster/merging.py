@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Union
 
-from lmgauge.api.types import PATHS, PathLike, Text
+from lmgauge.api.inputs import PATHS, PathLike, Text
 from lmgauge.declaration import verb
 from lmgauge.errors import InputError, UsageError
 
@@ -67,9 +67,9 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     if len(paths) == 1 and is_output_folder(str(paths[0])) and output is None:
         return read_folder(str(paths[0]))
     records = find_records(paths)
-    if records[0].job not in _KINDS:
-        raise InputError(f"{records[0].path}: is a shard of a job that this lmgauge does not know: {records[0].job!r}")
-    job = records[0].job
+    job = records[0].manifest.job
+    if job not in _KINDS:
+        raise InputError(f"{records[0].path}: is a shard of a job that this lmgauge does not know: {job!r}")
     put_together = import_module(f"lmgauge.cluster.{job}").merge
     corpus = None if text is None else corpus_of(text)
     if output is not None and job != "evaluation":

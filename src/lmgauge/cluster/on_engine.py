@@ -1,41 +1,31 @@
-"""All shards of a job as one stage, for an engine: threads or processes of this machine, or a cluster of Ray."""
+"""All shards of a job at once, on a cluster of Ray."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from lmgauge.api.inputs import PathLike
 from lmgauge.cluster.job import Job
 from lmgauge.cluster.merging import merge
 from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE, is_shard_folder
 from lmgauge.cluster.running import run_shard
-from lmgauge.cluster.shard import Shard
 from lmgauge.files import writing_directory
-from lmgauge.stages.ray_engine import RayEngine
-from lmgauge.stages.stage import Array, Engine, Read, Stage
 from lmgauge.temporaries import scratch_folder
+from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.shard import Shard
 
 if TYPE_CHECKING:
     from lmgauge.cluster.merging import Merged
 
-_FILES = (RECORD_FILE, PARTS_FILE)
 
-
-def run_shards(job: Job, engine: Engine, output: Path, shards: int | None = None) -> None:
-    """Compute all shards of a job, several at a time, and write their folders for `merge`."""
-    count = engine.workers if shards is None else shards
-    makes = [[f"shards/{number}/{name}" for name in _FILES] for number in range(count)]
-    stage = Stage("shards", count, _compute, (job, count), lambda _: [], makes.__getitem__, title="computing shards")
-    engine.run(stage)
-    for number, names in enumerate(makes):
-        with writing_directory(output / Shard(number + 1, count).folder, is_ours=is_shard_folder) as folder:
-            for name, file in zip(names, _FILES, strict=True):
-                (folder / file).write_bytes(engine.read(name).tobytes())
-        engine.drop(names)
+def write_shards(shards: Iterable[dict[str, bytes]], count: int, output: Path) -> None:
+    """Write the folders of all shards of a job for `merge`, from the bytes of their files."""
+    for number, files in enumerate(shards, 1):
+        with writing_directory(output / Shard(number, count).folder, is_ours=is_shard_folder) as folder:
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
 
 
 def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged:
@@ -60,14 +50,14 @@ def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged
     """
     job.prepare()  # what is wrong with the job is said before anything is started
     with RayEngine(address) as engine, scratch_folder() as folder:
-        run_shards(job, engine, folder)
+        count = engine.workers
+        write_shards(engine.results("shards", "computing shards", compute_shard, (job, count), count), count, folder)
         return merge(folder, output)
 
 
-def _compute(read: Read, number: int, settings: tuple[Job, int]) -> Iterator[Array]:
-    # Compute a shard, and yield the bytes of its files: the machines need not see the folder of the output.
+def compute_shard(number: int, settings: tuple[Job, int]) -> dict[str, bytes]:
+    """Return the files of a shard: the machines need not see the folder of the output."""
     job, shards = settings
     with scratch_folder() as folder:
         done = run_shard(job, number, shards, folder)
-        for name in _FILES:
-            yield np.fromfile(Path(done.folder) / name, np.uint8)
+        return {name: (Path(done.folder) / name).read_bytes() for name in (RECORD_FILE, PARTS_FILE)}

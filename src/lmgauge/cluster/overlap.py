@@ -5,16 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmgauge.api.inputs import Text, corpus_of
 from lmgauge.cluster.job import Write
-from lmgauge.cluster.part_files import Arrays, read_parts
-from lmgauge.cluster.record import ShardRecord, stored_paths, stored_settings
-from lmgauge.cluster.shard import Shard
+from lmgauge.cluster.record import RECORD_FILE, ShardRecord, stored_paths
+from lmgauge.decoding import Whole
 from lmgauge.errors import InputError, LmgaugeError, UsageError
 from lmgauge.json_text import plain
 from lmgauge.text.documents import Corpus
@@ -27,8 +27,9 @@ from lmgauge.text.overlap.token_stream import Joints
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import UnitCounter, pieces
-
-_TYPES = {field.name: np.int32 if field.name in ("longest", "source") else np.int64 for field in fields(MetRuns)}
+from lmgauge.work.manifest import decode_facts
+from lmgauge.work.parts import read_parts
+from lmgauge.work.shard import Shard
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class OverlapWork:
         met = search.follower.met()
         if search.near is not None:
             search.near.compare()
-        write(0, {"duplicates": np.flatnonzero(search.duplicates.matches), **vars(met)})
+        write(0, _Part(np.flatnonzero(search.duplicates.matches), met))
         report = self._train.report
         return {
             "test": self._test.settings,
@@ -138,78 +139,73 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     """Return what of the test is in the whole training text, from all shards."""
     # records: of all shards, in order.
     first = records[0]
-    try:
-        settings = stored_settings(OverlapSettings, first.made_of["search"])
-        if corpus is None:
-            how = dict(first.facts["test"])
-            if not how:
-                raise InputError("the test text that the shards read was strings: give it with text")
-            corpus = Corpus.read(stored_paths(how.pop("paths")), stored_settings(ReadingOptions, how))
-        train = _training(first.facts["train"])
-        search = OverlapSearch(corpus, settings)
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, LmgaugeError):
-            raise
-        raise InputError(f"{first.path}: does not say what was compared ({error!r}); run this shard again") from error
-    if search.test.sha256 != first.made_of.get("test"):
+    made_of, facts = first.made_of(_MadeOf), [record.facts(_Facts) for record in records]
+    if corpus is None:
+        how = dict(facts[0].test)
+        if not how:
+            raise InputError("the test text that the shards read was strings: give it with text")
+        paths = stored_paths(how.pop("paths", []))
+        corpus = Corpus.read(paths, decode_facts(how, ReadingOptions, first.path / RECORD_FILE))
+    search = OverlapSearch(corpus, made_of.search)
+    if search.test.sha256 != made_of.test:
         raise InputError("the test text is not what the shards read: it was changed, or another one is named")
-    tokens = 0
-    for record in records:
+    for record, own in zip(records, facts, strict=True):
         try:
-            tokens += _take(search, record)
+            _take(search, record, own)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             if isinstance(error, LmgaugeError):
                 raise
             raise InputError(f"{record.path}: does not hold what it should ({error!r}); run this shard again") from error
-    return search.finish(train, tokens)
+    return search.finish(facts[0].train, sum(own.tokens for own in facts))
 
 
-def _training(facts: Mapping[str, Any]) -> TrainingText:
-    numbers, notes, sha256 = [facts["bytes"], facts["segments"]], facts["notes"], facts["sha256"]
-    if not all(type(number) is int and number >= 0 for number in numbers) or not isinstance(sha256, str):
-        raise TypeError("the training text")
-    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        raise TypeError("the notes on the training text")
-    return TrainingText(numbers[0], numbers[1], sha256, tuple(notes))
+@dataclass(frozen=True)
+class _MadeOf:
+    test: str  # its SHA-256
+    search: OverlapSettings
 
 
-def _take(search: OverlapSearch, record: ShardRecord) -> int:
-    ((_, arrays),) = read_parts(record.parts)
-    facts = record.facts
-    sources = [str(name) for name in facts["sources"]]
-    search.follower.take(_met(arrays, len(search.test.ids), search.settings.shortest, len(sources)), sources)
-    duplicates = arrays["duplicates"]
-    if duplicates.dtype != np.int64 or (duplicates < 0).any():
+@dataclass(frozen=True)
+class _Part:
+    duplicates: NDArray[np.int64]  # the segments of the test that are in the training text
+    met: MetRuns
+
+
+@dataclass(frozen=True)
+class _Facts:
+    test: dict[str, Any]
+    train: TrainingText
+    tokens: Whole
+    sources: list[str]
+    near_missing: str
+    near: list[NearPair]
+
+
+def _take(search: OverlapSearch, record: ShardRecord, facts: _Facts) -> None:
+    ((_, part),) = read_parts(record.parts, _Part)
+    _check(part.met, len(search.test.ids), search.settings.shortest, len(facts.sources))
+    search.follower.take(part.met, facts.sources)
+    if (part.duplicates < 0).any():
         raise ValueError("duplicates")
-    search.duplicates.matches[duplicates] = True
+    search.duplicates.matches[part.duplicates] = True
     if search.near is not None:
-        search.near.missing = search.near.missing or str(facts["near_missing"])
-        for pair in facts["near"]:
-            one = NearPair(**pair)
-            whole = (one.segment, one.line, one.order)
-            if not all(type(number) is int for number in whole) or not 0 <= one.segment < len(search.test):
+        search.near.missing = search.near.missing or facts.near_missing
+        for pair in facts.near:
+            if not 0 <= pair.segment < len(search.test):
                 raise ValueError("near duplicates")
-            if not isinstance(one.source, str) or not isinstance(one.text, str) or not 0 <= float(one.jaccard) <= 1:
-                raise ValueError("near duplicates")
-            search.near.take(one)
-    tokens = facts["tokens"]
-    if type(tokens) is not int or tokens < 0:
-        raise TypeError("tokens")
-    return tokens
+            search.near.take(pair)
 
 
-def _met(arrays: Arrays, tokens: int, shortest: int, sources: int) -> MetRuns:
-    # Runs that a shard has met, once each is known to lie in the test.
-    columns = {name: arrays[name] for name in _TYPES}
-    position, longest = columns["position"], columns["longest"]
+def _check(met: MetRuns, tokens: int, shortest: int, sources: int) -> None:
+    # Each run that a shard has met must lie in the test.
+    columns, ends = vars(met).values(), met.position + met.longest
     fits = (
-        all(len(column) == len(position) and column.dtype == _TYPES[name] for name, column in columns.items())
-        and all((column >= 0).all() for column in columns.values())
-        and (np.diff(position) > 0).all()
-        and (longest >= shortest).all()
-        and (position + longest <= tokens).all()
-        and (columns["source"] < sources).all()
+        all(column.shape == met.position.shape and (column >= 0).all() for column in columns)
+        and met.position.ndim == 1
+        and (np.diff(met.position) > 0).all()
+        and (met.longest >= shortest).all()
+        and (ends <= tokens).all()
+        and (met.source < sources).all()
     )
     if not fits:
         raise ValueError("runs in common")
-    return MetRuns(**columns)

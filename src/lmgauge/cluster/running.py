@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lmgauge.api.inputs import PathLike
 from lmgauge.cluster.job import Job, Work
-from lmgauge.cluster.part_files import Arrays, PartWriter
-from lmgauge.cluster.record import (
-    PARTS_FILE,
-    RECORD_FILE,
-    ShardRecord,
-    difference,
-    is_shard_folder,
-    read_record,
-    write_record,
-)
-from lmgauge.cluster.shard import Shard
-from lmgauge.errors import InputError, UsageError
+from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE, ShardRecord, is_shard_folder, read_record
+from lmgauge.errors import InputError
 from lmgauge.files import refuse_replacing, writing_directory
 from lmgauge.shown import Shown
-from lmgauge.version import __version__
+from lmgauge.work.manifest import described, refuse_other, write_manifest
+from lmgauge.work.parts import writing_parts
+from lmgauge.work.shard import Shard
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,20 +81,21 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
     refuse_replacing({"-o": folder}, work.inputs)
     complete = _complete(folder, work, shard)
     if complete is not None:
-        return FinishedShard(work.kind, shard.number, shard.of, str(folder), _count(complete.facts), False)
+        return FinishedShard(work.kind, shard.number, shard.of, str(folder), complete.place.parts, False)
     with writing_directory(folder, is_ours=is_shard_folder) as made:
         parts = 0
-        with PartWriter(made / PARTS_FILE) as writer:
+        with writing_parts(made / PARTS_FILE) as write:
 
-            def _write(number: int, arrays: Arrays) -> None:
+            def _write(number: int, part: object) -> None:
                 nonlocal parts
-                writer.write(number, arrays)
+                write(number, part)
                 parts += 1
 
             facts = work.compute(shard, _write)
-        facts = {"parts": parts, **facts}
-        write_record(made, work.kind, shard, work.made_of(), facts)
-    return FinishedShard(work.kind, shard.number, shard.of, str(folder), _count(facts), True)
+        parts = facts.get("parts", parts)
+        facts = {**facts, "shard": vars(shard), "parts": parts}
+        write_manifest(made / RECORD_FILE, work.kind, work.made_of(), facts, [PARTS_FILE])
+    return FinishedShard(work.kind, shard.number, shard.of, str(folder), parts, True)
 
 
 def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:
@@ -115,15 +107,6 @@ def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:
     except InputError as error:
         _LOG.warning("%s", error)
         return None
-    made_of = {"lmgauge": __version__, **work.made_of()}
-    other = "the kind of job" if record.job != work.kind else difference(record.made_of, made_of)
-    if other or record.shard != shard:
-        raise UsageError(
-            f"{folder}: is a complete shard that differs in {other or 'its number'}; name another folder, or remove it"
-        )
+    there = {"job": record.manifest.job, "shard": vars(record.shard), **record.manifest.made_of}
+    refuse_other(folder, there, {"job": work.kind, "shard": vars(shard), **described(work.made_of())})
     return record
-
-
-def _count(facts: Mapping[str, Any]) -> int:
-    parts = facts.get("parts")
-    return parts if isinstance(parts, int) else 0

@@ -17,11 +17,8 @@ import numpy as np
 
 from lmgauge import tasks
 from lmgauge.cluster.job import Write
-from lmgauge.cluster.part_files import read_parts
-from lmgauge.cluster.record import ShardRecord, stored_paths, stored_settings
-from lmgauge.cluster.shard import Shard
+from lmgauge.cluster.record import ShardRecord, stored_paths
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.run_folder import file_sha256
 from lmgauge.json_text import plain
 from lmgauge.places import is_remote
 from lmgauge.tasks.blocks import Block, ParallelSegments
@@ -31,6 +28,9 @@ from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
 from lmgauge.tasks.scoring import block_statistics, say_segments, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 from lmgauge.tasks.transcript_files import files_to_score
+from lmgauge.work.manifest import described, difference, file_sha256
+from lmgauge.work.parts import read_parts
+from lmgauge.work.shard import Shard
 
 _SEGMENTS = 256  # of a unit
 
@@ -124,7 +124,7 @@ class TaskWork:
         for number, unit, piece in _pieces(self.files):
             if shard.has(unit):
                 rows = block_statistics(self.metric, piece, self._job.settings.threads)
-                write(number, {f"system.{k}": statistics for k, statistics in enumerate(rows)})
+                write(number, _Part(list(rows)))
             say_segments((unit + 1) * _SEGMENTS)
         return {"references": self.references, "hypotheses": self.hypotheses}
 
@@ -158,12 +158,17 @@ def _cut(block: Block, first: int) -> Iterator[Block]:
         begin = end
 
 
+@dataclass(frozen=True)
+class _Part:
+    systems: list[Statistics]  # of the segments of a part, int64 [segments, columns] each
+
+
 class _StoredRows:
     """The statistics of blocks, from shards."""
 
     def __init__(self, records: Sequence[ShardRecord], columns: int, systems: int) -> None:
         self._records, self._columns, self._systems = records, columns, systems
-        self._parts = [read_parts(record.parts) for record in records]
+        self._parts = [read_parts(record.parts, _Part) for record in records]
         self._first = self._number = 0
 
     def __call__(self, block: Block) -> list[Statistics]:
@@ -171,16 +176,15 @@ class _StoredRows:
         rows: list[list[Statistics]] = [[] for _ in range(self._systems)]
         for piece in _cut(block, self._first):
             owner = self._first // _SEGMENTS % len(self._parts)
-            number, arrays = next(self._parts[owner], (-1, {}))
-            names = [f"system.{k}" for k in range(self._systems)]
-            kinds = {name: (part.shape, part.dtype) for name, part in arrays.items()}
-            if number != self._number or kinds != dict.fromkeys(names, ((len(piece), self._columns), np.dtype(np.int64))):
+            number, part = next(self._parts[owner], (-1, _Part([])))
+            shapes = [statistics.shape for statistics in part.systems]
+            if number != self._number or shapes != [(len(piece), self._columns)] * self._systems:
                 raise InputError(
                     f"{self._records[owner].path}: does not have the statistics of segment {self._first + 1:,} and those "
                     "behind it; run this shard again"
                 )
-            for own, name in zip(rows, names, strict=True):
-                own.append(arrays[name])
+            for own, statistics in zip(rows, part.systems, strict=True):
+                own.append(statistics)
             self._first, self._number = self._first + len(piece), self._number + 1
         return [np.concatenate(own) for own in rows]
 
@@ -194,18 +198,27 @@ def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
             f"{first.path}: the shards of a task metric read several files: put them back, and leave out --text"
         )
     work = _stored_job(first).prepare()
-    if work.made_of() != {name: value for name, value in first.made_of.items() if name != "lmgauge"}:
+    if difference(first.manifest.made_of, described(work.made_of())):
         raise InputError(f"{first.path}: the texts are not what the shards read: a file was changed")
     rows_of = _StoredRows(records, len(work.metric.columns), len(work.files.names))
     return score_parallel(work.metric, work.files, work.settings, rows_of=rows_of)
 
 
 def _stored_job(record: ShardRecord) -> TaskJob:
-    try:
-        made_of = record.made_of
-        references, hypotheses = (stored_paths(record.facts[name]) for name in ("references", "hypotheses"))
-        reading = stored_settings(Reading, made_of["reading"])
-        settings = stored_settings(ComparisonSettings, made_of["settings"])
-        return TaskJob(str(made_of["metric"]), references, hypotheses, dict(made_of["options"]), reading, settings)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{record.path}: does not say what was scored ({error}); run this shard again") from error
+    made_of, facts = record.made_of(_MadeOf), record.facts(_Facts)
+    references, hypotheses = stored_paths(facts.references), stored_paths(facts.hypotheses)
+    return TaskJob(made_of.metric, references, hypotheses, made_of.options, made_of.reading, made_of.settings)
+
+
+@dataclass(frozen=True)
+class _MadeOf:
+    metric: str
+    options: dict[str, Any]
+    reading: Reading
+    settings: ComparisonSettings
+
+
+@dataclass(frozen=True)
+class _Facts:
+    references: list[str]
+    hypotheses: list[str]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
@@ -14,26 +15,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.denominators import scored_text
 from lmgauge.evaluation.diagnosis.baselines import Baseline, in_order
 from lmgauge.evaluation.evaluate import evaluate_scores, sum_block
+from lmgauge.evaluation.options import Outputs
+from lmgauge.evaluation.output_files import evaluated
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
-from lmgauge.evaluation.tally import SegmentSums
+from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.files import folder_named
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.lower_bound import plain_figures
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.result_list import data_frame
+from lmgauge.scores import ScoreBatch
 from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments, TextReport
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lmgauge.models.protocol import LanguageModel
 
 Floats = NDArray[np.float64]
 LADDER_FILE = "ladder.json"
@@ -42,6 +50,29 @@ LADDER_FILE = "ladder.json"
 def is_ladder_folder(path: Path) -> bool:
     """Return True if a folder was written by `lmgauge.baseline`, so that it may be replaced by one."""
     return (path / LADDER_FILE).is_file()
+
+
+def measure(
+    model: LanguageModel,
+    name: str,
+    what: str,
+    corpus: Corpus,
+    folder: Path | None,
+    *,
+    began: float | None = None,
+    own: bool = False,
+    **how: Any,
+) -> MeasuredRung:
+    """Score a text with a model, and keep its run where there is a folder for it."""
+    # began: when its training did; how: threads and scoring, as of `evaluated`.
+    costs, began, policies = SegmentCosts(), began or time.perf_counter(), [policy_of(model)]
+
+    def watch(index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
+        costs.add(scored_text(block, policies), tally.per_segment())
+
+    outputs = Outputs(None if folder is None else folder / folder_named(name.replace(" ", "-")))
+    (result,) = evaluated([model], [name], corpus, outputs, watch=watch, **how)
+    return rung_of(result, costs.finish(), what, seconds=time.perf_counter() - began, own=own)
 
 
 class SegmentCosts:

@@ -7,18 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.context_policy import ContextPolicy, policy_of
-from lmgauge.errors import InputError
+from lmgauge.decoding import decode
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.signature import text_parts
 
 if TYPE_CHECKING:
     from lmgauge.choices import Boundary
     from lmgauge.models.protocol import LanguageModel
-
-_TYPES: dict[str, Any] = {
-    "unit": str, "context": str, "vocabulary_size": int | None, "lossy_segments": int, "documents_by": str
-}  # fmt: skip
-_SHOWN = 100  # characters of a value in a message
 
 
 def normalizer_of(model: LanguageModel) -> str | None:
@@ -70,17 +65,9 @@ class Origin:
     @classmethod
     def of_metadata(cls, metadata: Mapping[str, Any], name: str) -> Origin:
         """Return the origin that a stored table or an evaluation.json states; only the name is known of any other table."""
-        known = {part: metadata[part] for part in _TYPES if part in metadata}
-        fingerprints = metadata.get("fingerprints", {})
-        wrong = [part for part, value in known.items() if not isinstance(value, _TYPES[part])]
-        if wrong or not isinstance(fingerprints, Mapping):
-            part = (wrong or ["fingerprints"])[0]
-            raise InputError(
-                f"{name}: {part} is {repr(metadata[part])[:_SHOWN]}, which lmgauge does not write; evaluate again"
-            )
-        fingerprints = {str(key): str(value) for key, value in fingerprints.items() if key != "text"}
-        policy = str(metadata.get("oov_policy", "unknown"))
-        return cls(str(metadata.get("model", name)), oov_policy=policy, fingerprints=fingerprints, **known)
+        stated = {"model": name, "oov_policy": "unknown"} | dict(metadata)
+        origin = decode(stated, cls, name, "the origin of a score table", "evaluate again")
+        return replace(origin, fingerprints={key: one for key, one in origin.fingerprints.items() if key != "text"})
 
     def to_metadata(self) -> dict[str, Any]:
         """Return what a stored table states of its origin."""

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import platform
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
+from lmgauge.decoding import decode
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.files import folder_named, is_special, locking, read_regular, writing_directory
-from lmgauge.json_text import from_json, plain, to_json
+from lmgauge.files import folder_named, is_special, locking, writing_directory
+from lmgauge.json_text import plain, to_json
+from lmgauge.places import read_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
+from lmgauge.work.manifest import content_fingerprint, file_sha256
 
 _LOG = logging.getLogger(__name__)
 EVALUATION_FILE = "evaluation.json"
@@ -63,6 +64,14 @@ def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapp
     (folder / EVALUATION_FILE).write_bytes((to_json(content) + "\n").encode("utf-8", "backslashreplace"))
 
 
+@dataclass
+class _Stated:
+    evaluation: dict[str, Any]
+    settings: dict[str, Any]
+    fingerprint: str
+    scores_sha256: str
+
+
 def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str, Any], dict[str, Any], str, str]:
     """Read `evaluation.json` and see whether either file was changed after it was written."""
     # -> the numbers of the whole, the settings, which file was changed (empty if none was), and the digest that the table
@@ -77,33 +86,14 @@ def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str
             )
         if is_special(needed):
             raise InputError(f"{needed}: is a pipe or a device, which no run has; evaluate again")
-    try:
-        content = from_json(read_regular(file), own=True)
-        evaluation, settings = dict(content["evaluation"]), dict(content["settings"])
-        sealed = str(content.get("fingerprint")), str(content.get("scores_sha256"))
-        evaluation["fingerprints"] = dict(evaluation["fingerprints"])
-        if not all(isinstance(one, str) for one in evaluation["fingerprints"].values()):
-            raise TypeError("a fingerprint is not a string")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{file}: cannot be read as an evaluation ({error!r}); evaluate again") from error
+    content = read_json(file, dict[str, Any], "an evaluation", "evaluate again")
+    stated = decode(content, _Stated, file, "an evaluation", "evaluate again")
     broken = ""
-    if sealed[0] != content_fingerprint(content):
+    if stated.fingerprint != content_fingerprint(content):
         broken = f"{file}: was changed after it was written: its fingerprint is not that of its content"
-    elif hash_scores and sealed[1] != file_sha256(scores):
+    elif hash_scores and stated.scores_sha256 != file_sha256(scores):
         broken = f"{scores}: is not the table that {EVALUATION_FILE} was made from: it was changed"
-    return evaluation, settings, broken, sealed[1]
-
-
-def content_fingerprint(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what evaluation.json holds, without its own fingerprint; the order of keys does not matter."""
-    sealed = {key: value for key, value in content.items() if key != "fingerprint"}
-    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of the bytes of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return stated.evaluation, stated.settings, broken, stated.scores_sha256
 
 
 def run_settings(

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lmgauge.api.run_text import RunText
-from lmgauge.api.types import PATHS, Model, PathLike
+from lmgauge.api.inputs import PATHS, Model, PathLike
+from lmgauge.api.verdicts import RunText
 from lmgauge.declaration import chosen, verb
 from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, LmgaugeError
 from lmgauge.evaluation.denominators import segment_bytes
-from lmgauge.evaluation.run_folder import file_sha256
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import exact_sums
 from lmgauge.explore.columns import Column
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import RowReader, ScoreBatch, ScoreWriter, is_json_lines, read_scores
+from lmgauge.work.manifest import file_sha256
 
 if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus

@@ -6,34 +6,28 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from lmgauge.decoding import decode
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import refuse_replacing, writing
-from lmgauge.filtering.file_tasks import answers, open_engine
 from lmgauge.filtering.filter_file import filter_file, refuse_nothing
 from lmgauge.filtering.options import FilterWork
 from lmgauge.filtering.plan import RECORDS, FileJob, FilterPlan, PlanSummary, jobs_of
 from lmgauge.filtering.results import FilteredDocuments
 from lmgauge.filtering.tally import StoredTally, Tally
-from lmgauge.json_text import plain, to_json
-from lmgauge.places import exists, file_state, make_folder, open_reading, read_json, write_json
+from lmgauge.places import exists, file_state, make_folder, open_reading
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
 from lmgauge.records.sources import find_sources
 from lmgauge.remote.addresses import base_name, is_remote, joined, shown_name
-from lmgauge.stages.countdown import rounded_time
-from lmgauge.stages.stage import Array, Engine, Read
-from lmgauge.version import __version__
+from lmgauge.work.countdown import rounded_time
+from lmgauge.work.executor import run_tasks
+from lmgauge.work.manifest import Manifest, decode_facts, described, difference, read_manifest, refuse_other, write_manifest
 
 _LOG = logging.getLogger(__name__)
 _WORK = "work.json"
-_OF_FOLDER = "what is remembered of filtered documents", "choose another folder"
 Path = str | os.PathLike[str]
 
 
@@ -54,8 +48,7 @@ def filter_all(
     if is_folder:
         begin_folder(target, plan, jobs)
     jobs = work.share(jobs)
-    with open_engine(work, len(jobs)) as engine:
-        tallies, before = filter_files(plan, jobs, engine, threads=work.threads)
+    tallies, before = filter_files(plan, jobs, work)
     if not any(tally.reasons for tally in tallies):
         for tally in tallies:
             refuse_nothing(tally)
@@ -67,9 +60,7 @@ def filter_all(
     return FilteredDocuments.of(plan.summary(), tallies, shown_name(target), before=before)
 
 
-def filter_files(
-    plan: FilterPlan, jobs: Sequence[FileJob], engine: Engine, *, threads: int | None = None
-) -> tuple[list[Tally], int]:
+def filter_files(plan: FilterPlan, jobs: Sequence[FileJob], work: FilterWork) -> tuple[list[Tally], int]:
     """Filter files, several at a time, but for those that are complete; return what became of each, and how many were."""
     # Raises InputError: some files cannot be read; all others are complete then. A record is bad, and errors are to "fail".
     done = {number: found for number, job in enumerate(jobs) if (found := finished(job)) is not None}
@@ -80,16 +71,16 @@ def filter_files(
             if exists(path):
                 raise UsageError(f"{path}: is there already, and is not the output of an earlier run; choose another folder")
     sizes = [0 if job.source.one_shot else file_state(job.source.path).size or 0 for job in tasks]
-    settings = _Settings(plan, tasks, threads, sizes, time.monotonic())
+    settings = _Settings(plan, tasks, work.threads, sizes, time.monotonic())
     problems: dict[str, str] = {}
     try:
-        made = answers(engine, "filter", "filtering files", _work, settings, len(rest)) if rest else ()
-        for number, (array,) in zip(rest, made, strict=True):
-            answer = decode(array.tobytes(), _Answer, jobs[number].source.name, "what became of a file", "filter it again")
-            if answer.tally is None:
-                problems[jobs[number].source.name] = answer.problem
+        how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
+        made = run_tasks("filter", "filtering files", _filter, settings, len(rest), **how) if rest else ()
+        for number, answer in zip(rest, made, strict=True):
+            if isinstance(answer, Tally):
+                done[number] = answer
             else:
-                done[number] = Tally.of_stored(answer.tally)
+                problems[jobs[number].source.name] = answer
     except (KeyboardInterrupt, SystemExit):
         if jobs[0].record is not None:
             complete = sum(finished(job) is not None for job in jobs)
@@ -101,12 +92,6 @@ def filter_files(
         of_all = f" ({len(done):,} of {len(jobs):,} files are complete)" if len(jobs) > 1 else ""
         raise InputError(f"{first}{more}{of_all}")
     return [done[number] for number in range(len(jobs))], before
-
-
-@dataclass
-class _Answer:
-    tally: StoredTally | None = None
-    problem: str = ""  # why there is none
 
 
 @dataclass(frozen=True)
@@ -125,13 +110,13 @@ class _Settings:
         say_progress(f"filtering, {before / 1e6:,.0f} of {total / 1e6:,.0f} MB, file {number + 1} of {len(self.jobs)}{left}")
 
 
-def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
+def _filter(number: int, settings: _Settings) -> Tally | str:
     # What became of the records of a file, or its problem: one that cannot be read keeps no other from being filtered.
     job, done = settings.jobs[number], 0
     for path in (*job.outputs.values(), job.rejects, job.record) if job.record is not None else ():
         if path is not None and not is_remote(path):
             make_folder(os.path.dirname(path))
-    remember(job, None, None)
+    remember(job, {}, None)
 
     def watch(size: int) -> None:
         nonlocal done
@@ -140,44 +125,41 @@ def _work(read: Read, number: int, settings: _Settings) -> Iterator[Array]:
 
     try:
         before = source_state(job)
-        tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch).to_dict()
-        remember(job, before, tally)
-        answer: dict[str, Any] = {"tally": tally}
+        tally = filter_file(settings.plan, job, threads=settings.threads, progress=watch)
+        remember(job, before, tally.to_dict())
+        return tally
     except InputError as error:
         if settings.plan.options.errors == "fail":
             raise
-        answer = {"problem": str(error)}
-    yield np.frombuffer(to_json(answer, indent=None).encode(), np.uint8)
+        return str(error)
 
 
 # -- what a folder of outputs remembers ---------------------------------------------------------------------------------
 def begin_folder(folder: str, plan: FilterPlan, jobs: Sequence[FileJob]) -> None:
     """Make a folder of outputs, or continue in one in which the same is done."""
     files = {job.name: base_name(job.record) for job in jobs if job.record is not None}
-    work = plain({**plan.described(), "summary": asdict(plan.summary()), "files": files})
-    place = joined(folder, RECORDS, _WORK)
-    if not exists(place):
-        make_folder(joined(folder, RECORDS))
-        write_json(place, work)
+    made_of, place = {**plan.described(), "files": files}, joined(folder, RECORDS, _WORK)
+    if exists(place):
+        refuse_other(folder, read_manifest(place).made_of, described(made_of))
         return
-    stored = read_json(place, dict[str, Any], *_OF_FOLDER)
-    different = next((name for name in work if stored.get(name) != work[name]), None)
-    if different is not None:
-        raise UsageError(f"{folder}: holds documents that were filtered with other {different}; choose another folder")
+    make_folder(joined(folder, RECORDS))
+    write_manifest(place, "filter", made_of, asdict(plan.summary()))
 
 
 def read_folder(folder: str) -> FilteredDocuments:
     """Return what became of the documents of all files of a folder, whichever shard filtered them."""
     # Raises UsageError: a file is not complete yet.
-    work = read_json(joined(folder, RECORDS, _WORK), _StoredWork, *_OF_FOLDER)
-    records = {name: joined(folder, RECORDS, "files", record) for name, record in work.files.items()}
-    stored = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
-    missing = [name for name, own in stored.items() if own is None]
-    if missing:
+    place = joined(folder, RECORDS, _WORK)
+    work = read_manifest(place)
+    files = decode_facts(work.made_of.get("files"), dict[str, str], place)
+    records = {name: joined(folder, RECORDS, "files", record) for name, record in files.items()}
+    remembered = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
+    done = {name: Tally.of_stored(own[1].tally) for name, own in remembered.items() if own is not None}
+    if missing := [name for name in files if name not in done]:
         raise UsageError(
             f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
         )
-    return FilteredDocuments.of(work.summary, [own[1] for own in stored.values() if own is not None], folder)
+    return FilteredDocuments.of(decode_facts(work.facts, PlanSummary, place), list(done.values()), folder)
 
 
 def is_output_folder(folder: str) -> bool:
@@ -186,22 +168,15 @@ def is_output_folder(folder: str) -> bool:
 
 
 @dataclass
-class _StoredWork:
-    summary: PlanSummary
-    files: dict[str, str]
+class _Done:
+    outputs: dict[str, int | None]  # bytes of each
+    tally: StoredTally
 
 
-@dataclass
-class _StoredFile:
-    source: dict[str, Any] | None
-    outputs: dict[str, int | None] | None
-    tally: StoredTally | None
-
-
-def _remembered(record: str) -> tuple[_StoredFile, Tally] | None:
+def _remembered(record: str) -> tuple[Manifest, _Done] | None:
     # What is remembered of a file; None while it is worked on.
-    stored = read_json(record, _StoredFile, "what is remembered of a file", "remove it to filter the file again")
-    return None if stored.tally is None else (stored, Tally.of_stored(stored.tally))
+    stored = read_manifest(record)
+    return None if stored.facts is None else (stored, decode_facts(stored.facts, _Done, record))
 
 
 def finished(job: FileJob) -> Tally | None:
@@ -209,26 +184,22 @@ def finished(job: FileJob) -> Tally | None:
     remembered = _remembered(job.record) if job.record is not None and exists(job.record) else None
     if remembered is None:
         return None
-    stored, tally = remembered
-    complete = all(map(exists, job.outputs.values())) and stored.outputs == _sizes(job)
-    return tally if complete and stored.source == source_state(job) else None
+    stored, done = remembered
+    complete = all(map(exists, job.outputs.values())) and done.outputs == _sizes(job)
+    same = complete and not difference(stored.made_of, described(source_state(job)))
+    return Tally.of_stored(done.tally) if same else None
 
 
-def remember(job: FileJob, before: Mapping[str, Any] | None, tally: Mapping[str, Any] | None) -> None:
+def remember(job: FileJob, before: Mapping[str, Any], tally: Mapping[str, Any] | None) -> None:
     """Remember a file whose outputs are complete; without a tally, that it is worked on."""
     # What a run that is killed leaves of the outputs of such a file may be replaced.
     if job.record is not None:
-        outputs = None if tally is None else _sizes(job)
-        write_json(job.record, {"source": before, "outputs": outputs, "tally": tally, "version": __version__})
+        write_manifest(job.record, "file", before, None if tally is None else {"outputs": _sizes(job), "tally": tally})
 
 
-def source_state(job: FileJob) -> Mapping[str, Any] | None:
-    """Return the size in bytes and the version of a file, which tell a changed one."""
-    # None for a file that is read only once.
-    if job.source.one_shot:
-        return None
-    state = file_state(job.source.path)
-    return {"size": state.size, "version": state.version}
+def source_state(job: FileJob) -> dict[str, Any]:
+    """Return the size in bytes and the version of a file, which tell a changed one; nothing of one that is read once."""
+    return {} if job.source.one_shot else asdict(file_state(job.source.path))
 
 
 def _sizes(job: FileJob) -> dict[str, int | None]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from lmgauge.errors import InputError
 from lmgauge.filtering.documents import Documents
-from lmgauge.filtering.file_tasks import answers
 from lmgauge.filtering.filter_file import figures_of, groups_of, score_records
 from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.options import FilterWork
 from lmgauge.filtering.percentile_sample import Floats, Keys, PercentileSample, SampleSettings
 from lmgauge.filtering.percentiles import LEAST_DOCUMENTS, Percentiles
 from lmgauge.filtering.plan import FilterPlan, column_signatures, keys_of
@@ -19,34 +20,30 @@ from lmgauge.progress import say_progress
 from lmgauge.records.formats import reader_of
 from lmgauge.records.records import BLOCK_BYTES, RawBlock
 from lmgauge.records.sources import Source
-from lmgauge.stages.memory_engine import MemoryEngine
-from lmgauge.stages.stage import Array, Engine, Read
 from lmgauge.threads import map_in_order, thread_count
+from lmgauge.work.executor import run_tasks
 
 
-def learn_files(
-    plan: FilterPlan, sources: Sequence[Source], sample: SampleSettings, engine: Engine, *, threads: int | None = None
-) -> Percentiles:
+def learn_files(plan: FilterPlan, sources: Sequence[Source], sample: SampleSettings, work: FilterWork) -> Percentiles:
     """Return the percentiles of the documents of files; no figure depends on the order of files, tasks or threads."""
     plan.options.check_groups()
     whole = PercentileSample(len(plan.names), sample)
-    if isinstance(engine, MemoryEngine):  # one file after the other: what came before says which documents to score
-        for source in sources:
-            sample_file(plan, source, whole, threads=threads)
+    if work.ray is None and min(work.workers or 1, len(sources)) < 2:
+        for source in sources:  # one after the other: what came before says which documents to score
+            sample_file(plan, source, whole, threads=work.threads)
     else:
-        settings = plan, sample, sources, threads
-        for arrays in answers(engine, "learn", "sampling documents", _work, settings, len(sources), arrays=5):
-            whole.merge(PercentileSample.from_arrays(arrays, sample))
+        settings = plan, sample, sources, work.threads
+        how: dict[str, Any] = {"workers": work.workers, "ray": work.ray}
+        for own in run_tasks("learn", "sampling documents", _sample, settings, len(sources), **how):
+            whole.merge(own)
     # With a model for each group, none has another's percentiles to stand in for its own.
     least = LEAST_DOCUMENTS if plan.options.by is None else 1
     return Percentiles.learn(whole, column_signatures(plan.scorer), plan.options.scored_by(), least)
 
 
-def _work(
-    read: Read, number: int, settings: tuple[FilterPlan, SampleSettings, Sequence[Source], int | None]
-) -> Iterator[Array]:
+def _sample(number: int, settings: tuple[FilterPlan, SampleSettings, Sequence[Source], int | None]) -> PercentileSample:
     plan, sample, sources, threads = settings
-    yield from sample_file(plan, sources[number], PercentileSample(len(plan.names), sample), threads=threads).arrays()
+    return sample_file(plan, sources[number], PercentileSample(len(plan.names), sample), threads=threads)
 
 
 def sample_file(

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from lmgauge.choices import BadRecordPolicy, Format
-from lmgauge.cluster.shard import Shard, Sharing
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
 from lmgauge.option_numbers import AtLeastOne, Count, Natural, Share
+from lmgauge.work.shard import Shard, Sharing
 
 if TYPE_CHECKING:
     from lmgauge.filtering.percentiles import Percentiles

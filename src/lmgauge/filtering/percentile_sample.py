@@ -12,9 +12,8 @@ smallest of its group.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 from lmgauge.choices import DEFAULT_SEED, SAMPLE_SIZE
 from lmgauge.errors import UsageError
 from lmgauge.filtering.groups import MOST_GROUPS, Groups
-from lmgauge.json_text import from_json, to_json
 from lmgauge.numerics.mixing import GOLDEN, mixed
 
 Floats = NDArray[np.float64]
@@ -136,26 +134,6 @@ class PercentileSample:
         self._settle()
         order = np.lexsort((*self._values.T, self._keys))[: self.settings.size]
         return GroupSample(int(self._documents.sum()), self._values[order])
-
-    def arrays(self) -> Iterator[NDArray[Any]]:
-        """Yield the sample as arrays, for `from_arrays` in another process: keys, groups, perplexities, counts, names."""
-        self._settle()
-        names = [name for name in self._codes_of if name is not None]
-        yield from (self._keys, self._codes, self._values, self._documents)
-        yield np.frombuffer(to_json([self.bad_records, names], indent=None).encode(), np.uint8)
-
-    @classmethod
-    def from_arrays(cls, arrays: Sequence[NDArray[Any]], settings: SampleSettings) -> PercentileSample:
-        """Return the sample of its arrays."""
-        # arrays: from `arrays`, in its order: keys, uint64 [sampled], codes of groups, perplexities, float64 [sampled,
-        # models], and so on.
-        keys, codes, values, documents, names = arrays
-        sample = cls(values.shape[1], settings)
-        sample.bad_records, groups = from_json(names.tobytes())
-        sample._own_codes(Groups(tuple(groups), np.zeros(0, np.int64)))
-        sample._documents = documents.astype(np.int64)
-        sample._waiting.append((keys, codes, values))
-        return sample
 
     def _own_codes(self, groups: Groups) -> Ints:
         # Codes that a batch's groups have here, 0 for none; a new group gets the next one.

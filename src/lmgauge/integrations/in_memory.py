@@ -60,8 +60,7 @@ class NamedTexts:
         for name, corpus in self._corpora.items():
             if not isinstance(name, str) or not name:
                 raise UsageError(f"a text has the name {name!r}: give a word, such as 'valid'")
-            if not corpus.rereadable:
-                raise UsageError(f"text {name!r} can be read only once, but is read at each evaluation: save it in a file")
+            corpus.refuse_once(f"text {name!r} is read at each evaluation")
 
     def evaluate(self, network: PreTrainedModel) -> bool:
         """Evaluate a network, as `checked_network` gives it, on all texts; training continues unchanged."""

@@ -6,15 +6,16 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.files import is_special, read_regular
 from lmgauge.json_text import from_json
 from lmgauge.scores import ScoreBatch
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
 
+T = TypeVar("T")
 NGRAM_MODEL_TYPE = "lmgauge-ngram"
 MIXTURE_MODEL_TYPE = "lmgauge-mixture"
 CACHE_MODEL_TYPE = "lmgauge-cache"
@@ -115,6 +117,9 @@ class LanguageModel(Protocol):
         ...
 
 
+M = TypeVar("M", bound=LanguageModel)
+
+
 def check_context(context_ids: NDArray[np.integer] | Sequence[int], size: int) -> NDArray[np.uint32]:
     """Return context ids as an array, once they are known to be in the vocabulary.
 
@@ -132,11 +137,11 @@ def check_context(context_ids: NDArray[np.integer] | Sequence[int], size: int) -
     return context.astype(np.uint32)
 
 
-def read_config(path: Path) -> dict[str, object]:
+def read_config(path: Path, *, own: bool = False) -> dict[str, object]:
     """Return the config.json of a model folder in which all is a file or a folder, whichever library is to read it."""
     file = path / "config.json"
     try:
-        config = from_json(read_regular(file, _LARGEST_CONFIG))
+        config = from_json(read_regular(file, _LARGEST_CONFIG), own=own)
         special = [name for name in os.listdir(path) if is_special(path / name)]
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: not a model, as it has no config.json") from error
@@ -149,11 +154,32 @@ def read_config(path: Path) -> dict[str, object]:
     return config
 
 
-def inside(path: Path, name: object) -> Path:
+@contextmanager
+def describing(path: Path, what: str) -> Iterator[None]:
+    """Refuse a folder if the parts of the model that it describes, which are put together in the block, do not fit."""
+    try:
+        yield
+    except RecursionError as error:
+        raise ModelFileError(f"{path}: models are nested too deeply") from error
+    except (UsageError, InputError) as error:
+        raise ModelFileError(f"{path}: does not describe {what} ({error}); the model is damaged") from error
+
+
+def checked(model: M, path: Path, fingerprint: object) -> M:
+    """Return a model that was read, if it has the fingerprint that its config.json states."""
+    if model.fingerprint != fingerprint:
+        raise ModelFileError(
+            f"{path}: the fingerprint in config.json is not that of the model; a file was edited, damaged or exchanged, or "
+            "another version of lmgauge wrote it"
+        )
+    return model
+
+
+def inside(path: Path, name: str) -> Path:
     """Return the folder or file of a part of a model, which must lie in the folder of the model."""
-    part = path / str(name)
+    part = path / name
     # A plain name, and no link that leads elsewhere.
-    if not isinstance(name, str) or Path(name).parts != (name,) or path.resolve() != part.resolve().parent:
+    if Path(name).parts != (name,) or path.resolve() != part.resolve().parent:
         raise ModelFileError(f"{path}: its part {name!r} is not a folder in it; copy the whole model")
     if not part.exists():
         raise ModelFileError(f"{part}: missing; the model is incomplete")
@@ -171,12 +197,19 @@ def digest_of(config: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def check_format(path: Path, config: Mapping[str, object], version: int, what_to_do: str = "") -> None:
-    """Refuse a model folder of another version of the format."""
-    written = config.get("format_version")
+def read_own_config(path: Path, kind: type[T], model_type: str, version: int, remedy: str, *, sealed: bool = True) -> T:
+    """Return the config.json of a model of ours, once its version is known to be read here, and its checksum to be right."""
+    from lmgauge.decoding import decode  # loads a library, which what reads no model does without
+
+    config = read_config(path, own=True)
+    named, written = config.get("model_type"), config.get("format_version")
+    if named != model_type:
+        raise ModelFileError(f"{path}: model_type is {str(named)[:60]!r}, not {model_type!r}; {remedy}")
     if written != version:
-        end = f": {what_to_do}" if what_to_do else ""
-        raise ModelFileError(f"{path}: written in format {written!r}; this lmgauge reads format {version}{end}")
+        raise ModelFileError(f"{path}: written in format {written!r}; this lmgauge reads format {version}: {remedy}")
+    if sealed and config.get("sha256") != digest_of(config):
+        raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not fit; {remedy}")
+    return decode(config, kind, path / "config.json", f"that of a model of type {model_type}", remedy, ModelFileError)
 
 
 def is_folder_of(model_type: str, *names: str) -> Callable[[Path], bool]:

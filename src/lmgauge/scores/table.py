@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ SPELLING, SEPARATOR = "spelling", "separator"
 _BRACKETED = re.compile("(<+)(?:unk|/?s)(>+)")
 
 
+@runtime_checkable
 class TokenStrings(Protocol):
     """Token strings by id: what a table needs of a vocabulary."""
 

@@ -1,15 +1,15 @@
 """Scores of tasks: the names."""
 
-from lmgauge.api.task_correlation import correlate_tables as correlate_tables
-from lmgauge.api.task_labels import score_label_files as score_label_files
-from lmgauge.api.task_labels import score_labels as score_labels
 from lmgauge.api.task_metrics import bleu as bleu
 from lmgauge.api.task_metrics import cer as cer
 from lmgauge.api.task_metrics import chrf as chrf
 from lmgauge.api.task_metrics import ter as ter
 from lmgauge.api.task_metrics import wer as wer
 from lmgauge.api.task_scores import align_files as align_files
+from lmgauge.api.task_scores import correlate_tables as correlate_tables
 from lmgauge.api.task_scores import score_files as score_files
+from lmgauge.api.task_scores import score_label_files as score_label_files
+from lmgauge.api.task_scores import score_labels as score_labels
 from lmgauge.api.task_scores import score_segments as score_segments
 from lmgauge.api.task_scores import score_systems as score_systems
 from lmgauge.tasks.accumulator import Accumulator as Accumulator

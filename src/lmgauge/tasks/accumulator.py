@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.decoding import Whole, decode
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import UnitSums, document_sums
 from lmgauge.numerics.intervals import FEWEST_UNITS, UNKNOWN
@@ -214,52 +215,45 @@ class Accumulator:
         >>> Accumulator.from_dict(WER(), part.to_dict()).score().score
         0.5
         """
-        if not isinstance(data, Mapping) or set(data) != _KEYS:
-            raise InputError(f"this is not an accumulator: it should have the keys {', '.join(sorted(_KEYS))}")
-        if data["lmgauge"] != __version__:
-            raise UsageError(f"these statistics are of lmgauge {data['lmgauge']}, this is {__version__}: make them again")
-        identity = data["metric"]
-        known = isinstance(identity, dict) and set(identity) == {"class", "options"}
-        if not known or not isinstance(identity["options"], dict):
-            raise InputError(f"these statistics are damaged: {identity!r} is not a metric; make them again")
-        if identity != _identity(metric):
-            raise UsageError(f"these statistics are of {_described(identity)}, not of {_name_of(metric)}: give that metric")
-        whole = cls(metric, keep_segments=data["statistics"] is not None, threads=threads)
+        saved = decode(data, _Saved, "this", "an accumulator", "make it again")
+        if saved.lmgauge != __version__:
+            raise UsageError(f"these statistics are of lmgauge {saved.lmgauge}, this is {__version__}: make them again")
+        if saved.metric != _identity(metric):
+            made = _described(saved.metric)
+            raise UsageError(f"these statistics are of {made}, not of {_name_of(metric)}: give that metric")
+        whole = cls(metric, keep_segments=saved.statistics is not None, threads=threads)
+        whole.blanks, whole.references, whole._documents = saved.blanks, saved.references, saved.documents
         try:
-            whole._fill(data)
-        except (TypeError, ValueError, OverflowError) as error:
+            whole._sums = np.array(saved.sums, np.int64).reshape(len(metric.columns))
+            rows = whole._sums[None] if whole._parts is None else np.array(saved.statistics, np.int64)
+            rows = rows.reshape(-1, len(metric.columns))
+        except ValueError as error:
             raise InputError(f"these statistics are damaged: {error}; make them again") from error
+        if rows.sum(axis=0).tolist() != saved.sums:
+            raise InputError("these statistics are damaged: their rows do not add up to their sums; make them again")
+        if whole._parts is not None:
+            whole._parts.append(rows)
         return whole
 
-    def _fill(self, saved: Mapping[str, Any]) -> None:
-        # Take what was saved; a ValueError says what of it cannot be.
-        self.blanks, self.references, columns = Blanks(**saved["blanks"]), saved["references"], len(self.metric.columns)
-        for name, value in asdict(self.blanks).items():
-            if not _is_count(value) and not (value is None and name.startswith("first_")):
-                raise ValueError(f"{name} of the blank segments is {str(value)[:100]!r}")
-        self._sums = np.array(saved["sums"], dtype=np.int64).reshape(columns)
-        rows = self._sums[None]
-        if self._parts is not None:
-            rows = np.array(saved["statistics"], dtype=np.int64).reshape(-1, columns)
-            self._parts.append(rows)
-        numbers = [saved["segments"], 0 if self.references is None else self.references]
-        if not all(map(_is_count, numbers)) or self.segments != saved["segments"]:
-            raise ValueError("their numbers of segments or references do not fit")
-        names = saved["documents"]
-        if names is not None and (not isinstance(names, list) or len(names) != self.segments or self._parts is None):
-            raise ValueError("there is not one name of a document for each segment")
-        self._documents = None if names is None else [str(name) for name in names]
-        if (self._sums < 0).any() or (rows < 0).any():
-            raise ValueError("some of their counts are below zero")
-        if self._parts is not None and (len(rows) != self.segments or rows.sum(axis=0).tolist() != self._sums.tolist()):
-            raise ValueError("their rows do not add up to their sums")
 
+@dataclass
+class _Saved:
+    lmgauge: str
+    metric: dict[str, Any]
+    segments: Whole
+    references: Whole | None
+    blanks: Blanks
+    sums: list[Whole]
+    statistics: list[list[Whole]] | None
+    documents: list[str] | None
 
-_KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "statistics", "documents"}
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
+    def __post_init__(self) -> None:
+        if "class" not in self.metric or not isinstance(self.metric.get("options"), dict):
+            raise ValueError("`metric` is not one")
+        rows = self.segments if self.statistics is None else len(self.statistics)
+        names = self.segments if self.documents is None else len(self.documents)
+        if not self.blanks.segments == self.segments == rows == names:
+            raise ValueError("the numbers of segments do not fit")
 
 
 def _identity(metric: TaskMetric) -> dict[str, Any]:

@@ -15,8 +15,8 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.cli.main import cli
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Audit
-from lmgauge.evaluation.run_folder import content_fingerprint
 from lmgauge.evaluation.runs import open_run
+from lmgauge.work.manifest import content_fingerprint
 
 LINES = ["to be or not to be", "that  is the question", "", "to sleep perchance", "日本 to dream"]
 Rows = list[dict[str, Any]]

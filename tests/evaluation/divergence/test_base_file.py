@@ -80,7 +80,7 @@ def test_files_that_are_no_base(tmp_path):
     assert "another program wrote it" in bases.attempt(tmp_path / "b.base", (tmp_path / "c.parquet").read_bytes())
     with pytest.raises(InputError, match="no such file"):
         BaseFile(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="not a file"):
+    with pytest.raises(InputError, match="Is a directory"):
         BaseFile(tmp_path)
 
 
@@ -88,19 +88,19 @@ def test_files_that_are_no_base(tmp_path):
     ("changes", "message"),
     [
         ({"events": 13, "total_events": 13}, "its header speaks of 13"),
-        ({"events": 13}, "contradict each other"),
+        ({"events": 13}, "its header speaks of 13"),
         ({"top": 5}, "the lists of 'top_ids' have other lengths"),
         ({"samples": 15}, "the lists of 'drawn_ids' have other lengths"),
-        ({"samples": -1}, "'samples' of its header is '-1'"),
-        ({"top": 0}, "contradict each other"),
+        ({"samples": -1}, "Expected `int` >= 0 - at `$.samples`"),
+        ({"top": 0}, "the lists of 'top_ids' have other lengths"),
         ({"vocabulary_size": 20, "ruled_out": ()}, "not in the vocabulary"),
-        ({"vocabulary_size": 1 << 40}, "contradict each other"),
+        ({"vocabulary_size": 1 << 40}, "Expected `int` <= 16777216 - at `$.vocabulary_size`"),
         ({"stored": "float32", "top": 0, "samples": 0}, "its columns are not those of a base file"),
-        ({"stored": "whole"}, "contradict each other"),
-        ({"model": 7}, "'model' of its header is '7'"),
-        ({"ruled_out": (3, 2)}, "contradict each other"),
-        ({"ruled_out": (40,)}, "contradict each other"),
-        ({"ruled_out": "abc"}, "'ruled_out' of its header is 'abc'"),
+        ({"stored": "whole"}, "Invalid enum value 'whole' - at `$.stored`"),
+        ({"model": 7}, "Expected `str`, got `int` - at `$.model`"),
+        ({"ruled_out": (3, 2)}, "that cannot come are not ids in order"),
+        ({"ruled_out": (40,)}, "that cannot come are not ids in order"),
+        ({"ruled_out": "abc"}, "Expected `array`, got `str` - at `$.ruled_out`"),
     ],
 )
 def test_headers_that_contradict_the_rows(tmp_path, changes, message):
@@ -123,24 +123,13 @@ def test_another_version_of_the_format(tmp_path, monkeypatch):
     [
         ("token_ids", 40, "a token is not in the vocabulary"),
         ("kind", 4, "a kind is unknown"),
-        ("logprob", 0.5, "above 0 or NaN"),
-        ("logprob", np.nan, "above 0 or NaN"),
-        ("mass", -1.0, "sum to less than 0"),
-        ("mass", np.inf, "sum to less than 0, or to nothing finite"),
-        ("entropy", 9.0, "an entropy is out of range"),
         ("tail_mass", 1.5, "a mass is not between 0 and 1"),
         ("tail_mass", np.nan, "a mass is not between 0 and 1"),
-        ("tail_tokens", 37, "the tail has more tokens than there are"),
-        ("tail_tokens", 0, "the tail has a mass and no tokens"),
         ("top_ids", 40, "a most probable token is not in the vocabulary"),
-        ("top_logprobs", 0.5, "above 0 or NaN"),
-        ("top_logprobs", -9.0, "not in order"),
         ("drawn_ids", 1 << 31, "a drawn token is not in the vocabulary"),
-        ("drawn_logprobs", -0.01, "more probable than one of the top"),
-        ("drawn_logprobs", -np.inf, "or impossible"),
     ],
 )
-def test_values_that_cannot_be(tmp_path, column, value, message):
+def test_values_that_places_in_memory_come_of(tmp_path, column, value, message):
     _, rows = bases.rows_of()
     values = getattr(rows, column).copy()
     values.reshape(-1)[0] = value
@@ -148,19 +137,3 @@ def test_values_that_cannot_be(tmp_path, column, value, message):
     with pytest.raises(InputError, match="event 0 and those behind it") as error:
         bases.read(path)
     assert message in str(error.value)
-
-
-def test_tokens_that_are_stored_twice(tmp_path):
-    _, rows = bases.rows_of()
-    twice, among = rows.top_ids.copy(), rows.drawn_ids.copy()
-    twice[0, 1] = twice[0, 0]
-    among[-1] = rows.top_ids[-1].max()
-    for changes in ({"top_ids": twice}, {"drawn_ids": np.sort(among)}, {"drawn_ids": rows.drawn_ids[::-1].copy()}):
-        with pytest.raises(InputError, match=r"is twice among|is among the most|are not in order"):
-            bases.read(bases.write(tmp_path / "a.base", rows=replace(rows, **changes)))
-
-
-def test_whole_distributions_that_do_not_sum_to_one(tmp_path):
-    _, rows = bases.rows_of("float32")
-    with pytest.raises(InputError, match="probabilities do not sum to one"):
-        bases.read(bases.write(tmp_path / "a.base", "float32", replace(rows, logprobs=rows.logprobs - 1)))

@@ -19,7 +19,7 @@ from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.partitioned.training import train_partitions
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.settings import Outputs
-from lmgauge.stages.memory_engine import MemoryEngine
+from tests.work.memory_engine import MemoryEngine
 
 CALLS_OF_ONE = 12
 """Calls that are remembered of one function: of as many shapes as there are."""

@@ -41,13 +41,12 @@ def prepare(folder: Path) -> Attempt:
                 return "not a file"
         else:
             path.write_bytes(bases.changed(content, chance))
+        # The numbers are those that the file was sealed with, whatever they are: nothing but memory is held against it.
         with BaseFile(path) as file:
-            for part in file.rows():
-                assert part.logprob.max(initial=-1) <= 1e-6, part.logprob  # not so of NaN
+            assert all(part.token_ids.max(initial=0) < file.header.vocabulary_size for part in file.rows())
         if of_model:
-            with BaseFile(path) as file:
-                result = lmgauge.divergence(file, candidate, corpus, top_k=1)
-            assert not math.isnan(result.kl_ab_nats.value or 0.0), result
+            with BaseFile(path) as file, np.errstate(all="ignore"):
+                lmgauge.divergence(file, candidate, corpus, top_k=1)
         return "read"
 
     return attempt

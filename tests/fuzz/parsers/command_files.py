@@ -9,8 +9,8 @@ from pathlib import Path
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE
-from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
 from lmgauge.json_text import to_json
+from lmgauge.work.manifest import content_fingerprint, file_sha256
 from tests.fuzz.mutations import PIECES, changed, changed_lines, changed_value, hostile_text
 from tests.fuzz.parsers.command_line import check_command, run_quietly, some
 from tests.fuzz.table import Attempt
@@ -218,7 +218,7 @@ def _changed(name: str, content: bytes, chance: random.Random) -> bytes:
     draw = chance.random()
     if draw < 0.1:
         return changed(content, chance, 3, [*PIECES, *FIELD_PIECES])
-    if name.endswith(".parquet"):
+    if name.endswith((".parquet", ".zst")):
         return changed(content, chance, 1)
     if name.endswith(".json"):
         return json.dumps(changed_value(json.loads(content), chance)).encode("utf-8", "surrogatepass")
@@ -237,7 +237,7 @@ def _sealed(folder: Path, chance: random.Random) -> None:
     record = folder / RECORD_FILE
     try:
         content = json.loads(record.read_bytes())
-        content |= {"parts_sha256": file_sha256(folder / PARTS_FILE)} if chance.random() < 0.9 else {}
+        content |= {"files": {PARTS_FILE: file_sha256(folder / PARTS_FILE)}} if chance.random() < 0.9 else {}
         record.write_text(json.dumps(content | {"fingerprint": content_fingerprint(content)}))
     except (ValueError, TypeError, OSError, RecursionError):
         return

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 import lmgauge
@@ -21,6 +22,7 @@ from lmgauge.models.classes.definitions import read_classes
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.ngram import model as ngram
 from lmgauge.models.ngram import storage
+from lmgauge.models.ngram.config import NgramConfig
 from lmgauge.models.ngram.settings import NgramSettings
 from lmgauge.models.protocol import digest_of
 from lmgauge.models.registry import open_unspelled
@@ -127,11 +129,14 @@ def _seal_ngram(folder: Path, config: dict[str, Any]) -> None:
         arrays = storage._arrays(file, mapped)
         storage._check_vocabulary(folder, arrays)
         slots = hash_slots(arrays["vocabulary.offsets"], arrays["vocabulary.bytes"])
-        stored = storage._assemble(folder, {**config, "checksums": []}, arrays | {"vocabulary.slots": slots}, mapped)
+        config["sha256"] = digest_of(config)
+        checksums = ["0" * 16] * (config["order"] - 1)
+        read = msgspec.convert(config | {"checksums": checksums}, NgramConfig)
+        stored = storage._assemble(folder, read, arrays | {"vocabulary.slots": slots}, mapped)
         checks = [table.check() for table in stored.tables.tables]
         config["checksums"] = [f"{total:016x}" for total, _ in checks]
-        settings = NgramSettings(**ngram._fields(NgramSettings, storage.replace(stored, config=config)))
-        model = ngram.NgramModel(stored.tables, stored.vocabulary, load_tokenizer(config["tokenizer"], folder), settings)
+        settings = ngram._part(NgramSettings, read)
+        model = ngram.NgramModel(stored.tables, stored.vocabulary, load_tokenizer(read.tokenizer, folder), settings)
         config["fingerprint"] = model.fingerprint
         config["vocabulary_size"], config["vocabulary_fingerprint"] = len(model.vocabulary), model.vocabulary.ids_fingerprint
         if all(bad is None for _, bad in checks):

@@ -16,8 +16,8 @@ from lmgauge import Corpus, NgramModel
 from lmgauge.models.ngram.partitioned import training
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.stage import Stage
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.stage import Stage
 from tests.fuzz.mutations import changed, changed_value
 from tests.fuzz.parsers.model_folders import Files, as_json, changed_array, files_of, put
 from tests.fuzz.table import Attempt
@@ -71,7 +71,7 @@ def _changed(files: Files, chance: random.Random) -> Files:
     for _ in range(chance.choice([1, 1, 2])):
         name = chance.choice([*files])
         content, draw = files[name], chance.random()
-        if name == "finished.jsonl":
+        if name == "finished.log":
             files[name] = _changed_notes(content, chance)
         elif draw < 0.05 and len(files) > 1:
             del files[name]

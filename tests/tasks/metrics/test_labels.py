@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.api.task_labels import score_labels
+from lmgauge.api.task_scores import score_labels
 from lmgauge.errors import InputError, MissingExtraError, UsageError
 from lmgauge.tasks.metrics.labels import F1, Average, label_scores
 

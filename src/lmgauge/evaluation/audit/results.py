@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from lmgauge.choices import AUDIT_LEVELS
-from lmgauge.errors import CheckFailedError, InputError
-from lmgauge.json_text import from_json
+from lmgauge.decoding import Perplexity, Whole, decode
+from lmgauge.errors import CheckFailedError
 from lmgauge.numerics.lower_bound import marked, plain_figures
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.places import read_json
 from lmgauge.result_list import Tabled
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
@@ -23,6 +24,7 @@ WHOLE_LEVEL = "all"
 """Name of the only check of a level that was skipped as a whole."""
 NOT_ASKED_FOR = "not asked for"
 LEVELS = AUDIT_LEVELS
+_WRITTEN = "an audit", "write one with `lmgauge audit RUN --json`"
 _LARGEST_EXPONENT = 709  # of e, in float64
 _LONG_NUMBER = 10**7  # perplexities from here on are printed with an exponent
 
@@ -122,22 +124,7 @@ class Audit(Tabled):
             >>> Audit.from_dict(audit.to_dict()) == audit
             True
         """
-        try:
-            checks = tuple(Check(**check) for check in plain["checks"])
-            numbers = {part.name: plain[part.name] for part in fields(Headline)}
-            for name in ("perplexity", "bits_per_byte"):
-                numbers[name] = None if numbers[name] is None else float(numbers[name])
-                if numbers[name] is not None and math.isnan(numbers[name]):
-                    raise ValueError(f"{name} is not a number")
-            audit = cls(str(plain["model"]), checks, dict(plain["settings"]), Headline(**numbers))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"this is not what `lmgauge audit --json` writes ({error!r})") from error
-        texts = [text for check in checks for text in (check.level, check.name, check.verdict, check.evidence)]
-        if not all(isinstance(text, str) for text in texts) or any(
-            c.verdict not in (PASS, FAIL, NOT_CHECKED) for c in checks
-        ):
-            raise InputError("this is not what `lmgauge audit --json` writes: a check is not made of words")
-        return audit
+        return decode(dict(plain), _Stored, "this", *_WRITTEN).audit()
 
     @property
     def perplexity(self) -> float | None:
@@ -209,17 +196,24 @@ class Audit(Tabled):
         return ", ".join(filter(None, [f"{self.model}: {'passed' if self.passed else 'FAILED'}", str(self.headline)]))
 
 
+@dataclass
+class _Stored:
+    model: str
+    checks: tuple[Check, ...]
+    settings: dict[str, Any]
+    perplexity: Perplexity | None
+    bits_per_byte: Perplexity | None
+    bits_per_byte_is_bound: bool
+    events: Whole
+
+    def audit(self) -> Audit:
+        headline = Headline(self.perplexity, self.bits_per_byte, self.bits_per_byte_is_bound, self.events)
+        return Audit(self.model, self.checks, self.settings, headline)
+
+
 def read_audit(path: Path) -> Audit:
     """Return the audit that a file holds."""
-    try:
-        plain = from_json(path.read_bytes(), own=True)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is not JSON"
-        raise InputError(f"{path}: cannot be read as an audit ({why}); write one with `lmgauge audit RUN --json`") from error
-    try:
-        return Audit.from_dict(plain)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    return read_json(path, _Stored, *_WRITTEN).audit()
 
 
 def numbers_of(record: object) -> dict[str, Any]:

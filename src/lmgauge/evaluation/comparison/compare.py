@@ -34,7 +34,7 @@ def compare(
 ) -> Comparisons:
     """Compare runs with the first of them."""
     if len(runs) < 2:
-        raise UsageError("a comparison needs two runs or more")
+        raise UsageError("a comparison needs two runs or more; each is compared with the first")
     check_whole("examples", examples, 0)
     runs = with_distinct_names(runs)
     if corpus is not None:

@@ -1,25 +1,27 @@
 """A base on disk: one Parquet file with what is stored of a model's distributions at the events of a text."""
 
 # The file is sealed: the SHA-256 of its bytes stands in its footer, and is checked before anything is parsed. Then the
-# header is checked, then the size of each row group against it, then every value.
+# header is checked, then the size of each row group against it, then that ids are in the vocabulary.
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeGuard, get_args
+from typing import IO, TYPE_CHECKING, Annotated, Literal, Self, TypeGuard
 
 from lmgauge.choices import BaseType
+from lmgauge.decoding import Meta, Whole, decode
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types, from_table, to_table
 from lmgauge.evaluation.divergence.sealed_file import MAGIC, UNSEALED, HashedFile, check_seal
 from lmgauge.files import regular, writing
 from lmgauge.json_text import from_json
+from lmgauge.places import open_reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +31,7 @@ FORMAT = "lmgauge base"
 FORMAT_VERSION = 1
 METADATA_KEY, SEAL_KEY = b"lmgauge", b"lmgauge.seal"
 _CHUNK = 1 << 20
+_AGAIN = "store it again with --save-base"
 _COMPRESSION = 9
 _GROUP_VALUES = 1 << 20  # of the longest column of a row group
 _MOST_VOCABULARY = 1 << 24
@@ -45,20 +48,21 @@ class BaseHeader:
     model_fingerprint: str
     tokenizer_fingerprint: str
     vocabulary_fingerprint: str
-    vocabulary_size: int
+    vocabulary_size: Annotated[int, Meta(ge=1, le=_MOST_VOCABULARY)]
     context: str  # its context policy, as signatures show it
     text_sha256: str
-    asked_events: int | None  # about how many events were asked for; None: all
-    events: int
-    total_events: int
-    segments: int
-    total_segments: int
+    asked_events: Whole | None  # about how many events were asked for; None: all
+    events: Whole
+    total_events: Whole
+    segments: Whole
+    total_segments: Whole
     stored: Stored  # "top", or the type of whole distributions
-    top: int  # how many of the most probable tokens are stored of each event; 0 where all are
-    samples: int  # how many tokens were drawn from the rest for each unit of its probability
-    seed: int  # of the sample of segments, and of the draws
+    top: Whole  # how many of the most probable tokens are stored of each event; 0 where all are
+    # how many tokens were drawn from the rest for each unit of its probability
+    samples: Annotated[int, Meta(ge=0, le=1 << 20)]
+    seed: Whole  # of the sample of segments, and of the draws
     # ids, ascending, of tokens that cannot come at any stored event, such as `<s>`; all, or none of too many
-    ruled_out: tuple[int, ...]
+    ruled_out: Annotated[tuple[Whole, ...], Meta(max_length=MOST_RULED_OUT)]
     lmgauge: str  # version of the program that wrote it
 
     @property
@@ -150,7 +154,7 @@ class BaseFile:
         import pyarrow.parquet as pq
 
         self.path = Path(path)
-        self._file = _opened(self.path)
+        self._file = open_reading(self.path)
         try:
             footer_size = check_seal(self._file)
             self._file.seek(0)
@@ -158,7 +162,7 @@ class BaseFile:
             self._parquet = pq.ParquetFile(self._file, page_checksum_verification=True, pre_buffer=False, **limits)
             self.header = _header(self._parquet, self.path)
             _check_groups(self._parquet, self.header, self.path)
-        except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError, OverflowError, RecursionError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             self.close()
             if str(self.path) in str(error):  # it says all there is to say
                 raise
@@ -180,7 +184,7 @@ class BaseFile:
         return os.fstat(self._file.fileno()).st_size
 
     def rows(self) -> Iterator[Rows]:
-        """Yield the rows, some at a time, every value checked."""
+        """Yield the rows, some at a time."""
         import pyarrow as pa
 
         first = 0
@@ -188,7 +192,7 @@ class BaseFile:
             try:
                 table = self._parquet.read_row_group(group, use_threads=False)
                 rows = from_table(table, self.header.kept)
-            except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError, OverflowError) as error:
+            except (pa.ArrowException, OSError, ValueError) as error:
                 raise _damaged(self.path, f"event {first} and those behind it: {_reason(error)}") from error
             yield rows
             first += len(rows)
@@ -205,19 +209,8 @@ def is_base_file(path: object) -> TypeGuard[str | os.PathLike[str]]:
         return False
 
 
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        if not path.is_file():
-            raise InputError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
-        return path.open("rb")
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: cannot be read: {_reason(error)}") from error
-
-
 def _damaged(path: Path, reason: str) -> InputError:
-    return InputError(f"{path}: is not a base file as lmgauge writes it: {reason}; store it again with --save-base")
+    return InputError(f"{path}: is not a base file as lmgauge writes it: {reason}; {_AGAIN}")
 
 
 def _reason(error: BaseException) -> str:
@@ -226,13 +219,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
-    stored = (file.metadata.metadata or {}).get(METADATA_KEY)
-    if stored is None:
-        raise _damaged(path, "it has no header")
-    try:
-        values = from_json(stored)
-    except ValueError:
-        values = None
+    values = from_json((file.metadata.metadata or {}).get(METADATA_KEY, b"{}"), own=True)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise _damaged(path, "its header is that of another file")
     if values.get("format_version") != FORMAT_VERSION:
@@ -240,38 +227,10 @@ def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
             f"{path}: is a base file of version {str(values.get('format_version'))[:20]}; this lmgauge reads version "
             f"{FORMAT_VERSION}: store it again with --save-base, or install the lmgauge that wrote it"
         )
-    known: dict[str, Any] = {}
-    for field in fields(BaseHeader):
-        value = values.get(field.name)
-        if not _IS_RIGHT[field.type](value):
-            raise _damaged(path, f"{field.name!r} of its header is {str(value)[:40]!r}")
-        known[field.name] = tuple(value) if isinstance(value, list) else value
-    header = BaseHeader(**known)
-    within = (
-        header.stored in ("top", *get_args(BaseType))
-        and 1 <= header.vocabulary_size <= _MOST_VOCABULARY
-        and header.events <= header.total_events
-        and header.segments <= header.total_segments
-        and (1 <= header.top <= header.vocabulary_size and header.samples >= 1) == (header.stored == "top")
-        and header.samples <= 1 << 20
-        and all(one < other for one, other in pairwise((*header.ruled_out, header.vocabulary_size)))
-    )
-    if not within:
-        raise _damaged(path, "the numbers in its header contradict each other")
+    header = decode(values, BaseHeader, path, "a base file", _AGAIN)
+    if any(one >= other for one, other in pairwise((*header.ruled_out, header.vocabulary_size))):
+        raise _damaged(path, "the tokens that cannot come are not ids in order")
     return header
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
-
-
-_IS_RIGHT: dict[Any, Callable[[Any], bool]] = {
-    "str": lambda value: isinstance(value, str),
-    "Stored": lambda value: isinstance(value, str),
-    "int": _is_count,
-    "int | None": lambda value: value is None or _is_count(value),
-    "tuple[int, ...]": lambda value: isinstance(value, list) and len(value) <= MOST_RULED_OUT and all(map(_is_count, value)),
-}
 
 
 def _check_groups(file: pq.ParquetFile, header: BaseHeader, path: Path) -> None:

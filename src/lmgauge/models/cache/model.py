@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_among, rows_of
 from lmgauge.distributions.tile import Tile
-from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
-from lmgauge.json_text import from_json
 from lmgauge.models.cache.counts import CacheCounts
 from lmgauge.models.cache.settings import CacheSettings
 from lmgauge.models.custom import score_segments
@@ -28,12 +27,14 @@ from lmgauge.models.protocol import (
     CACHE_MODEL_TYPE,
     LanguageModel,
     check_context,
-    check_format,
+    checked,
+    describing,
     is_folder_of,
-    read_config,
+    read_own_config,
     write_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.places import read_json
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
 from lmgauge.text.segments import Segments
@@ -228,25 +229,26 @@ class _Walk(BlockDistributions):
         return rows_of(self._batch, self._rows)
 
 
+@dataclass
+class _Config:
+    order: int
+    window: int | None
+    decay: float | None
+    reserved: ReservedPolicy
+    vocabulary: Literal["open", "closed"]
+    tokenizer: dict[str, Any]
+    fingerprint: str
+
+
 def load_cache(path: str | Path) -> CacheModel:
     """Load the folder of a cache."""
     path = Path(path)
-    config: Any = read_config(path)
-    check_format(path, config, FORMAT_VERSION)
-    try:
-        tokens = from_json((path / _VOCABULARY).read_bytes())
-        vocabulary = Vocabulary.from_tokens(tokens, closed=config["vocabulary"] == "closed")
-        settings = CacheSettings(order=config["order"], window=config["window"], decay=config["decay"])
-        tokenizer = load_tokenizer(config["tokenizer"], path)
-        model = CacheModel(_Language(vocabulary, tokenizer, config["reserved"]), settings)
-        same = model.fingerprint == config["fingerprint"]
-    except (OSError, RecursionError, KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        why = str(error) if isinstance(error, LmgaugeError) else repr(error)
-        raise ModelFileError(f"{path}: does not describe a cache ({why}); the model is damaged") from error
-    if not same:
-        raise ModelFileError(
-            f"{path}: the fingerprint in config.json is not that of the cache; it was edited, damaged or made before 0.3.0"
-        )
-    return model
+    again = "copy it again, or make it anew"
+    config = read_own_config(path, _Config, CACHE_MODEL_TYPE, FORMAT_VERSION, again, sealed=False)
+    tokens = read_json(path / _VOCABULARY, list[str], "a list of the tokens of a cache", again, ModelFileError)
+    tokenizer = load_tokenizer(config.tokenizer, path)
+    with describing(path, "a cache"):
+        vocabulary = Vocabulary.from_tokens(tokens, closed=config.vocabulary == "closed")
+        settings = CacheSettings(order=config.order, window=config.window, decay=config.decay)
+    model = CacheModel(_Language(vocabulary, tokenizer, config.reserved), settings)
+    return checked(model, path, config.fingerprint)

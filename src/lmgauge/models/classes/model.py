@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
 from lmgauge.models.custom import rows_of_block
@@ -32,10 +32,11 @@ from lmgauge.models.ngram.states import NgramStates
 from lmgauge.models.protocol import (
     CLASS_MODEL_TYPE,
     check_context,
-    check_format,
+    checked,
+    describing,
     inside,
     is_folder_of,
-    read_config,
+    read_own_config,
     write_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
@@ -360,14 +361,7 @@ def read_class_model(model: str | Path | NgramModel, classes: str | Path) -> Cla
 def load_class_model(path: str | Path) -> ClassModel:
     """Load the folder of a class-based model."""
     path = Path(path)
-    config = read_config(path)
-    check_format(path, config, FORMAT_VERSION)
-    try:
+    config = read_own_config(path, dict[str, Any], CLASS_MODEL_TYPE, FORMAT_VERSION, "copy it again", sealed=False)
+    with describing(path, "a class-based model"):
         model = ClassModel(load_ngram_model(inside(path, _NGRAM)), read_classes(path / _CLASSES))
-    except (UsageError, InputError) as error:
-        raise ModelFileError(f"{path}: does not describe a class-based model ({error}); the model is damaged") from error
-    if model.fingerprint != config.get("fingerprint"):
-        raise ModelFileError(
-            f"{path}: the fingerprint in config.json is not that of the model; a file was edited or damaged"
-        )
-    return model
+    return checked(model, path, config.get("fingerprint"))

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import tee
 from pathlib import Path
@@ -26,7 +26,7 @@ from lmgauge.contexts import last_sentence
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.distributions.reduce import together
 from lmgauge.distributions.tile import Tile, as_numpy, possible
-from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.mixture.agreement import agreeing, beside, known_to_some, reserved_policy, with_reserved
 from lmgauge.models.protocol import (
@@ -34,11 +34,12 @@ from lmgauge.models.protocol import (
     SPELLING_FOLDER,
     LanguageModel,
     check_context,
-    check_format,
+    checked,
+    describing,
     digest_of,
     inside,
     is_folder_of,
-    read_config,
+    read_own_config,
     write_config,
 )
 from lmgauge.models.scored_text import ScoresStrings
@@ -319,30 +320,33 @@ def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
     return values
 
 
+@dataclass
+class _Component:
+    folder: str
+    weight: float
+    fingerprint: str
+
+
+@dataclass
+class _Config:
+    components: list[_Component]
+    estimation: dict[str, Any]
+    fingerprint: str
+    read_as: ReadAs = "tokens"
+
+
 def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> MixtureModel:
     """Load the folder of a mixture."""
     path = Path(path)
-    config = read_config(path)
-    check_format(path, config, FORMAT_VERSION)
-    if config.get("sha256") != digest_of(config):
-        raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not match; mix or copy it again")
-    try:
-        parts: list[dict[str, Any]] = list(config["components"])  # type: ignore[call-overload]
-        components = [load(inside(path, part["folder"])) for part in parts]
-        for part, component in zip(parts, components, strict=True):
-            if component.fingerprint != part["fingerprint"]:
-                raise ModelFileError(f"{path / part['folder']}: is not the model that was mixed; a folder was exchanged")
-        how: dict[str, Any] = {"estimation": config["estimation"], "read_as": config.get("read_as", "tokens")}
-        model = MixtureModel(components, [part["weight"] for part in parts], **how)
-    except RecursionError as error:
-        raise ModelFileError(f"{path}: mixtures are nested too deeply") from error
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, LmgaugeError) and not isinstance(error, (UsageError, InputError)):
-            raise
-        raise ModelFileError(f"{path}: config.json does not describe a mixture ({error}); the model is damaged") from error
-    if model.fingerprint != config.get("fingerprint"):
-        raise ModelFileError(f"{path}: the fingerprint in config.json is not that of the model; it was edited or damaged")
-    return model
+    config = read_own_config(path, _Config, MIXTURE_MODEL_TYPE, FORMAT_VERSION, "mix or copy it again")
+    with describing(path, "a mixture"):
+        components = [load(inside(path, part.folder)) for part in config.components]
+        for part, component in zip(config.components, components, strict=True):
+            if component.fingerprint != part.fingerprint:
+                raise ModelFileError(f"{path / part.folder}: is not the model that was mixed; a folder was exchanged")
+        weights = [part.weight for part in config.components]
+        model = MixtureModel(components, weights, estimation=config.estimation, read_as=config.read_as)
+    return checked(model, path, config.fingerprint)
 
 
 # -- distributions ------------------------------------------------------------------------------------------------------

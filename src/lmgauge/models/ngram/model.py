@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,11 @@ from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
+from lmgauge.models.ngram.config import NgramConfig
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.states import StepsWords
-from lmgauge.models.ngram.storage import StoredModel, is_ngram_folder, read_model, write_model
+from lmgauge.models.ngram.storage import is_ngram_folder, read_model, write_model
 from lmgauge.models.ngram.sums import SumsSegments
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from lmgauge.models.ngram.distributions import RowBlock
 
 _CONTEXTS = "contexts"
+T = TypeVar("T")
 
 
 class NgramModel(ScoresStrings, StepsWords, SumsSegments):
@@ -320,12 +322,7 @@ class NgramModel(ScoresStrings, StepsWords, SumsSegments):
 
             write_arpa(self, path)
             return
-        write_model(path, self.stored(), self.tokenizer.files())
-
-    def stored(self) -> StoredModel:
-        """Return what the folder of the model holds, but for the tokenizer's files."""
-        config = self.to_dict() | {"fingerprint": self.fingerprint}
-        return StoredModel(config, self.vocabulary, self.tables, self.checksums)
+        write_model(path, self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model, as config.json has it."""
@@ -399,25 +396,21 @@ def load_ngram_model(path: str | Path, *, just_written: bool = False) -> NgramMo
     """Load the folder of a model; its tables are memory-mapped."""
     path = Path(path)
     stored = read_model(path, just_written=just_written)
-    tokenizer = load_tokenizer(stored.config["tokenizer"], path)
-    settings, record = NgramSettings(**_fields(NgramSettings, stored)), TrainingRecord(**_fields(TrainingRecord, stored))
+    config = stored.config
+    tokenizer = load_tokenizer(config.tokenizer, path)
+    settings, record = _part(NgramSettings, config), _part(TrainingRecord, config)
     model = NgramModel(stored.tables, stored.vocabulary, tokenizer, settings, record)
     model.loaded_by = load_ngram_model, (path.absolute(),)
-    model.__dict__["checksums"] = stored.checksums  # just compared, over tables that may be large
-    config = stored.config
-    if stored.trusted and _plain(tokenizer.settings()) == config["tokenizer"]:
-        model.__dict__ |= {name: config[name] for name in ("fingerprint", "types")}
-        model.vocabulary.__dict__["ids_fingerprint"] = config["vocabulary_fingerprint"]
-        if "words_fingerprint" in config:  # since 0.3.0
-            model.vocabulary.__dict__["fingerprint"] = config["words_fingerprint"]
+    model.__dict__["checksums"] = [int(checksum, 16) for checksum in config.checksums]  # just compared
+    if stored.trusted and _plain(tokenizer.settings()) == config.tokenizer:
+        model.__dict__ |= {"fingerprint": config.fingerprint, "types": config.types}
+        model.vocabulary.__dict__["ids_fingerprint"] = config.vocabulary_fingerprint
+        if config.words_fingerprint is not None:
+            model.vocabulary.__dict__["fingerprint"] = config.words_fingerprint
         return model
-    if model.fingerprint != config.get("fingerprint"):
-        raise ModelFileError(
-            f"{path}: the fingerprint in config.json does not belong to the model; a file was exchanged or damaged"
-        )
-    own = model.to_dict()
-    for name in ("types", "vocabulary_size", "vocabulary_fingerprint", *{"words_fingerprint"} & config.keys()):
-        if config.get(name) != own[name]:
+    own = model.to_dict() | {"fingerprint": model.fingerprint}
+    for name in ("fingerprint", "types", "vocabulary_size", "vocabulary_fingerprint", "words_fingerprint"):
+        if getattr(config, name) not in (None, own[name]):
             raise ModelFileError(
                 f"{path}: {name!r} in config.json is not that of the model; a file was exchanged or damaged"
             )
@@ -425,13 +418,9 @@ def load_ngram_model(path: str | Path, *, just_written: bool = False) -> NgramMo
     return model
 
 
+def _part(kind: type[T], config: NgramConfig) -> T:
+    return kind(**{field.name: getattr(config, field.name) for field in fields(kind)})  # type: ignore[arg-type]
+
+
 def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
-
-
-def _fields(kind: type[NgramSettings] | type[TrainingRecord], stored: StoredModel) -> dict[str, Any]:
-    return {f.name: _tuples(stored.config[f.name]) for f in fields(kind) if f.name in stored.config}
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

@@ -46,6 +46,11 @@ class NgramSettings:
     vocab_size: int | None = None
     eos: bool = True
 
+    def __post_init__(self) -> None:
+        for name in ("discount", "cutoffs"):
+            if isinstance(value := getattr(self, name), Sequence):
+                object.__setattr__(self, name, tuple(value))
+
     @property
     def additive(self) -> bool:
         """Return True if the smoothing adds to each count (mle adds nothing) and uses no shorter context."""
@@ -83,9 +88,8 @@ class NgramTrainingSettings(VocabularySettings, NgramSettings):
     words: Sequence[str] | str | os.PathLike[str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        read: dict[str, Any] = {"cutoffs": tuple(self.cutoffs)}
-        if isinstance(self.discount, Sequence):
-            read["discount"] = tuple(self.discount)
+        NgramSettings.__post_init__(self)
+        read: dict[str, Any] = {}
         if self.normalizer is not None:
             from lmgauge.text.tokenizers import with_normalizer
 

@@ -15,22 +15,25 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import LmgaugeError, ModelFileError, NotEnoughMemoryError
+from lmgauge.errors import ModelFileError, NotEnoughMemoryError
 from lmgauge.files import writing_directory
 from lmgauge.memory import ask_for_huge_pages, is_larger_than_free, size_in_words
-from lmgauge.models.ngram.config import check_config
+from lmgauge.models.ngram.config import NgramConfig
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.verified_files import FileState
-from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_format, digest_of, is_folder_of, read_config, write_config
+from lmgauge.models.protocol import NGRAM_MODEL_TYPE, digest_of, is_folder_of, read_own_config, write_config
 from lmgauge.progress import say_progress
 from lmgauge.text.tokens import TOKENIZER_FILES
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.model import NgramModel
 
 FORMAT_VERSION = 2
 _FILES = {"config.json", "model.safetensors", *TOKENIZER_FILES}
@@ -48,10 +51,9 @@ _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 class StoredModel:
     """A model as it is on disk."""
 
-    config: dict[str, Any]
+    config: NgramConfig
     vocabulary: Vocabulary
     tables: NgramTables
-    checksums: list[int]  # of each table of order 2, 3,
     trusted: bool = False
     remember: Callable[[], None] = lambda: None  # call it once all was checked, for later loads
 
@@ -70,12 +72,10 @@ class ArrayInPieces:
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
 
-def write_model(
-    path: str | Path, stored: StoredModel, files: dict[str, bytes], lines: Sequence[ArrayInPieces] | None = None
-) -> None:
+def write_model(path: str | Path, model: NgramModel, lines: Sequence[ArrayInPieces] | None = None) -> None:
     """Write the folder of a model."""
     # Raises OutputError: it cannot be written; nothing is left behind.
-    tables, vocabulary = stored.tables, stored.vocabulary
+    tables, vocabulary = model.tables, model.vocabulary
     every: Sequence[NDArray[Any] | ArrayInPieces] = [table.lines for table in tables.tables] if lines is None else lines
     arrays: dict[str, NDArray[Any] | ArrayInPieces] = {f"ngrams.{k}": array for k, array in enumerate(every, 2)}
     arrays |= {
@@ -84,15 +84,16 @@ def write_model(
         "unigrams": tables.unigrams,
         "vocabulary.bytes": vocabulary.bytes,
     }
-    config = stored.config | {
+    config = model.to_dict() | {
+        "fingerprint": model.fingerprint,
         "format_version": FORMAT_VERSION,
         "full_context": tables.full_context,
         "unseen": tables.unseen,
-        "checksums": [f"{value:016x}" for value in stored.checksums],
+        "checksums": [f"{value:016x}" for value in model.checksums],
     }
     config["sha256"] = digest_of(config)
     with writing_directory(path, is_ours=is_ngram_folder) as folder:
-        for name, content in files.items():
+        for name, content in model.tokenizer.files().items():
             (folder / name).write_bytes(content)
         with (folder / "model.safetensors").open("wb") as file:
             _write_arrays(file, arrays)
@@ -133,16 +134,10 @@ def _write_array(file: IO[bytes], array: NDArray[Any]) -> int:
 def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
     """Read the folder of a model, memory-mapped, and check all of it unless this very file was checked before."""
     # path: the folder; tables of order k are uint32 [lines, 16].
-    config = read_config(path)
-    if config.get("model_type") != NGRAM_MODEL_TYPE:
-        raise ModelFileError(f"{path}: model_type is {config.get('model_type')!r}, not {NGRAM_MODEL_TYPE!r}")
-    check_format(path, config, FORMAT_VERSION, "train the model again, or convert its ARPA file")
-    if config.get("sha256") != digest_of(config):
-        raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not fit; train or copy it again")
-    check_config(path, config)
+    config = read_own_config(path, NgramConfig, NGRAM_MODEL_TYPE, FORMAT_VERSION, "train the model again, or copy it anew")
     now = time.time_ns()
     file = path / "model.safetensors"
-    mapped, state = _map(file, str(config["sha256"]))
+    mapped, state = _map(file, config.sha256)
     larger, began = is_larger_than_free(path, len(mapped)), time.monotonic()
     if not larger:
         ask_for_huge_pages(mapped)
@@ -163,12 +158,8 @@ def read_model(path: Path, *, just_written: bool = False) -> StoredModel:
         if larger:
             _LOGGER.warning("%s", f"{path}: all of it was checked in {time.monotonic() - began:.0f} s, once for later loads")
         return replace(stored, remember=lambda: state.remember(file, now)) if as_stored else stored
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        if isinstance(error, LmgaugeError):
-            raise
-        raise ModelFileError(
-            f"{path}: config.json and model.safetensors do not fit together ({error!r}); the model is damaged"
-        ) from error
+    except KeyError as error:
+        raise ModelFileError(f"{path}: model.safetensors has no array {error}, which its config.json speaks of") from error
 
 
 def _map(file: Path, digest: str) -> tuple[mmap.mmap, FileState]:
@@ -214,22 +205,22 @@ def _arrays(file: Path, mapped: mmap.mmap) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _assemble(path: Path, config: dict[str, Any], arrays: dict[str, NDArray[Any]], mapped: mmap.mmap) -> StoredModel:
+def _assemble(path: Path, config: NgramConfig, arrays: dict[str, NDArray[Any]], mapped: mmap.mmap) -> StoredModel:
     vocabulary = Vocabulary(
         arrays["vocabulary.slots"],
         arrays["vocabulary.offsets"],
         arrays["vocabulary.bytes"],
-        closed=config["vocabulary"] == "closed",
+        closed=config.vocabulary == "closed",
     )
     ngrams = NgramTables(
         arrays["unigrams"],
-        _tables(path, arrays, config["order"], len(vocabulary)),
-        full_context=config["full_context"],
-        unseen=float(config["unseen"]),
+        _tables(path, arrays, config.order, len(vocabulary)),
+        full_context=config.full_context,
+        unseen=config.unseen,
         source=str(path),
         mapped=mapped,
     )
-    return StoredModel(config, vocabulary, ngrams, [int(checksum, 16) for checksum in config["checksums"]])
+    return StoredModel(config, vocabulary, ngrams)
 
 
 def _check_vocabulary(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
@@ -251,9 +242,9 @@ def _check_tables(path: Path, stored: StoredModel) -> None:
     finite = shaped and bool(np.all(np.isfinite(unigrams)))
     if not finite or unigrams.min() < 0 or unigrams[:, 0].max() > 1 or unigrams[BOS, 0] != 0:
         raise ModelFileError(f"{path}: the unigrams hold values that are not probabilities; the model is damaged")
-    for k, (table, checksum) in enumerate(zip(stored.tables.tables, stored.checksums, strict=True), 2):
+    for k, (table, checksum) in enumerate(zip(stored.tables.tables, stored.config.checksums, strict=True), 2):
         total, bad = table.check()
-        if bad is not None or total != checksum:
+        if bad is not None or f"{total:016x}" != checksum:
             where = "" if bad is None else f", at line {bad}"
             raise ModelFileError(f"{path}: the table of order {k} is damaged{where}; copy or train the model again")
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import SmoothingKind
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.files import refuse_replacing
 from lmgauge.models.custom import rows_of_block
 from lmgauge.models.ngram.kenlm_form import KenlmForm
@@ -96,11 +96,7 @@ def learn_spelling(
 
 def refuse_once(corpus: Corpus) -> None:
     """Refuse a text that cannot be read a second time, for its spelling."""
-    if not corpus.rereadable:
-        raise UsageError(
-            "a model whose unseen words are spelled reads its text twice, and this can be read only once; save it to a file "
-            "first"
-        )
+    corpus.refuse_once("a model whose unseen words are spelled reads its text twice")
 
 
 def learn_parts(

@@ -16,12 +16,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.decoding import Meta, Whole
 from lmgauge.models.spelling.separator_places import AROUND, INNER, PLACES, around, character_classes
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
@@ -124,6 +125,27 @@ def divided_by_white_space(tokenizer: Tokenizer) -> bool:
     return tokenizer.name == "whitespace"
 
 
+_Count = Annotated[int, Meta(ge=1, lt=1 << 53)]
+_Context = Annotated[int, Meta(ge=0, lt=PLACES * AROUND * _BEFORE)]
+
+
+@dataclass
+class StoredSeparators:
+    """A model of separators as it is stored."""
+
+    divided: bool
+    known: Annotated[list[str], Meta(max_length=_MOST_KNOWN)]
+    counts: list[tuple[_Context, Whole, _Count]]
+    spelling: list[tuple[str, str, _Count]]
+
+    def __post_init__(self) -> None:
+        alphabet = {"", *(BETWEEN_WORDS if self.divided else WHITE_SPACE)}
+        if len({*self.known}) < len(self.known) or not {*"".join(self.known)} <= alphabet:
+            raise ValueError("`known` has what is not white space, or has it twice")
+        if any(which >= len(self.known) for _, which, _ in self.counts):
+            raise ValueError("`counts` are of a separator that is not known")
+
+
 class SeparatorModel:
     """Predicts separators; see the head of the file."""
 
@@ -143,7 +165,7 @@ class SeparatorModel:
         self._numbers = {text: i for i, text in enumerate(known)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` takes, as JSON values."""
+        """Return what `of_stored` takes, as JSON values."""
         return {
             "divided": self.divided,
             "known": list(self.known),
@@ -152,24 +174,11 @@ class SeparatorModel:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> SeparatorModel:
-        """Return the model that `to_dict` describes."""
-        divided, known = content["divided"], content["known"]
-        alphabet = BETWEEN_WORDS if divided is True else WHITE_SPACE
-        _check(isinstance(divided, bool), "divided")
-        _check(isinstance(known, list) and len(known) <= _MOST_KNOWN and len(set(known)) == len(known), "known")
-        _check(all(isinstance(text, str) and set(text) <= set(alphabet) for text in known), "known")
-        counts, spelling = dict[tuple[int, int], int](), dict[tuple[str, str], int]()
-        for context, which, n in content["counts"]:
-            _check(type(context) is int and 0 <= context < PLACES * AROUND * _BEFORE, "counts")
-            _check(type(which) is int and 0 <= which < len(known) and _is_count(n), "counts")
-            place = context // (AROUND * _BEFORE)
-            _check(known[which] != "" or not (divided and place == INNER), "counts")
-            counts[context, which] = n
-        for before, following, n in content["spelling"]:
-            _check(before in {"", *alphabet} and following in {"", *alphabet} and _is_count(n), "spelling")
-            spelling[before, following] = n
-        return cls(tuple(known), counts, spelling, divided=divided)
+    def of_stored(cls, stored: StoredSeparators) -> SeparatorModel:
+        """Return the model whose `to_dict` was stored."""
+        counts = {(context, which): n for context, which, n in stored.counts}
+        spelling = {(before, following): n for before, following, n in stored.spelling}
+        return cls(tuple(stored.known), counts, spelling, divided=stored.divided)
 
     def summary(self) -> dict[str, float]:
         """Return what was learned, as plain values."""
@@ -314,15 +323,6 @@ def _counted(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], ND
     times = np.bincount(keys)
     different = np.flatnonzero(times)
     return different, times[different]
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 < value < 1 << 53
-
-
-def _check(condition: bool, what: str) -> None:
-    if not condition:
-        raise ValueError(f"separators: {what} is not as lmgauge writes it")
 
 
 class SeparatorCounts:

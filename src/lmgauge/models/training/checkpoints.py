@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from lmgauge.errors import InputError, ModelFileError
 from lmgauge.files import locking, read_regular, regular, writing, writing_directory
-from lmgauge.json_text import from_json
 from lmgauge.models.protocol import digest_of
 from lmgauge.models.training.progress_file import PROGRESS_FILE
+from lmgauge.places import read_json
 from lmgauge.temporaries import temporary_beside
 
 _BEST = "best.safetensors"
@@ -103,17 +103,13 @@ class CheckpointFolder:
 
     def load(self, path: Path) -> Checkpoint:
         """Read a checkpoint."""
-        try:
-            note = from_json(read_regular(path / _NOTE))
-            if note["format_version"] != _FORMAT_VERSION:
-                raise ModelFileError(f"{path}: was written by another version of lmgauge, which must finish it")
-            if note[_CHECKSUM] != digest_of(note):
-                raise ValueError(f"{_NOTE} is damaged: what it says is not what its checksum is of")
-            return Checkpoint(note, _opened(path / _TENSORS))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
-            if isinstance(error, ModelFileError):
-                raise
-            raise ModelFileError(f"{path}: cannot be resumed from: {error}; delete {self.path} to start anew") from error
+        again = f"delete {self.path} to start anew"
+        note = read_json(path / _NOTE, dict[str, Any], "the record of a checkpoint", again, ModelFileError)
+        if note.get("format_version") != _FORMAT_VERSION:
+            raise ModelFileError(f"{path}: was written by another version of lmgauge, which must finish it")
+        if note.get(_CHECKSUM) != digest_of(note):
+            raise ModelFileError(f"{path / _NOTE} is damaged: what it says is not what its checksum is of; {again}")
+        return Checkpoint(note, self._opened(path / _TENSORS))
 
     def keep(self, name: str, content: bytes) -> None:
         """Write a small file beside the checkpoints."""
@@ -132,13 +128,19 @@ class CheckpointFolder:
 
     def load_best(self, model: nn.Module) -> None:
         """Give a model the best parameters so far."""
+        load_parameters(model, self._opened(self.path / _BEST))
+
+    def _opened(self, file: Path) -> dict[str, Tensor]:
         try:
-            tensors = _opened(self.path / _BEST)
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
-            raise ModelFileError(
-                f"{self.path / _BEST}: the best parameters cannot be read: {error}; delete {self.path} to start anew"
-            ) from error
-        load_parameters(model, tensors)
+            with open(file, "rb", opener=regular), safe_open(file, "pt") as opened:
+                # Copied to where torch puts its own: the last bits of a product may depend on where its factors begin.
+                tensors: dict[str, Tensor] = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+                stored = (opened.metadata() or {}).get(_CHECKSUM)
+            if stored != _checksum(tensors):
+                raise ValueError(f"{file.name} is damaged: its numbers are not those of its checksum")
+        except (OSError, ValueError, SafetensorError) as error:
+            raise ModelFileError(f"{file}: cannot be read: {error}; delete {self.path} to start anew") from error
+        return tensors
 
     def remove(self) -> None:
         """Remove the folder, when the model it led to is written; in one step, as a part of it cannot be resumed."""
@@ -153,16 +155,6 @@ def _sealed(tensors: dict[str, Tensor]) -> bytes:
     # Safetensors file with a checksum of what it holds: a flipped bit must not become another model.
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     return save(plain, metadata={_CHECKSUM: _checksum(plain)})
-
-
-def _opened(file: Path) -> dict[str, Tensor]:
-    with open(file, "rb", opener=regular), safe_open(file, "pt") as opened:
-        # Copied to where torch puts tensors: the last bits of a product may depend on where in memory its factors begin.
-        tensors: dict[str, Tensor] = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
-        stored = (opened.metadata() or {}).get(_CHECKSUM)
-    if stored != _checksum(tensors):
-        raise ValueError(f"{file.name} is damaged: its numbers are not those of its checksum")
-    return tensors
 
 
 def _checksum(tensors: dict[str, Tensor]) -> str:

@@ -84,6 +84,4 @@ class LearningRate:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from what was stored."""
-        for name, now in self.state().items():
-            value = math.inf if name == "best" and state[name] is None else state[name]
-            setattr(self, name, float(value) if name == "best" else type(now)(value))
+        vars(self).update(state, best=math.inf if state["best"] is None else state["best"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.models.ngram.partitioned.chunks import ChunkWriter
-from lmgauge.stages.memory_engine import MemoryEngine
 from lmgauge.text.vocabulary import BOS
 
 

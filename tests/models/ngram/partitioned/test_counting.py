@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.work.memory_engine import MemoryEngine
 
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.partitioned.chunks import ChunkWriter
 from lmgauge.models.ngram.partitioned.counting import Counting, counting_stages, dealing_stage
 from lmgauge.models.ngram.partitioned.shape import Shape
-from lmgauge.stages.memory_engine import MemoryEngine
 from lmgauge.text.vocabulary import BOS
 
 Ngram = tuple[int, ...]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.work.memory_engine import MemoryEngine
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
@@ -15,7 +16,6 @@ from lmgauge.models.ngram.partitioned.estimating import Estimated, estimate
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.stages.memory_engine import MemoryEngine
 from lmgauge.text.vocabulary import BOS
 
 LINES = ["the cat sat on the mat", "the dog sat", "a cat ran", "the cat sat", "", "on the mat the cat ran and ran"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.streams import add_up, answers_to, joined
-from lmgauge.stages.memory_engine import MemoryEngine
 
 
 def test_sums_leave_the_parts_alone() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from tests.work.memory_engine import MemoryEngine
 
 from lmgauge import Corpus
-from lmgauge.models.ngram.partitioned.text import read_json, read_text, write_json
+from lmgauge.models.ngram.partitioned.text import read_text
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.stages.memory_engine import MemoryEngine
 
 LINES = ["a b a", "c a"]
 
@@ -31,9 +31,3 @@ def test_rare_words_get_new_ids() -> None:
     text = read_text(engine, settings, Corpus.from_strings(LINES), 4, threads=1)
     assert ids(engine, text.chunks, 2) == [1, 3, 0, 3, 2, 1, 0, 3, 2]
     assert np.array_equal(text.fitted.counts, [2, 2, 2, 3])
-
-
-def test_json_in_an_array() -> None:
-    engine = MemoryEngine()
-    write_json(engine, "a", {"ä": [1, None]})
-    assert read_json(engine, "a") == {"ä": [1, None]}

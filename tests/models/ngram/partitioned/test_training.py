@@ -18,8 +18,8 @@ from lmgauge.models.ngram.partitioned import training
 from lmgauge.models.ngram.partitioned.limits import MemoryLimits
 from lmgauge.models.ngram.partitioned.training import train_within
 from lmgauge.models.ngram.settings import NgramTrainingSettings
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.stage import Stage
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.stage import Stage
 
 SETTINGS = NgramTrainingSettings("modified-kneser-ney", order=4)
 MEMORY = 1 << 30

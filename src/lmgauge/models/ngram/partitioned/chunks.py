@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.stages.stage import Engine
 from lmgauge.text.vocabulary import BOS
+from lmgauge.work.stage import Engine
 
 Ids = NDArray[np.uint32]
 

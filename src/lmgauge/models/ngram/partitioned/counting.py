@@ -24,7 +24,7 @@ import numpy as np
 
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.partitioned.shape import Shape
-from lmgauge.stages.stage import Array, Read, Stage
+from lmgauge.work.stage import Array, Read, Stage
 
 TABLE_BYTES = 24
 """Of memory for each n-gram of a partition while it is counted: 16-byte entries in a table that is filled to 7/10."""

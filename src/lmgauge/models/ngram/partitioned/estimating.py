@@ -23,8 +23,8 @@ from lmgauge.models.ngram.partitioned.counting import dealing_stage
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.streams import add_up, answers_to, joined
 from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings
-from lmgauge.stages.stage import Array, Engine, Read, Stage
 from lmgauge.text.vocabulary import BOS
+from lmgauge.work.stage import Array, Engine, Read, Stage
 
 Floats = NDArray[np.float32]
 

@@ -47,7 +47,7 @@ from lmgauge.models.ngram.packed_tables import (
     stage_in_parts,
 )
 from lmgauge.models.ngram.storage import ArrayInPieces, write_model
-from lmgauge.stages.stage import Array, Engine, Read, Stage
+from lmgauge.work.stage import Array, Engine, Read, Stage
 
 BYTES_IN_BUCKET = 24
 """What placing takes for an n-gram of a bucket, with eight partitions or more; see above."""
@@ -213,7 +213,7 @@ def save_packed(engine: Engine, orders: Sequence[PackedOrder], unigrams: NgramMo
     model.__dict__["checksums"] = [order.checksum for order in orders]
     model.__dict__["types"] = [unigrams.types[0], *(order.entries - order.blanks for order in orders)]
     lines = [_array(engine, order) for order in orders]
-    write_model(path, model.stored(), model.tokenizer.files(), lines)
+    write_model(path, model, lines)
     return load_ngram_model(path, just_written=True)
 
 

@@ -37,7 +37,7 @@ from lmgauge.models.ngram.partitioned.counting import dealing_stage
 from lmgauge.models.ngram.partitioned.shape import Shape
 from lmgauge.models.ngram.partitioned.streams import add_up, answers_to, joined
 from lmgauge.models.ngram.pruning import first_histories, losses_of, pruning_note
-from lmgauge.stages.stage import Array, Engine, Read, Stage
+from lmgauge.work.stage import Array, Engine, Read, Stage
 
 _BLANK, _GONE = -1.0, -2.0
 _AT_ONCE = 1 << 15  # n-grams whose numbers are widened at a time

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lmgauge.models.ngram.partitioned.shape import Shape
-from lmgauge.stages.stage import Array, Engine, Read
+from lmgauge.work.stage import Array, Engine, Read
 
 
 def add_up(engine: Engine, part: str, partitions: range) -> Array:

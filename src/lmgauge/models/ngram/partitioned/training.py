@@ -2,7 +2,7 @@
 
 read (`reading`, `chunks`) -> plan (`plan`) -> count and route (`counting`) -> adjust and estimate (`estimating`) -> prune
 (`pruning`) -> pack (`packing`). The arrays between the stages lie where the engine has them. A run that was stopped is
-resumed after the last finished task: what the program itself did is written as arrays, too.
+resumed after the last finished task.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,26 +29,32 @@ from lmgauge.models.ngram.partitioned.packing import Packing, pack_partitions, s
 from lmgauge.models.ngram.partitioned.plan import CHUNKS_SHARE, least_memory, number_of_partitions, tokens_of_chunk
 from lmgauge.models.ngram.partitioned.pruning import prune_partitions
 from lmgauge.models.ngram.partitioned.shape import Shape
-from lmgauge.models.ngram.partitioned.text import ReadText, read_json, read_text, write_json
+from lmgauge.models.ngram.partitioned.text import ReadText, read_text
 from lmgauge.models.ngram.reading import Progress
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.progress import listening
 from lmgauge.records.sources import Source
-from lmgauge.stages.folder_engine import FolderEngine
-from lmgauge.stages.ray_engine import RayEngine
-from lmgauge.stages.stage import Engine
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.stage import Engine
 
 _PROCESS_BYTES = 64 << 20  # of a process of its own, before it does anything
 _STORE = 0.4  # of the memory: arrays between tasks, where a cluster holds them
 _LEAST_STORE = 100 << 20  # of Ray
 _SURELY = 1.1  # estimates are a little too large
 _SPARE = 0.95  # of the memory asked for: what is not planned stays within the rest
+
+
+@dataclass(frozen=True)
+class _Plan:
+    partitions: int
+    memory: int  # of a task, in bytes
 
 
 def train_within(
@@ -68,10 +74,8 @@ def train_within(
     with listening(progress), _open_engine(limits, output, _described(settings, corpus)) as engine:
         chunk = tokens_of_chunk(limits.memory // limits.workers)
         text = read_text(engine, settings, corpus, chunk, threads=thread_count(threads), progress=progress)
-        if not engine.is_finished("plan"):
-            write_json(engine, "plan", _planned(settings, text, limits, before))
-            engine.finish("plan")
-        return train_partitions(engine, settings, text, output, **read_json(engine, "plan"))
+        plan = engine.once("plan", _Plan, lambda: _planned(settings, text, limits, before))
+        return train_partitions(engine, settings, text, output, **vars(plan))
 
 
 def train_partitions(
@@ -138,7 +142,7 @@ def _for_a_task(limits: MemoryLimits, before: int, text: ReadText, vocabulary: i
     )
 
 
-def _planned(settings: NgramTrainingSettings, text: ReadText, limits: MemoryLimits, before: int) -> dict[str, int]:
+def _planned(settings: NgramTrainingSettings, text: ReadText, limits: MemoryLimits, before: int) -> _Plan:
     if not settings.cutoffs and settings.prune is None:  # else it is known at the end how many there are
         for k, n in enumerate(text.types, 2):
             most = most_entries(last=k == settings.order)
@@ -150,7 +154,7 @@ def _planned(settings: NgramTrainingSettings, text: ReadText, limits: MemoryLimi
     size = len(text.fitted.vocabulary)
     memory = _for_a_task(limits, before, text, size)
     partitions = number_of_partitions(text.types, chunk=text.chunk, vocabulary=size, memory=memory)
-    return {"partitions": partitions, "memory": memory}
+    return _Plan(partitions, memory)
 
 
 @contextmanager

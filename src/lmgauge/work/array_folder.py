@@ -1,0 +1,182 @@
+"""Arrays as files of a folder, each under its name once it is whole: `.npy` as NumPy writes it, without pickle."""
+
+# Behind each stands a sum of its name and bytes, which a run that is resumed looks at: kernels trust the arrays of earlier
+# stages, and a disk may fail between two runs.
+
+from __future__ import annotations
+
+import errno
+import io
+import math
+import os
+import re
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from lmgauge._kernels import _native
+from lmgauge.errors import InputError
+from lmgauge.files import OutputError, regular
+from lmgauge.work.stage import Array
+
+_SUFFIX, _UNFINISHED = ".npy", ".unfinished"
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
+_MAGIC = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|][biufc]\d\d?)', 'fortran_order': False, 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+)
+_SUM_BYTES = 8
+_LARGEST_PIECE = 1 << 30  # systems write and read at most 2 GB at a time
+
+
+class MissingArrayError(InputError, KeyError):
+    """Raised when there is no array of a name, as where files of an earlier run were lost."""
+
+    def __str__(self) -> str:
+        # A KeyError alone would set the message in quotation marks.
+        return str(self.args[0])
+
+
+class DiskFullError(OutputError):
+    """Raised when there is no room for an array; what was written of it is removed."""
+
+
+def unwritten(path: Path, error: OSError) -> OutputError:
+    """Return what to raise where a file cannot be written.
+
+    >>> unwritten(Path("arrays/0.npy"), OSError(errno.ENOSPC, "No space left on device"))
+    DiskFullError('arrays/0.npy: the disk is full')
+    >>> unwritten(Path("arrays/0.npy"), OSError(errno.EACCES, "Permission denied"))
+    OutputError('arrays/0.npy: cannot be written: Permission denied')
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(f"{path}: the disk is full")
+    return OutputError(f"{path}: cannot be written: {error.strerror or error}")
+
+
+class ArrayFolder:
+    """Reads and writes arrays; several threads and processes may use one folder at the same time."""
+
+    def __init__(self, folder: Path, *, checking: bool = True) -> None:
+        self._folder, self._checking = folder, checking
+
+    def write(self, name: str, array: Array) -> int:
+        """Write an array, in the place of one of that name."""
+        # -> by how many bytes the files grew.
+        # [2, 3] of uint32: a header of 128 bytes, 24 of data, 8 of the sum.
+        array = np.asarray(array, order="C")
+        if array.dtype.kind not in "biufc":
+            raise ValueError(f"array {name} is of {array.dtype}, not of numbers")
+        path, earlier = self._path(name), self.size(name)
+        unfinished = path.with_suffix(_UNFINISHED)
+        opening = io.BytesIO()
+        np.lib.format.write_array_header_1_0(opening, np.lib.format.header_data_from_array_1_0(array))
+        header, data = opening.getvalue(), array.reshape(-1).view(np.uint8).data
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(unfinished, "wb", buffering=0) as file:
+                _write_all(file, memoryview(header))
+                _write_all(file, data)
+                _write_all(file, memoryview(_sum_of(name, header, data)))
+            # The name appears when all bytes are written: a task that is killed leaves no array that could be taken for
+            # whole.
+            os.replace(unfinished, path)
+        except OSError as error:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise unwritten(path, error) from error
+        return len(header) + array.nbytes + _SUM_BYTES - earlier
+
+    def read(self, name: str) -> Array:
+        """Return an array, read into memory."""
+        path = self._path(name)
+        try:
+            with open(path, "rb", buffering=0, opener=regular) as file:
+                return _read_array(file, path, name if self._checking else None)
+        except FileNotFoundError as error:
+            raise MissingArrayError(
+                f"there is no array {name}: {path} is missing; remove the folder and start again without --resume"
+            ) from error
+        except OSError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+    def size(self, name: str) -> int:
+        """Return the size of the file of an array in bytes, 0 if there is none."""
+        with suppress(OSError):
+            return self._path(name).stat().st_size
+        return 0
+
+    def remove(self, name: str) -> int:
+        """Remove an array, if there is one of this name, and return by how many bytes the files shrank."""
+        size = self.size(name)
+        self._path(name).unlink(missing_ok=True)
+        return size
+
+    def total_size(self) -> int:
+        """Return the size of all files, in bytes."""
+        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+
+    def remove_unfinished(self) -> None:
+        """Remove what tasks that were killed had not finished writing."""
+        for path in self._folder.rglob(f"*{_UNFINISHED}"):
+            path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        # `Rows/2` is `%52ows/2.npy`: different names are different files also where a file system ignores case.
+        parts = ("".join(chr(b) if b in _PLAIN else f"%{b:02x}" for b in part.encode()) or "%" for part in name.split("/"))
+        return self._folder.joinpath(*parts).with_suffix(_SUFFIX)
+
+
+def _write_all(file: io.FileIO, data: memoryview) -> None:
+    while data.nbytes:
+        data = data[file.write(data[:_LARGEST_PIECE]) :]
+
+
+def _sum_of(name: str, header: bytes, data: memoryview) -> bytes:
+    # The name is part of the sum: two files that were exchanged are noticed, too.
+    of_data = _native.checksum_bytes(np.frombuffer(data, np.uint8)) if data.nbytes else 0
+    return (of_data ^ zlib.crc32(name.encode() + header)).to_bytes(_SUM_BYTES, "little")
+
+
+def _read_array(file: io.FileIO, path: Path, name: str | None) -> Array:
+    # Array of an open file, once its header and its size, and for a given name its sum, fit together.
+    try:
+        array, header = _announced(file)
+        rest = data = array.reshape(-1).view(np.uint8).data
+        while rest.nbytes:
+            count = file.readinto(rest[:_LARGEST_PIECE])
+            if not count:
+                raise ValueError("it ends early")
+            rest = rest[count:]
+        if name is not None and _read_exactly(file, _SUM_BYTES) != _sum_of(name, header, data):
+            raise ValueError("its bytes are not those that were written")
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path}: damaged: {error}; remove the folder and start again without --resume") from error
+    return array
+
+
+def _read_exactly(file: io.FileIO, size: int) -> bytes:
+    # `size` bytes of a file, or all that are left: the system may return fewer than are asked for.
+    data = b""
+    while len(data) < size and (piece := file.read(size - len(data))):
+        data += piece
+    return data
+
+
+def _announced(file: io.FileIO) -> tuple[Array, bytes]:
+    # Empty array such as the header says, of the size that the rest of the file has, and the header's bytes.
+    # NumPy's own reader of headers reads them as Python, with every error and warning that this can give.
+    start = _read_exactly(file, len(_MAGIC) + 2)
+    header = _read_exactly(file, int.from_bytes(start[len(_MAGIC) :], "little"))
+    match = _HEADER.fullmatch(header)
+    if match is None or not start.startswith(_MAGIC):
+        raise ValueError("it is not an array as lmgauge writes them")
+    dtype, shape = np.dtype(match[1].decode()), tuple(int(rows) for rows in match[2].replace(b" ", b"").split(b",") if rows)
+    # Before memory is taken: a header that was damaged could ask for any amount of it.
+    if file.tell() + math.prod(shape) * dtype.itemsize + _SUM_BYTES != os.fstat(file.fileno()).st_size:
+        raise ValueError("its size is not that of its array")
+    return np.empty(shape, dtype), start + header

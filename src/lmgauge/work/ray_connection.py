@@ -1,0 +1,73 @@
+"""Joining a cluster of Ray, or starting one on this machine: quietly, at the address named, or refused within seconds."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lmgauge.errors import UsageError, needing
+
+LOCAL = "local"
+_SECONDS_TO_ANSWER = 5.0
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+"""How HTTP/2, which Ray speaks, begins; the answer is a frame of settings as well, of type 4."""
+
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_raylet_start_wait_time_s": "300",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "^",  # every line: Ray prints what its machines say to standard output
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a warning that this will be the default
+}
+
+
+@contextmanager
+def ray_at(address: str, workers: int | None = None, store_bytes: int | None = None) -> Iterator[Any]:
+    """Yield the library, connected; what was started here ends with the block."""
+    # A connection that the program has already is used as it is, and stays.
+    if address != LOCAL:
+        refuse_unanswered(address)
+    ray = library()
+    if ray.is_initialized():
+        yield ray
+        return
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address == LOCAL:
+        options |= {"num_cpus": workers, "object_store_memory": store_bytes, "include_dashboard": False}
+    try:
+        ray.init(address=address, **options)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UsageError(f"cannot join Ray at {address}: {reason}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def library() -> Any:
+    """Return Ray, set so that it sends no usage statistics, and waits for its processes on a busy machine."""
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    with needing("ray", extra="ray"):
+        import ray
+    return ray
+
+
+def refuse_unanswered(address: str) -> None:
+    """Refuse an address where nobody speaks as Ray does: Ray itself would try for minutes, and then end the program."""
+    match = re.fullmatch(r"(?:ray://)?(\[[0-9a-fA-F:]+\]|[^\s:/]+):(\d{1,5})", address)
+    if match is None or not 0 < int(match[2]) < 65536:
+        raise UsageError(f"{address!r} is not the address of a Ray cluster; give local, host:port or ray://host:port")
+    try:
+        with socket.create_connection((match[1].strip("[]"), int(match[2])), timeout=_SECONDS_TO_ANSWER) as connection:
+            connection.sendall(_PREFACE)
+            answer = connection.recv(9)
+    except OSError as error:
+        raise UsageError(f"no Ray cluster answers at {address}: {error.strerror or error}") from error
+    if answer[3:4] != b"\4":
+        raise UsageError(f"no Ray cluster answers at {address}: something else is there")

@@ -1,0 +1,178 @@
+"""The engine for several machines: tasks of Ray, and arrays in the memory of its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from copy import deepcopy
+from typing import Any, Self, TypeVar
+
+from lmgauge.errors import LmgaugeError, UsageError
+from lmgauge.threads import be_worker, thread_count
+from lmgauge.work.countdown import Countdown
+from lmgauge.work.ray_connection import LOCAL, ray_at, refuse_unanswered
+from lmgauge.work.stage import Array, Read, Stage
+from lmgauge.work.task import Task, TaskError, made_arrays
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_RETRIES = 5
+_SECONDS_BETWEEN_LOOKS = 5.0
+_GROUP = 1000
+"""Names that a task gets in one argument: Ray runs a task again only if its arguments have less than 100 KB each."""
+
+
+class RayEngine:
+    """Runs stages as tasks of Ray, which does again what is lost with a process or a machine."""
+
+    # An array is what a task returned; if the machine that holds it dies, the tasks that made it run once more. So what the
+    # program itself wrote stays until the block ends, also when it is dropped.
+    # workers: for `local`, how many tasks run at a time, by default one for each core; a cluster has its own number.
+
+    def __init__(self, address: str = LOCAL, *, workers: int | None = None, store_bytes: int | None = None) -> None:
+        self._stack = ExitStack()
+        self._ray = self._stack.enter_context(ray_at(address, thread_count(workers), store_bytes))
+        self._head = self._ray.get_runtime_context().gcs_address if address == LOCAL else address
+        self.workers = int(self._ray.cluster_resources().get("CPU", 1))
+        self._arrays: dict[str, Any] = {}
+        self._sources: list[Any] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all arrays, and of Ray."""
+        self.remove()
+        self._stack.close()
+
+    def remove(self) -> None:
+        """Let go of all arrays."""
+        self._arrays.clear()
+        self._sources.clear()
+
+    def write(self, name: str, array: Array) -> None:
+        """Hold an array that the program itself made."""
+        self._arrays[name] = self._source(array)
+
+    def _source(self, value: object) -> Any:
+        reference = self._ray.put(value)
+        self._sources.append(reference)
+        return reference
+
+    def read(self, name: str) -> Array:
+        """Return an array, which cannot be written to."""
+        return self._get(self._arrays[name], f"array {name}")  # type: ignore[no-any-return]
+
+    def _get(self, reference: Any, what: str) -> Any:
+        exceptions = self._ray.exceptions
+        try:
+            self._wait([reference], what)
+            return self._ray.get(reference)
+        except exceptions.RayTaskError as error:
+            if isinstance(error.cause, TaskError):
+                raise error.cause.error() from None
+            raise LmgaugeError(f"{what}: {type(error.cause).__name__}: {error.cause}") from error
+        except exceptions.RayError as error:
+            reason = next(iter(str(error).splitlines()), "")
+            raise LmgaugeError(f"{what}: Ray: {type(error).__name__}: {reason}") from error
+
+    def _wait(self, references: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+        # Wait until one of them is there, or can be known to fail; return those, and the others.
+        while True:
+            done, waiting = self._ray.wait(references, timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)
+            if done:
+                return done, waiting
+            try:
+                refuse_unanswered(self._head)  # Ray would end the whole program after a minute
+            except UsageError as error:
+                raise LmgaugeError(f"{what}: the head of the cluster was lost: {error}") from error
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Forget arrays; names that are not there do not matter."""
+        for name in names:
+            self._arrays.pop(name, None)
+
+    def run(self, stage: Stage) -> None:
+        """Run all tasks of a stage; then drop what no later stage reads."""
+        # Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
+        countdown = Countdown(stage.title or stage.name, stage.tasks)
+        common = self._source((stage.name, stage.work, stage.settings))
+        tasks = {self._submit(task, common): task for task in (Task.of(stage, number) for number in range(stage.tasks))}
+        waiting, retries = list(tasks), _RETRIES
+        try:
+            while waiting:
+                done, waiting = self._wait(waiting, f"stage {stage.name}")
+                for receipt in done:
+                    task = tasks.pop(receipt)
+                    try:
+                        self._get(receipt, str(task))
+                    except LmgaugeError as error:
+                        # Ray's own: its process outlived its machine by a moment. What the task raises is a TaskError.
+                        if not (retries and isinstance(getattr(error.__cause__, "cause", None), OSError)):
+                            raise
+                        retries -= 1
+                        # Its results get new references; tasks that come later ask for these by name.
+                        again = self._submit(task, common)
+                        tasks[again] = task
+                        waiting.append(again)
+                    else:
+                        countdown.step()
+        except BaseException:
+            for receipt in waiting:
+                self._ray.cancel(receipt, force=True)
+            raise
+        self.drop(stage.drops)
+
+    def _submit(self, task: Task, common: Any) -> Any:
+        names = [*task.needs, *task.makes]
+        groups = [names[i : i + _GROUP] for i in range(0, len(names), _GROUP)]
+        # Two at least: Ray takes an iterator as the one value of a task that returns one.
+        count = max(2, len(task.makes) + 1)
+        options = {"num_cpus": 1, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
+        remote = self._ray.remote(**options)(_do)
+        # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
+        # a lost array kept the core from the task that makes it again.
+        arrays = [self._arrays[name] for name in task.needs]
+        references = remote.remote(common, task.number, len(arrays), *arrays, *groups)
+        self._arrays.update(zip(task.makes, references, strict=False))
+        return references[-1]
+
+    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """Return what `make` does: there is no earlier run."""
+        return make()
+
+    def results(self, stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int) -> Iterator[T]:
+        """Run tasks, and yield what each returns, in order, when all are done."""
+        names = [f"{stage}/{number}" for number in range(tasks)]
+        self.run(Stage(stage, tasks, _result, (work, settings), lambda _: [], lambda n: [names[n]], title=title))
+        for name in names:
+            result: Any = self.read(name)
+            yield deepcopy(result)  # what lies in Ray's store cannot be written to
+            self.drop([name])
+
+
+def _result(read: Read, number: int, settings: tuple[Callable[[int, S], T], S]) -> Iterator[Any]:
+    work, own = settings
+    yield work(number, own)
+
+
+def _do(common: tuple[str, Any, Any], number: int, needs: int, *rest: Any) -> Iterator[Any]:
+    # Do a task in a process of Ray: yield what it makes, and a receipt at the end.
+    be_worker()
+    names = [name for group in rest[needs:] for name in group]
+    arrays: dict[str, Array] = dict(zip(names, rest[:needs], strict=False))
+    stage, work, settings = common
+    task = Task(stage, number, work, settings, names[:needs], names[needs:])
+    try:
+        for array in made_arrays(task, arrays.__getitem__):
+            yield array
+            del array
+    except Exception as error:
+        raise TaskError.of(task, error) from None
+    if not task.makes:
+        yield None
+    yield True

@@ -1,0 +1,67 @@
+"""What tasks of tests do in other processes; a light module, as each of them imports it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from lmgauge.errors import MissingExtraError
+from lmgauge.files import writing
+from lmgauge.threads import run_workers
+from lmgauge.work.array_folder import DiskFullError
+from lmgauge.work.stage import Array, Read
+
+
+def report(read: Read, number: int, settings: None) -> Iterator[Array]:
+    """Say which process this is, and how many threads do what the task gives away; not so fast that one does all."""
+    time.sleep(0.2)
+    yield np.array([os.getpid(), len(set(run_workers(lambda _: threading.get_ident(), 2)))])
+
+
+def fail(read: Read, number: int, how: str) -> Iterator[Array]:
+    """Fail in a task of which another one is at work for a minute."""
+    yield np.array([os.getpid()])
+    if number == 1:
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "exit":
+            os._exit(7)
+        raise {
+            "extra": MissingExtraError("ray", extra="ray"),
+            "full": DiskFullError("no room"),
+            "bug": ZeroDivisionError("division by zero"),
+        }[how]
+    time.sleep(60)
+    yield np.array([0])
+
+
+def wait_long(read: Read, number: int, settings: None) -> Iterator[Array]:
+    """Say which process this is, and go on for a minute."""
+    yield np.array([os.getpid()])
+    time.sleep(60)
+
+
+def write_long(read: Read, number: int, settings: None) -> Iterator[Array]:
+    """Have a file half-written for a minute."""
+    with writing(f"half{number}"):
+        Path("arrays", f"begun{number}").touch()
+        time.sleep(60)
+    yield np.array([0])
+
+
+def power(number: int, exponent: int) -> tuple[dict[str, int], int]:
+    """Return a power, and which process computed it; not so fast that one does all."""
+    time.sleep(0.2)
+    return {"power": number**exponent}, os.getpid()
+
+
+def rest(number: int, settings: None) -> int:
+    """Return the number of the task, from the second on after a while."""
+    time.sleep(0.2 if number < 2 else 100)
+    return number

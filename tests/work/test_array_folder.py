@@ -1,0 +1,134 @@
+"""Arrays as files: whole or not there, whatever their name, and no trust in what lies on the disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from lmgauge.errors import InputError
+from lmgauge.files import OutputError
+from lmgauge.work import array_folder
+from lmgauge.work.array_folder import ArrayFolder, DiskFullError
+
+NAMES = st.text(st.sampled_from("ab/.%A\0ä "), max_size=8)
+
+
+@given(
+    arrays(
+        st.sampled_from([np.uint8, np.uint32, np.float32, np.float64, np.dtype(">i2"), np.complex64, np.bool_]),
+        array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+    )
+)
+def test_what_is_read_is_what_was_written(array: np.ndarray) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        files = ArrayFolder(Path(folder))
+        assert files.write("a", array.T) == files.total_size() == files.size("a")
+        again = files.read("a")
+        assert (again.dtype, again.shape, again.tobytes()) == (array.dtype, array.T.shape, array.T.tobytes())
+        np.testing.assert_array_equal(np.load(next(Path(folder).rglob("*.npy")), allow_pickle=False), again)
+
+
+@given(st.sets(NAMES, min_size=1, max_size=6))
+def test_every_name_has_a_file_of_its_own_inside_the_folder(names: set[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        files = ArrayFolder(Path(folder) / "inside")
+        for index, name in enumerate(sorted(names)):
+            files.write(name, np.array([index]))
+        assert [files.read(name).tolist() for name in sorted(names)] == [[index] for index in range(len(names))]
+        assert os.listdir(folder) == ["inside"]
+        spelled = [path.relative_to(folder).as_posix() for path in Path(folder).rglob("*.npy")]
+        assert len({name.lower() for name in spelled}) == len(names)
+
+
+def test_an_array_under_the_name_of_another_is_refused(tmp_path: Path) -> None:
+    files = ArrayFolder(tmp_path)
+    files.write("a/0", np.arange(3))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a" / "0.npy").rename(tmp_path / "b" / "0.npy")
+    with pytest.raises(InputError, match=r"0.npy: damaged: its bytes are not those that were written; remove the folder"):
+        files.read("b/0")
+
+
+def test_growth_counts_what_is_replaced(tmp_path: Path) -> None:
+    files = ArrayFolder(tmp_path)
+    first = files.write("a/b", np.zeros(100, np.uint8))
+    assert files.write("a/b", np.zeros(40, np.uint8)) == -60
+    assert files.remove("a/b") == first - 60
+    assert (files.remove("a/b"), files.total_size()) == (0, 0)
+    with pytest.raises(KeyError, match=r"^there is no array a/b: .*b.npy is missing; remove the folder and start again"):
+        files.read("a/b")
+
+
+def test_arrays_larger_than_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array_folder, "_LARGEST_PIECE", 7)
+    files = ArrayFolder(tmp_path)
+    files.write("a", np.arange(100))
+    assert files.read("a").tolist() == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(errno.ENOSPC, DiskFullError), (errno.EDQUOT, DiskFullError), (errno.EIO, OutputError)]
+)
+def test_what_cannot_be_written_leaves_the_array_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[OutputError]
+) -> None:
+    files = ArrayFolder(tmp_path)
+    files.write("a", np.array([1]))
+
+    def fail(file: object, data: memoryview) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(array_folder, "_write_all", fail)
+    with pytest.raises(OutputError) as error:
+        files.write("a", np.array([1, 2]))
+    assert type(error.value) is kind
+    assert files.read("a").tolist() == [1]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_what_a_killed_task_left_is_removed(tmp_path: Path) -> None:
+    files = ArrayFolder(tmp_path)
+    files.write("a/b", np.array([1]))
+    (tmp_path / "a" / "c.unfinished").write_bytes(b"\x93NUMPY")
+    files.remove_unfinished()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b.npy"]
+
+
+def damaged(rng: random.Random, whole: bytes) -> bytes:
+    """A file of which some bytes are other ones, or missing, or too many."""
+    data = bytearray(whole)
+    for _ in range(rng.randint(0, 4)):
+        data[rng.randrange(min(len(data), 160))] = rng.choice([0, 10, 32, 39, 40, 48, 57, 79, 124, 255, rng.randrange(256)])
+    end = rng.choice([len(data), rng.randrange(len(data) + 1)])
+    return bytes(data[:end]) + rng.randbytes(rng.choice([0, 0, 3]))
+
+
+def test_only_numbers_are_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="array a is of object, not of numbers"):
+        ArrayFolder(tmp_path).write("a", np.array([None]))
+
+
+def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
+    rng, examples = random.Random(18), 3000
+    files = ArrayFolder(tmp_path)
+    files.write("a", np.arange(12, dtype=np.uint16).reshape(3, 4))
+    path = tmp_path / "a.npy"
+    whole, refused = path.read_bytes(), 0
+    for _ in range(examples):
+        path.unlink()  # some file systems take long to cut a file off
+        path.write_bytes(damaged(rng, whole))
+        try:
+            assert files.read("a").tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+        except InputError as error:
+            assert str(error).startswith(f"{path}: damaged: ")  # noqa: PT017 - some of the files can be read
+            refused += 1
+    assert examples / 2 < refused < examples

@@ -1,0 +1,176 @@
+"""Processes that do tasks: the same arrays, errors in words, and nobody left over when one is killed or the program ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.work.graphs import arrays_after
+from tests.work.memory_engine import MemoryEngine
+from tests.work.process_work import fail, power, report
+
+from lmgauge.errors import LmgaugeError, MissingExtraError
+from lmgauge.work.array_folder import ArrayFolder, DiskFullError
+from lmgauge.work.executor import ProcessCrew, run_tasks
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.task import Call, Task, do_task
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
+
+
+def alive(process: int) -> bool:
+    """Whether a process is there and not yet only a name that its parent has to take note of."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProcessCrew, ArrayFolder]]:
+    files = ArrayFolder(tmp_path_factory.mktemp("arrays"))
+    crew = ProcessCrew(2)
+    yield crew, files
+    crew.close()
+
+
+def calls(files: ArrayFolder, tasks: list[Task]) -> Iterator[Call[int]]:
+    return (Call(task.stage, task.number, do_task, (task, files)) for task in tasks)
+
+
+@pytest.mark.parametrize("workers", [None, 1, 2])
+def test_results_come_in_order_whoever_computes_them(workers: int | None) -> None:
+    found = list(run_tasks("power", "computing", power, 3, 5, workers=workers))
+    assert [result for result, _ in found] == [{"power": number**3} for number in range(5)]
+    assert len({process for _, process in found} - {os.getpid()}) == (2 if workers == 2 else 0)
+
+
+def test_tasks_run_in_two_other_processes_that_stay(crew: tuple[ProcessCrew, ArrayFolder]) -> None:
+    processes, files = crew
+    seen = []
+    for stage in ("a", "b"):
+        tasks = [Task(stage, number, report, None, [], [f"{stage}/{number}"]) for number in range(5)]
+        done = dict(processes.run(calls(files, tasks)))
+        assert done == {number: files.size(f"{stage}/{number}") for number in range(5)}
+        rows = [files.read(f"{stage}/{number}").tolist() for number in range(5)]
+        assert {threads for _, threads in rows} == {1}
+        seen.append({process for process, _ in rows})
+    assert seen[0] == seen[1]
+    assert len(seen[0] - {os.getpid()}) == 2
+    processes.close()
+    assert not any(map(alive, seen[0]))
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "message"),
+    [
+        ("extra", MissingExtraError, "this needs ray, which is not installed: pip install 'lmgauge[ray]'"),
+        ("full", DiskFullError, "no room"),
+        ("bug", LmgaugeError, "stage fail, task 1: ZeroDivisionError: division by zero"),
+        ("kill", LmgaugeError, "stage fail, task 1: its process was killed by signal 9, perhaps for lack of memory"),
+        (
+            "exit",
+            LmgaugeError,
+            "stage fail, task 1: its process ended with exit code 7; a script that trains",
+        ),
+    ],
+)
+def test_errors_come_back_in_words_and_end_the_other_processes(
+    crew: tuple[ProcessCrew, ArrayFolder], how: str, kind: type[LmgaugeError], message: str
+) -> None:
+    processes, files = crew
+    tasks = [Task("fail", number, fail, how, [], [f"{how}/{number}", f"{how}/{number}/last"]) for number in range(3)]
+    began = time.monotonic()
+    with pytest.raises(LmgaugeError) as error:
+        list(processes.run(calls(files, tasks)))
+    assert time.monotonic() - began < 30
+    assert type(error.value) is kind
+    assert str(error.value).startswith(message)
+    for name in (f"{how}/0", f"{how}/1"):
+        assert not files.size(name) or not alive(int(files.read(name)[0]))
+
+
+def test_arrays_are_the_same_as_in_memory(tmp_path: Path) -> None:
+    plan = [(3, 2, False), (4, 3, True), (0, 2, False), (2, 1, True)]
+    with FolderEngine(tmp_path / "work", {}, workers=2, processes=True) as engine:
+        assert arrays_after(engine, plan) == arrays_after(MemoryEngine(), plan)
+        engine.remove()
+    assert not (tmp_path / "work").exists()
+
+
+WAITING = """
+import signal
+import sys
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.stage import Stage
+from tests.work.process_work import wait_long
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
+    with FolderEngine(sys.argv[1], {}, workers=2, processes=True) as engine:
+        engine.run(Stage("wait", 4, wait_long, None, lambda i: [], lambda i: [str(i)]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_processes_end_with_the_program(tmp_path: Path, number: int) -> None:
+    """Ctrl-C goes to all processes of the terminal; SIGKILL to the program alone."""
+    script, files = tmp_path / "script.py", ArrayFolder(tmp_path / "work" / "arrays")
+    script.write_text(WAITING)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, str(script), str(tmp_path / "work")]
+    program = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_for(lambda: files.size("0") and files.size("1"))
+    processes = [int(files.read(name)[0]) for name in "01"]
+    assert all(map(alive, processes))
+    (os.killpg if number == signal.SIGINT else os.kill)(program.pid, number)
+    _, complaint = program.communicate(timeout=120)
+    wait_for(lambda: not any(map(alive, processes)))
+    assert ("KeyboardInterrupt\n" in complaint) == (number == signal.SIGINT)
+    with FolderEngine(tmp_path / "work", {}, resume=True) as engine:  # its lock is free
+        assert not engine.is_finished("wait")
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    ends = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: Path) -> None:
+    program = f"""if __name__ == "__main__":
+    import signal, sys
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
+    sys.path.insert(0, {str(ROOT)!r})
+    from pathlib import Path
+    from lmgauge.work.array_folder import ArrayFolder
+    from lmgauge.work.executor import ProcessCrew
+    from lmgauge.work.task import Call, Task, do_task
+    from tests.work.process_work import write_long
+    crew, files = ProcessCrew(2), ArrayFolder(Path("arrays"))
+    tasks = [Task("write", number, write_long, None, [], [f"a{{number}}"]) for number in range(2)]
+    try:
+        list(crew.run(Call("write", task.number, do_task, (task, files)) for task in tasks))
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    (tmp_path / "arrays").mkdir()
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, "program.py"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, start_new_session=True) as running:
+        end = time.monotonic() + 60
+        while len(list(tmp_path.glob("arrays/begun*"))) < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        said, complained = running.communicate(timeout=60)
+    assert (said, complained) == (b"interrupted\n", b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["arrays", "program.py"]

@@ -1,0 +1,31 @@
+"""Threads that do tasks: few at a time, and a task that asks for threads does its work itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from lmgauge.threads import run_workers
+from lmgauge.work.array_folder import ArrayFolder
+from lmgauge.work.executor import ThreadCrew
+from lmgauge.work.stage import Array, Read
+from lmgauge.work.task import Call, Task, do_task
+
+
+def threads_of(read: Read, number: int, begun: threading.Barrier) -> Iterator[Array]:
+    """Wait until two tasks are at work, then count the threads that do what the task gives away."""
+    begun.wait(60)
+    names = run_workers(lambda _: threading.get_ident(), 2)
+    yield np.array([len(set(names)), *names])
+
+
+def test_tasks_that_ask_for_threads_do_the_work_themselves(tmp_path: Path) -> None:
+    files, begun = ArrayFolder(tmp_path), threading.Barrier(2)
+    tasks = [Task("s", number, threads_of, begun, [], [str(number)]) for number in range(2)]
+    done = dict(ThreadCrew(2).run(Call("s", task.number, do_task, (task, files)) for task in tasks))
+    assert done == {number: files.size(str(number)) for number in range(2)}
+    first, second = files.read("0").tolist(), files.read("1").tolist()
+    assert (first[0], second[0], first[1] != second[1]) == (1, 1, True)

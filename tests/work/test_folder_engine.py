@@ -1,0 +1,233 @@
+"""The engine of one machine: the same arrays as in memory, resumed after a kill, and a full disk said in words."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests.work.graphs import PLANS, Plan, arrays_after
+from tests.work.memory_engine import MemoryEngine
+
+from lmgauge.errors import InputError, LmgaugeError
+from lmgauge.files import OutputError
+from lmgauge.progress import listening
+from lmgauge.text.segments import TextReport
+from lmgauge.work import array_folder
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.stage import Array, Read, Stage
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+WORK = {"order": 3}
+
+
+@given(PLANS)
+@settings(max_examples=20)
+def test_arrays_are_the_same_as_in_memory(plan: Plan) -> None:
+    expected = arrays_after(MemoryEngine(), plan)
+    for workers in (1, 3):
+        with tempfile.TemporaryDirectory() as parent:
+            with FolderEngine(Path(parent) / "work", WORK, workers=workers) as engine:
+                assert arrays_after(engine, plan) == expected
+                engine.remove()
+            assert os.listdir(parent) == []
+
+
+def log_task(read: Read, number: int, log: str) -> Iterator[Array]:
+    """Note that the task was begun, and make two arrays of 1,000 bytes."""
+    with open(log, "a") as file:
+        file.write(f"{number}\n")
+    if number == 3 and Path(log + ".kill").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    for _ in range(2):
+        yield read("a")[number] * np.ones(1000, np.uint8)
+
+
+def logged(log: Path, tasks: int = 6, name: str = "log") -> Stage:
+    return Stage(
+        name,
+        tasks,
+        log_task,
+        str(log),
+        needs=lambda i: ["a"],
+        makes=lambda i: [f"{name}/{i}/x", f"{name}/{i}/y"],
+        title="logging",
+    )
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import numpy as np
+from tests.work.test_folder_engine import WORK, TextReport, logged
+from lmgauge.work.folder_engine import FolderEngine
+
+with FolderEngine(sys.argv[1], WORK) as engine:
+    engine.write("a", np.arange(6, dtype=np.uint8))
+    engine.once("read", TextReport, lambda: TextReport(segments=3))
+    engine.run(logged(Path(sys.argv[2]), name="first"))
+    Path(sys.argv[2] + ".kill").touch()
+    engine.run(logged(Path(sys.argv[2])))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_killed_run_is_resumed_after_its_last_task(tmp_path: Path) -> None:
+    folder, log = tmp_path / "work", tmp_path / "log"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(log)], cwd=ROOT, timeout=180, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (tmp_path / "log.kill").unlink()
+    with FolderEngine(folder, WORK, workers=2, resume=True) as engine:
+        assert engine.once("read", TextReport, TextReport) == TextReport(segments=3)
+        assert engine.is_finished("first")
+        assert not engine.is_finished("log")
+        engine.run(logged(log, name="first"))
+        engine.run(logged(log))
+        assert [engine.read(f"log/{i}/y").tolist() for i in range(6)] == [[i] * 1000 for i in range(6)]
+    begun = log.read_text().split()
+    assert begun[:10] == ["0", "1", "2", "3", "4", "5", "0", "1", "2", "3"]
+    assert sorted(begun[10:]) == ["3", "4", "5"]
+
+
+def test_memory_holds_what_the_tasks_at_work_hold(tmp_path: Path) -> None:
+    code = """
+import resource, sys
+import numpy as np
+from lmgauge.work.folder_engine import FolderEngine
+from lmgauge.work.stage import Stage
+
+def work(read, number, settings):
+    for _ in range(3):
+        yield np.full(8_000_000, number, np.uint8)
+
+def add(read, number, settings):
+    yield sum(read(f"{i}/{k}")[:1] for i in range(8) for k in range(3))
+
+with FolderEngine(sys.argv[1], {}) as engine:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    names = [f"{i}/{k}" for i in range(8) for k in range(3)]
+    engine.run(Stage("a", 8, work, None, needs=lambda i: [], makes=lambda i: names[3 * i : 3 * i + 3]))
+    engine.run(Stage("b", 1, add, None, needs=lambda i: names, makes=lambda i: ["t"]))
+    print(engine.read("t"), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 8e6)
+"""
+    pytest.importorskip("resource")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=180, check=True
+    )
+    total, arrays = done.stdout.split()
+    assert total == "[84]"
+    assert float(arrays) < 3  # of 24
+
+
+def test_bytes_are_counted(tmp_path: Path) -> None:
+    with FolderEngine(tmp_path, WORK, workers=2) as engine:
+        engine.write("a", np.arange(6, dtype=np.uint8))
+        start = engine.peak_bytes
+        engine.run(logged(tmp_path / "log"))
+        each = 1136  # of the 12 files, with their header and sum
+        assert engine.peak_bytes == start + 12 * each
+        engine.drop([f"log/{i}/x" for i in range(6)] + ["nothing"])
+        engine.run(logged(tmp_path / "log", name="second", tasks=4))
+        assert engine.peak_bytes == start + 14 * each
+        assert engine.peak_bytes == sum(path.stat().st_size for path in (tmp_path / "arrays").rglob("*.npy"))
+
+
+def test_progress_is_said(tmp_path: Path) -> None:
+    lines: list[str] = []
+    with FolderEngine(tmp_path, WORK) as engine, listening(lines.append):
+        engine.write("a", np.arange(6, dtype=np.uint8))
+        engine.run(logged(tmp_path / "log", tasks=2))
+    assert lines == ["logging, 0 of 2", "logging, 1 of 2, about 0 s left", "logging, 2 of 2"]
+
+
+def fail_at_once(read: Read, number: int, kind: type[Exception]) -> Iterator[Array]:
+    """The second task fails while the first one is at work, and it would be at work for long."""
+    if number == 1:
+        raise kind("line 3 is bad")
+    for _ in range(10_000):
+        time.sleep(0.002)
+        yield read("a")
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [(InputError, "line 3 is bad"), (ZeroDivisionError, "stage fail, task 1: ZeroDivisionError: line 3 is bad")],
+)
+def test_an_error_ends_the_other_tasks(tmp_path: Path, workers: int, kind: type[Exception], message: str) -> None:
+    names = [str(i) for i in range(10_000)]
+    stage = Stage("fail", 3, fail_at_once, kind, needs=lambda i: ["a"], makes=lambda i: [f"{i}/{name}" for name in names])
+    with FolderEngine(tmp_path, WORK, workers=workers) as engine:
+        engine.write("a", np.arange(6, dtype=np.uint8))
+        began = time.monotonic()
+        with pytest.raises(LmgaugeError) as error:
+            engine.run(stage)
+        assert time.monotonic() - began < 10  # of the 20 s that the first task takes
+        assert str(error.value) == message
+        assert isinstance(error.value, kind) == (kind is InputError)
+        assert not engine.is_finished("fail")
+        assert list(tmp_path.rglob("*.unfinished")) == []
+
+
+@pytest.mark.parametrize("where", ["arrays", "notes"])
+def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """The disk is full at the third task, by its arrays or by the line that notes it."""
+    written = 0
+
+    def fails(name: str) -> bool:
+        return name == where and written >= 5
+
+    def write_all(file: object, data: memoryview, whole: object = array_folder._write_all) -> None:
+        nonlocal written
+        written += data.nbytes == 1000
+        if fails("arrays"):
+            file.write(data[:10])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        whole(file, data)
+
+    def opened(path: Path, *arguments: object) -> object:
+        if fails("notes"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return open(path, *arguments)
+
+    log = tmp_path / "log"
+    with FolderEngine(tmp_path / "work", WORK) as engine, monkeypatch.context() as patches:
+        engine.write("a", np.arange(6, dtype=np.uint8))
+        patches.setattr(array_folder, "_write_all", write_all)
+        patches.setattr("lmgauge.work.work_record.open", opened, raising=False)
+        with pytest.raises(OutputError) as error:
+            engine.run(logged(log))
+    words = str(error.value)
+    sizes = re.search(
+        r"the disk is full: (\S+ \w+) of temporary files are there, (\S+ \w+) are free; free some space", words
+    )
+    assert sizes is not None
+    assert sizes[1].endswith((" bytes", " kB"))
+    assert words.startswith(f"{tmp_path / 'work'}: the disk is full: ")
+    assert words.endswith("; free some space, then continue with --resume (resume=True)")
+    assert list(tmp_path.rglob("*.unfinished")) == []
+    with FolderEngine(tmp_path / "work", WORK, resume=True) as engine:
+        engine.run(logged(log))
+        assert [engine.read(f"log/{i}/y").sum() for i in range(6)] == [1000 * i for i in range(6)]
+    assert log.read_text().split() == ["0", "1", "2", "2", "3", "4", "5"]
+
+
+def test_a_full_disk_while_the_program_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: object, data: memoryview) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(array_folder, "_write_all", full)
+    with FolderEngine(tmp_path, WORK) as engine, pytest.raises(OutputError, match="the disk is full: 0 bytes of temporary"):
+        engine.write("a", np.zeros(3))

@@ -1,0 +1,69 @@
+"""A wrong address is refused at once, in one line: Ray itself would try for minutes. No test here starts Ray."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.work import ray_connection
+from lmgauge.work.ray_connection import ray_at
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+def refused(address: str) -> str:
+    with pytest.raises(UsageError) as error, ray_at(address):
+        pass
+    return str(error.value)
+
+
+@pytest.mark.parametrize("address", ["auto", "host", "host:", ":6379", "host:99999", "host:0", "http://h:80", "a b:1", ""])
+def test_what_is_not_an_address(address: str) -> None:
+    assert refused(address) == f"{address!r} is not the address of a Ray cluster; give local, host:port or ray://host:port"
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_nobody_is_there(server: socket.socket, scheme: str) -> None:
+    address = f"{scheme}127.0.0.1:{server.getsockname()[1]}"
+    server.close()
+    assert refused(address) == f"no Ray cluster answers at {address}: Connection refused"
+
+
+def test_an_unknown_host() -> None:
+    assert refused("no-such-host.invalid:6379").startswith("no Ray cluster answers at no-such-host.invalid:6379: ")
+
+
+def test_nobody_answers(server: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_connection, "_SECONDS_TO_ANSWER", 0.1)
+    address = f"127.0.0.1:{server.getsockname()[1]}"
+    assert refused(address) == f"no Ray cluster answers at {address}: timed out"
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"", b"x"])
+def test_something_else_answers(server: socket.socket, answer: bytes) -> None:
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(100)
+            connection.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    address = f"127.0.0.1:{server.getsockname()[1]}"
+    assert refused(address) == f"no Ray cluster answers at {address}: something else is there"
+    thread.join()
+
+
+def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'lmgauge\[ray\]'"), ray_at("local"):
+        pass

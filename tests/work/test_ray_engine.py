@@ -1,0 +1,215 @@
+"""Ray: the same arrays as in memory, on a cluster of two machines of which one dies, and quiet words for what goes wrong.
+
+One cluster for all tests of this module, as each takes seconds to start. Each machine is some processes on this one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import ANY
+
+import numpy as np
+import pytest
+from tests.programs import skipped_after_minutes
+from tests.work.graphs import Plan, arrays_after
+from tests.work.memory_engine import MemoryEngine
+from tests.work.process_work import power
+from tests.work.ray_work import fail, stages, with_a_broken_pipe
+
+import lmgauge
+from lmgauge import Corpus
+from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
+from lmgauge.models.ngram.partitioned.text import read_text
+from lmgauge.models.ngram.partitioned.training import train_partitions
+from lmgauge.models.ngram.settings import NgramTrainingSettings
+from lmgauge.progress import listening
+from lmgauge.work import ray_engine
+from lmgauge.work.ray_connection import library, ray_at
+from lmgauge.work.ray_engine import RayEngine
+from lmgauge.work.stage import Engine, Stage
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is an optional library"),
+    pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="machines are killed by SIGKILL"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # what Ray leaves open, it closes late
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+ROOT = Path(__file__).resolve().parent.parent.parent
+STORE = 100_000_000
+patient = skipped_after_minutes(3, "Ray")
+"""Where the machine does not serve Ray's own processes in time, nothing is learned of the engine."""
+TEXT = Path(__file__).resolve().parent.parent / "data" / "pud.en.txt"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    ray = library()  # its settings are read when it is imported
+    from ray.cluster_utils import Cluster
+
+    quick = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
+    quick["health_check_timeout_ms"] = 2000
+    head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": STORE, "_system_config": quick}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+@pytest.fixture
+def node(cluster: Any) -> Iterator[Any]:
+    with ray_at(cluster.address):  # before there is a second machine at this address: old versions of Ray would join either
+        node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
+        yield node
+        if node in cluster.worker_nodes:
+            cluster.remove_node(node, allow_graceful=False)
+        cluster.wait_for_nodes()  # until the cluster knows that it is gone: what joins next is not sent there
+
+
+PLAN: Plan = [(3, 2, False), (4, 3, True), (0, 2, False), (2, 0, True), (2, 1, True)]
+
+
+@patient
+def test_arrays_are_the_same_as_in_memory(cluster: Any) -> None:
+    with RayEngine(cluster.address) as engine:
+        assert engine.workers == 1
+        assert arrays_after(engine, PLAN) == arrays_after(MemoryEngine(), PLAN)
+        assert list(engine.results("power", "computing", power, 3, 2)) == [({"power": 0}, ANY), ({"power": 1}, ANY)]
+        assert not engine.read("start").flags.writeable
+        with RayEngine(cluster.address) as inner:  # uses the connection that there is, and leaves it
+            inner.write("a", np.array([1]))
+        assert engine.read("start").tolist() == [3, 1, 4]
+    assert not library().is_initialized()
+
+
+def totals(engine: Engine, log: Path) -> list[int]:
+    engine.write("start", np.arange(6))
+    for stage in stages(log):
+        engine.run(stage)
+    return [int(engine.read("total")[0]), *(int(engine.read(f"gather/{part}")[-1]) for part in range(6))]
+
+
+@patient
+@pytest.mark.parametrize("moment", ["gather, 2 of 6", "total, 0 of 1"])
+def test_a_killed_process_and_a_lost_machine_change_nothing(
+    cluster: Any, node: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], moment: str
+) -> None:
+    """Task 2 kills its process; then a machine dies, while tasks run, or when what its arrays were made from is dropped."""
+    lines: list[str] = []
+
+    def listen(line: str) -> None:
+        lines.append(line)
+        if line.startswith(moment):
+            cluster.remove_node(node, allow_graceful=False)
+
+    expected = totals(MemoryEngine(), tmp_path / "memory")
+    with RayEngine(cluster.address) as engine, listening(listen):
+        assert engine.workers == 2
+        assert totals(engine, tmp_path / "ray") == expected
+    assert node not in cluster.worker_nodes
+    assert [line for line in lines if " of 6" not in line] == ["total, 0 of 1", "total, 1 of 1"]
+    runs = [line.split()[0] for line in (tmp_path / "ray").read_text().splitlines()]
+    assert runs.count("2") >= 2
+    assert capfd.readouterr().out == ""  # where a program writes its results
+    again = [] if moment.startswith("gather") else (tmp_path / "ray.gather").read_text().splitlines()
+    assert len(runs) > 7 or len(again) > 6  # of 6 tasks: more than the one that was killed ran again
+
+
+@patient
+def test_what_ray_itself_breaks_is_done_again(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = totals(MemoryEngine(), tmp_path / "memory")
+    monkeypatch.setattr(ray_engine, "_do", with_a_broken_pipe)
+    with RayEngine(cluster.address) as engine:
+        assert totals(engine, tmp_path / "broken") == expected
+    assert sorted(path.name for path in tmp_path.glob("broken.*")) == ["broken.gather.2", "broken.spread.2"]
+    monkeypatch.setattr(ray_engine, "_RETRIES", 0)
+    with RayEngine(cluster.address) as engine, pytest.raises(LmgaugeError, match="spread, task 2: OSError: Broken pipe"):
+        totals(engine, tmp_path / "again")
+
+
+@patient
+@pytest.mark.parametrize(
+    ("how", "kind", "message"),
+    [
+        ("extra", MissingExtraError, "this needs regex, which is not installed: pip install 'lmgauge[translation]'"),
+        ("kill", LmgaugeError, "stage fail, task 0: Ray: WorkerCrashedError: "),
+    ],
+)
+def test_errors_come_back_in_words(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, how: str, kind: type[LmgaugeError], message: str
+) -> None:
+    monkeypatch.setattr(ray_engine, "_RETRIES", 1)
+    with RayEngine(cluster.address) as engine:
+        with pytest.raises(LmgaugeError) as error:
+            engine.run(Stage("fail", 1, fail, how, lambda i: [], lambda i: ["a", "b"]))
+        assert type(error.value) is kind
+        assert str(error.value).startswith(message)
+        assert "\n" not in str(error.value)
+
+
+@patient
+def test_a_training_is_the_same_where_a_machine_is_lost(cluster: Any, node: Any, tmp_path: Path) -> None:
+    settings = NgramTrainingSettings("modified-kneser-ney", order=4, prune=1e-7)
+    lines: list[str] = []
+
+    def listen(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 20:
+            cluster.remove_node(node, allow_graceful=False)
+
+    with RayEngine(cluster.address) as engine, listening(listen):
+        text = read_text(engine, settings, Corpus.from_files(TEXT), 1000, threads=1)
+        model = train_partitions(engine, settings, text, tmp_path / "model", partitions=2, memory=1 << 20)
+    assert node not in cluster.worker_nodes
+    expected = lmgauge.train("modified-kneser-ney", Corpus.from_files(TEXT), order=4, prune=1e-7)
+    assert model.fingerprint == expected.fingerprint
+
+
+@patient
+def test_a_training_with_ray_on_this_machine(tmp_path: Path) -> None:
+    corpus = Corpus.from_files(TEXT)
+    model = lmgauge.train("witten-bell", corpus, order=2, output=tmp_path / "model", memory="2G", workers=1, ray="local")
+    assert model.fingerprint == lmgauge.train("witten-bell", corpus, order=2).fingerprint
+    assert not library().is_initialized()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    with pytest.raises(UsageError, match="resume: a cluster holds the parts"):
+        lmgauge.train("witten-bell", corpus, output=tmp_path / "model", ray="local", resume=True)
+
+
+LOSING = """
+import os, signal, sys
+from lmgauge.errors import LmgaugeError
+from lmgauge.progress import listening
+from lmgauge.work.ray_connection import library
+from lmgauge.work.ray_engine import RayEngine
+from tests.work.process_work import rest
+
+library()
+from ray.cluster_utils import Cluster
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+
+def listen(line):
+    if line.startswith("resting, 2 of 6"):
+        os.kill(cluster.head_node.all_processes["gcs_server"][0].process.pid, signal.SIGKILL)
+
+try:
+    with RayEngine(cluster.address) as engine, listening(listen):
+        list(engine.results("rest", "resting", rest, None, 6))
+except LmgaugeError as error:
+    print(error)
+"""
+
+
+@patient
+def test_a_lost_head_ends_in_an_error_within_a_minute() -> None:
+    """Ray itself would end the program without a word to it."""
+    command = [sys.executable, "-c", LOSING]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("stage rest: the head of the cluster was lost: no Ray cluster answers at ")
