@@ -114,6 +114,11 @@ class Reader(ReaderOfLines):
             f"{f'({option}) ' if option else ''}or, in a file without header, the number of a column (1 to {len(names)})"
         )
 
+    def names(self, head: bytes) -> list[str]:
+        """Return the names of the columns, by the first bytes of a file; none where its first line is not of the format."""
+        cells = next(self._cells([head.partition(b"\n")[0].rstrip(b"\r")]), [])
+        return [] if isinstance(cells, str) else [cell.strip() for cell in cells]
+
     def _cells(self, records: Sequence[bytes]) -> Iterator[list[str] | str]:
         # The cells of each record, or what is wrong with it.
         texts = (record.decode("utf-8", "surrogateescape") for record in records)

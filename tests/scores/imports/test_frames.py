@@ -12,6 +12,7 @@ from tests.scores.imports.parsing import noted, parsed
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.runs import open_run
+from lmgauge.scores.imports.log_file import LogFile
 from lmgauge.scores.imports.programs import open_logs
 
 
@@ -116,3 +117,9 @@ def test_a_table_of_unknown_columns_is_told_the_recipe(tmp_path: Path) -> None:
         open_run(path)
     with pytest.raises(UsageError, match="logprob names a column of a table; output of kenlm is none"):
         open_logs([path], "kenlm", None, "model_a")
+
+
+def test_a_quoted_name_of_a_column_may_hold_a_comma(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('token,"logprob, nats"\nthe,-1\n', encoding="utf-8")
+    assert LogFile(path).columns() == ["token", "logprob, nats"]

@@ -15,7 +15,8 @@ from lmgauge.json_text import from_json
 from lmgauge.records.compression import read_chunks
 from lmgauge.records.formats import reader_of
 from lmgauge.records.lines import cut_lines, line_blocks
-from lmgauge.records.records import Fields, Row
+from lmgauge.records.records import Fields, RecordReader, Row
+from lmgauge.records.separated import Reader as SeparatedReader
 from lmgauge.records.sources import Source, find_sources
 from lmgauge.scores.imports.log import shown
 
@@ -56,9 +57,9 @@ class LogFile:
 
     def columns(self) -> list[str]:
         """Return the names of the columns, if it is a table; the fields of its first record, if it has some."""
-        if self.source.format in ("csv", "tsv"):
-            line = self.head.partition(b"\n")[0].decode("utf-8", "replace").strip()
-            return [name.strip().strip('"') for name in line.split("\t" if self.source.format == "tsv" else ",")]
+        reader = self._reader()
+        if isinstance(reader, SeparatedReader):
+            return reader.names(self.head)
         try:
             return list(next(self.rows()).fields)
         except (InputError, StopIteration):
@@ -66,7 +67,10 @@ class LogFile:
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of a table."""
-        return reader_of(self.source, Fields(quotes=True)).rows()
+        return self._reader().rows()
+
+    def _reader(self) -> RecordReader:
+        return reader_of(self.source, Fields(quotes=True))
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield lines with their numbers, counted from 1, without their ends; bytes that are not UTF-8 as surrogates."""
