@@ -65,6 +65,13 @@ def test_help_is_light(arguments: list[str]) -> None:
     assert HEAVY_STANDARD & (modules - clicks_own) == set()
 
 
+def test_the_help_of_no_command_loads_a_library() -> None:
+    each = "[cli.main([name, '--help'], standalone_mode=False) for name in COMMANDS]"
+    modules = loaded_by(f"from lmgauge.cli.main import COMMANDS, cli; {each}")
+    assert "lmgauge.api.filter" in modules
+    assert libraries(modules) <= {"click", "colorama"}
+
+
 @pytest.mark.parametrize("name", ["train", "evaluate", "load_model"])
 def test_the_public_names_come_when_asked_for(name: str) -> None:
     assert f"lmgauge.{name}" not in loaded_by("import lmgauge")

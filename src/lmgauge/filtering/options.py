@@ -120,10 +120,10 @@ class FilterRules:
     @property
     def percent_range(self) -> tuple[float | None, float | None]:
         """Both ends of `keep`; None where it has no such end."""
-        from lmgauge.filtering.percentile_file import check_percent
-
         if self.keep is None:
             return None, None
+        from lmgauge.filtering.percentile_file import check_percent
+
         match = _RANGE.fullmatch(self.keep.strip())
         if match is None or match[1] is match[2] is None:
             raise UsageError(f"keep {self.keep!r} is not a range of percentiles such as p10..p70, ..p70 or p10..")
@@ -135,10 +135,10 @@ class FilterRules:
     @property
     def percent_cuts(self) -> tuple[float, float] | None:
         """The two percentiles of `buckets`; None without them."""
-        from lmgauge.filtering.percentile_file import check_percent
-
         if self.buckets is None:
             return None
+        from lmgauge.filtering.percentile_file import check_percent
+
         match = _CUTS.fullmatch(self.buckets.strip())
         if match is None:
             raise UsageError(f"buckets {self.buckets!r} are not two percentiles such as p33,p67")
