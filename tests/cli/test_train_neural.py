@@ -102,7 +102,7 @@ def test_killed_and_gone_on_with(texts: tuple[str, str], tmp_path: Path) -> None
     refused = invoke("lstm", train, "--valid", valid, "-o", str(output), *SMALL, "--epochs", "300")
     assert "--resume continues it" in refused.stderr
     other = invoke("lstm", train, "--valid", valid, "-o", str(output), *SMALL, "--resume")
-    assert "epochs 300 then, 2 now" in other.stderr
+    assert "holds other work: settings: epochs is 300 there, and 2 here" in other.stderr
 
 
 def event(**changes: object) -> TrainingEvent:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import errno
 import io
-import math
 import os
-import re
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -23,10 +21,6 @@ from lmgauge.work.stage import Array
 
 _SUFFIX, _UNFINISHED = ".npy", ".unfinished"
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
-_MAGIC = b"\x93NUMPY\x01\x00"
-_HEADER = re.compile(
-    rb"\{'descr': '([<>|][biufc]\d\d?)', 'fortran_order': False, 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
-)
 _SUM_BYTES = 8
 _LARGEST_PIECE = 1 << 30  # systems write and read at most 2 GB at a time
 
@@ -143,40 +137,19 @@ def _sum_of(name: str, header: bytes, data: memoryview) -> bytes:
 
 
 def _read_array(file: io.FileIO, path: Path, name: str | None) -> Array:
-    # Array of an open file, once its header and its size, and for a given name its sum, fit together.
+    # Array of an open file; with a name its bytes must be those that were written, before NumPy looks at them.
+    whole = np.empty(os.fstat(file.fileno()).st_size, np.uint8)
+    rest = whole.data
+    while rest.nbytes and (count := file.readinto(rest[:_LARGEST_PIECE])):
+        rest = rest[count:]
+    # 8 bytes, the length of the header in 2, the header, the numbers, the sum.
+    begin = 10 + int.from_bytes(whole[8:10].tobytes(), "little")
+    header, data, stored = whole[:begin].tobytes(), whole[begin:-_SUM_BYTES], whole[-_SUM_BYTES:].tobytes()
     try:
-        array, header = _announced(file)
-        rest = data = array.reshape(-1).view(np.uint8).data
-        while rest.nbytes:
-            count = file.readinto(rest[:_LARGEST_PIECE])
-            if not count:
-                raise ValueError("it ends early")
-            rest = rest[count:]
-        if name is not None and _read_exactly(file, _SUM_BYTES) != _sum_of(name, header, data):
+        if name is not None and stored != _sum_of(name, header, data.data):
             raise ValueError("its bytes are not those that were written")
-    except (ValueError, TypeError) as error:
+        shape, _, dtype = np.lib.format.read_array_header_1_0(io.BytesIO(header[8:]))
+        array: Array = data.view(dtype).reshape(shape)
+        return array
+    except ValueError as error:
         raise InputError(f"{path}: damaged: {error}; remove the folder and start again without --resume") from error
-    return array
-
-
-def _read_exactly(file: io.FileIO, size: int) -> bytes:
-    # `size` bytes of a file, or all that are left: the system may return fewer than are asked for.
-    data = b""
-    while len(data) < size and (piece := file.read(size - len(data))):
-        data += piece
-    return data
-
-
-def _announced(file: io.FileIO) -> tuple[Array, bytes]:
-    # Empty array such as the header says, of the size that the rest of the file has, and the header's bytes.
-    # NumPy's own reader of headers reads them as Python, with every error and warning that this can give.
-    start = _read_exactly(file, len(_MAGIC) + 2)
-    header = _read_exactly(file, int.from_bytes(start[len(_MAGIC) :], "little"))
-    match = _HEADER.fullmatch(header)
-    if match is None or not start.startswith(_MAGIC):
-        raise ValueError("it is not an array as lmgauge writes them")
-    dtype, shape = np.dtype(match[1].decode()), tuple(int(rows) for rows in match[2].replace(b" ", b"").split(b",") if rows)
-    # Before memory is taken: a header that was damaged could ask for any amount of it.
-    if file.tell() + math.prod(shape) * dtype.itemsize + _SUM_BYTES != os.fstat(file.fileno()).st_size:
-        raise ValueError("its size is not that of its array")
-    return np.empty(shape, dtype), start + header

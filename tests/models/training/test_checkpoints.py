@@ -27,7 +27,7 @@ from lmgauge.models.training.checkpoints import (
 def checkpoint(value: float = 1.0) -> Checkpoint:
     half = torch.ones(2, dtype=torch.bfloat16)
     tensors = {"model/weight": torch.full((2, 3), value), "model/half": half, "sums": torch.zeros(0)}
-    return Checkpoint({"epoch": 3, "history": [{"perplexity": 1e308}]}, tensors)
+    return Checkpoint({"settings": {"seed": 1}}, {"epoch": 3, "history": [{"perplexity": 1e308}]}, tensors)
 
 
 def test_the_folder_stands_beside_the_model() -> None:
@@ -43,7 +43,7 @@ def test_saved_and_loaded_and_the_one_before_removed(tmp_path: Path) -> None:
     assert newest == tmp_path / "run" / "step-10"
     assert sorted(path.name for path in folder.path.iterdir()) == ["step-10"]
     loaded = folder.load(newest)
-    assert loaded.note["history"] == [{"perplexity": 1e308}]
+    assert loaded.facts["history"] == [{"perplexity": 1e308}]
     assert torch.equal(loaded.tensors["model/weight"], torch.full((2, 3), 2.0))
     assert loaded.tensors["model/half"].dtype == torch.bfloat16
     folder.remove()
@@ -54,7 +54,7 @@ def test_tensors_lie_where_torch_puts_its_own(tmp_path: Path) -> None:
     """MKL's last bits depend on it: a run that was resumed would go on with others."""
     folder = CheckpointFolder(tmp_path)
     odd = {"sums": torch.zeros(2, dtype=torch.float64), "carried/0": torch.zeros(3), "random/cpu": torch.zeros(7).byte()}
-    folder.save(9, Checkpoint({}, odd))
+    folder.save(9, Checkpoint({}, {}, odd))
     loaded = folder.load(tmp_path / "step-9")
     assert all(tensor.data_ptr() % 64 == 0 for tensor in loaded.tensors.values())
 
@@ -82,16 +82,16 @@ def test_a_flipped_bit_is_told(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     folder.save_best(nn.Linear(3, 2))
     folder.save(9, checkpoint())
-    for file in (tmp_path / "step-9" / "tensors.safetensors", tmp_path / "best.safetensors"):
+    for file in (tmp_path / "step-9" / "tensors.safetensors", tmp_path / "best" / "tensors.safetensors"):
         content = file.read_bytes()
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(ModelFileError, match=r"tensors\.safetensors is damaged: its numbers are not those of its checksum"):
+    with pytest.raises(ModelFileError, match=r"step-9/tensors\.safetensors: was changed after it was written"):
         folder.load(tmp_path / "step-9")
-    with pytest.raises(ModelFileError, match=r"best\.safetensors is damaged: its numbers are not those of its checksum"):
+    with pytest.raises(ModelFileError, match=r"best/tensors\.safetensors: was changed after it was written"):
         folder.load_best(nn.Linear(3, 2))
     note = tmp_path / "step-9" / "checkpoint.json"
     note.write_text(note.read_text(encoding="utf-8").replace('"epoch": 3', '"epoch": 2'), encoding="utf-8")
-    with pytest.raises(ModelFileError, match=r"checkpoint\.json is damaged"):
+    with pytest.raises(ModelFileError, match=r"checkpoint\.json: was changed after it was written"):
         folder.load(tmp_path / "step-9")
 
 
@@ -99,10 +99,8 @@ def test_other_versions_are_told(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     folder.save(9, checkpoint())
     note = tmp_path / "step-9" / "checkpoint.json"
-    note.write_text(
-        note.read_text(encoding="utf-8").replace('"format_version": 3', '"format_version": 99'), encoding="utf-8"
-    )
-    with pytest.raises(ModelFileError, match="another version"):
+    note.write_text(note.read_text(encoding="utf-8").replace('"job"', '"format_version"'), encoding="utf-8")
+    with pytest.raises(ModelFileError, match=r"is not what lmgauge .* notes of its work"):
         folder.load(tmp_path / "step-9")
 
 
@@ -119,10 +117,10 @@ def test_best_parameters(tmp_path: Path) -> None:
     assert torch.equal(first.weight, second.weight)
     with pytest.raises(ModelFileError, match="not those of this model"):
         folder.load_best(nn.Linear(3, 4))
-    (tmp_path / "best.safetensors").write_bytes(b"damaged")
-    with pytest.raises(ModelFileError, match=r"best\.safetensors: cannot be read"):
+    (tmp_path / "best" / "tensors.safetensors").write_bytes(b"damaged")
+    with pytest.raises(ModelFileError, match=r"best/tensors\.safetensors: was changed"):
         folder.load_best(first)
-    (tmp_path / "best.safetensors").unlink()
+    (tmp_path / "best" / "tensors.safetensors").unlink()
     with pytest.raises(ModelFileError, match="to start anew"):
         folder.load_best(first)
 

@@ -19,13 +19,13 @@ from lmgauge.choices import RESERVED_POLICIES
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.network.torch import precision
 from lmgauge.models.network.torch.model import load_neural
-from lmgauge.models.protocol import digest_of
 from lmgauge.models.registry import load_model
 from lmgauge.models.training import run
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError
 from lmgauge.models.training.run import NeuralTraining
 from lmgauge.models.training.settings import NEURAL_KINDS, preset_settings
 from lmgauge.text.documents import Corpus
+from lmgauge.work.manifest import content_fingerprint
 
 WORDS = ["the", "a", "cat", "dog", "sees", "hears", "it", "runs", "and", "then"]
 TINY: dict[str, Any] = {
@@ -231,14 +231,14 @@ def test_threads(kind: Any, hidden: int, given: int | None, expected: int, monke
     assert run._threads(given, preset_settings(kind, hidden_size=hidden)) == expected
 
 
-@pytest.mark.parametrize("damage", [{"history": 3}, {"rate": {}}, {"epoch": "two"}, {"settings": [1]}, {"seconds": None}])
+@pytest.mark.parametrize("damage", [{"history": 3}, {"rate": {}}, {"epoch": "two"}, {"seconds": None}])
 def test_a_checkpoint_changed_by_hand_is_told(damage: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, watch=stop_at(25), checkpoint_every=10, epochs=9)
     file = tmp_path / "model.training" / "step-20" / "checkpoint.json"
-    note = json.loads(file.read_text(encoding="utf-8")) | damage
-    note = {name: value for name, value in note.items() if value is not ...}
-    file.write_text(json.dumps(note | {"sha256": digest_of(note)}), encoding="utf-8")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    content["facts"] |= damage
+    file.write_text(json.dumps(content | {"fingerprint": content_fingerprint(content)}), encoding="utf-8")
     with pytest.raises(ModelFileError, match="delete the folder to start anew"):
         train(tmp_path, epochs=9, resume=True)
 
@@ -303,9 +303,9 @@ def test_a_stopped_run_is_not_thrown_away_or_mixed_up(tmp_path: Path) -> None:
     assert (tmp_path / "model.training" / "step-20").is_dir()
     with pytest.raises(UsageError, match="--resume continues it"):
         train(tmp_path, epochs=9)
-    with pytest.raises(UsageError, match=r"batch-size 4 then, 2 now.*delete the folder"):
+    with pytest.raises(UsageError, match=r"holds other work: settings: batch_size is 4 there, and 2 here; give the same"):
         train(tmp_path, epochs=9, batch_size=2, resume=True)
-    with pytest.raises(UsageError, match="training text is another"):
+    with pytest.raises(UsageError, match="holds other work: training_text is "):
         train(tmp_path, epochs=9, texts=lines(59), resume=True)
     (tmp_path / "model.training" / "step-20" / "tensors.safetensors").write_bytes(b"damaged")
     with pytest.raises(ModelFileError, match=r"delete .* to start anew"):

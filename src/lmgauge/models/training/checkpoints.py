@@ -2,13 +2,11 @@
 
 # A run resumed from one gives the bits of a run that was never stopped: on a processor, with the same number of threads.
 #
-# `OUTPUT.training/` holds the newest checkpoint `step-N/` and, in `best.safetensors`, the parameters of the epoch with the
+# `OUTPUT.training/` holds the newest checkpoint `step-N/` and, in `best/`, the parameters of the epoch with the
 # lowest validation perplexity. A checkpoint appears under its name when it is whole; only then is the one before removed.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -24,25 +22,23 @@ from torch import Tensor, nn
 
 from lmgauge.errors import InputError, ModelFileError
 from lmgauge.files import locking, read_regular, regular, writing, writing_directory
-from lmgauge.models.protocol import digest_of
 from lmgauge.models.training.progress_file import PROGRESS_FILE
-from lmgauge.places import read_json
 from lmgauge.temporaries import temporary_beside
+from lmgauge.work.manifest import read_manifest, write_manifest
 
-_BEST = "best.safetensors"
+_BEST = "best"
 _LOCK = "lock"
 _NOTE = "checkpoint.json"
 _TENSORS = "tensors.safetensors"
 _PREFIX = "step-"
-_CHECKSUM = "sha256"
-_FORMAT_VERSION = 3
 
 
 @dataclass
 class Checkpoint:
     """What a run resumes from."""
 
-    note: dict[str, Any]  # position, learning rate, history and settings, as JSON values
+    made_of: dict[str, Any]  # settings, digests of texts, tokenizer and vocabulary
+    facts: dict[str, Any]  # position, learning rate and history, as JSON values
     tensors: dict[str, Tensor]  # parameters, the optimizer's state, carried state and random generators by name
 
 
@@ -93,23 +89,26 @@ class CheckpointFolder:
         name = f"{_PREFIX}{step}"
         if name in older:
             return  # nothing has happened since
-        with writing_directory(self.path / name, is_ours=lambda path: False) as folder:
-            (folder / _TENSORS).write_bytes(_sealed(checkpoint.tensors))
-            note = {**checkpoint.note, "format_version": _FORMAT_VERSION}
-            note[_CHECKSUM] = digest_of(note)
-            (folder / _NOTE).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8", newline="\n")
+        self._write(name, checkpoint)
         for other in older:
             shutil.rmtree(self.path / other, ignore_errors=True)
 
+    def _write(self, name: str, checkpoint: Checkpoint) -> None:
+        plain = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
+        with writing_directory(self.path / name, is_ours=lambda path: name == _BEST) as folder:
+            (folder / _TENSORS).write_bytes(save(plain))
+            write_manifest(folder / _NOTE, "training", checkpoint.made_of, checkpoint.facts, [_TENSORS])
+
     def load(self, path: Path) -> Checkpoint:
         """Read a checkpoint."""
-        again = f"delete {self.path} to start anew"
-        note = read_json(path / _NOTE, dict[str, Any], "the record of a checkpoint", again, ModelFileError)
-        if note.get("format_version") != _FORMAT_VERSION:
-            raise ModelFileError(f"{path}: was written by another version of lmgauge, which must finish it")
-        if note.get(_CHECKSUM) != digest_of(note):
-            raise ModelFileError(f"{path / _NOTE} is damaged: what it says is not what its checksum is of; {again}")
-        return Checkpoint(note, self._opened(path / _TENSORS))
+        try:
+            manifest = read_manifest(path / _NOTE, [_TENSORS])
+            with open(path / _TENSORS, "rb", opener=regular), safe_open(path / _TENSORS, "pt") as opened:
+                # Copied to where torch puts its own: the last bits of a product may depend on where its factors begin.
+                tensors: dict[str, Tensor] = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+        except (OSError, ValueError, SafetensorError) as error:
+            raise ModelFileError(f"{error}; delete {self.path} to start anew") from error
+        return Checkpoint(manifest.made_of, manifest.facts, tensors)
 
     def keep(self, name: str, content: bytes) -> None:
         """Write a small file beside the checkpoints."""
@@ -124,23 +123,11 @@ class CheckpointFolder:
 
     def save_best(self, model: nn.Module) -> None:
         """Keep the parameters of a model as the best so far."""
-        self.keep(_BEST, _sealed(parameters_of(model)))
+        self._write(_BEST, Checkpoint({}, {}, parameters_of(model)))
 
     def load_best(self, model: nn.Module) -> None:
         """Give a model the best parameters so far."""
-        load_parameters(model, self._opened(self.path / _BEST))
-
-    def _opened(self, file: Path) -> dict[str, Tensor]:
-        try:
-            with open(file, "rb", opener=regular), safe_open(file, "pt") as opened:
-                # Copied to where torch puts its own: the last bits of a product may depend on where its factors begin.
-                tensors: dict[str, Tensor] = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
-                stored = (opened.metadata() or {}).get(_CHECKSUM)
-            if stored != _checksum(tensors):
-                raise ValueError(f"{file.name} is damaged: its numbers are not those of its checksum")
-        except (OSError, ValueError, SafetensorError) as error:
-            raise ModelFileError(f"{file}: cannot be read: {error}; delete {self.path} to start anew") from error
-        return tensors
+        load_parameters(model, self.load(self.path / _BEST).tensors)
 
     def remove(self) -> None:
         """Remove the folder, when the model it led to is written; in one step, as a part of it cannot be resumed."""
@@ -149,20 +136,6 @@ class CheckpointFolder:
                 os.rename(self.path, aside / "old")
         except OSError:  # a full disk has no room for another folder
             shutil.rmtree(self.path, ignore_errors=True)
-
-
-def _sealed(tensors: dict[str, Tensor]) -> bytes:
-    # Safetensors file with a checksum of what it holds: a flipped bit must not become another model.
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    return save(plain, metadata={_CHECKSUM: _checksum(plain)})
-
-
-def _checksum(tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256()
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {[*tensor.shape]}\n".encode("utf-8", "surrogatepass"))
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:

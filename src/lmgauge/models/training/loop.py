@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
+from lmgauge.errors import InputError, LmgaugeError, ModelFileError
 from lmgauge.models.network.torch.allocator import out_of_memory
 from lmgauge.models.training import checkpoints as stored
 from lmgauge.models.training.data import Window, WindowSource
@@ -22,6 +22,7 @@ from lmgauge.models.training.networks import mixed_precision
 from lmgauge.models.training.rate import LearningRate, make_optimizer
 from lmgauge.models.training.settings import NeuralTrainingSettings
 from lmgauge.models.training.validation import perplexity_of, validate
+from lmgauge.work.manifest import described, refuse_other
 
 _LOOK_EVERY = 25  # updates from one look at the sums to the next: on a GPU each look waits for it
 
@@ -65,7 +66,7 @@ class Loop:
     valid: NDArray[np.int64] | None  # int64 [n], ids of the validation text, or None
     settings: NeuralTrainingSettings
     folder: stored.CheckpointFolder
-    note: dict[str, Any]  # what a checkpoint says of the texts and the tokenizer
+    made_of: dict[str, Any]  # digests of the texts, the tokenizer and the vocabulary
     watch: Watch = lambda event: None  # is called with where the run is
     checkpoint_every: int = 0  # updates from one checkpoint to the next, besides those after each epoch; 0 for none
     epoch: int = 0
@@ -216,9 +217,7 @@ class Loop:
         """Write a checkpoint."""
         # Raises TrainingFailedError: the loss or a parameter is no longer finite; the checkpoint before stays.
         self._check()
-        note = {
-            **self.note,
-            "settings": self.settings.to_dict(),
+        facts = {
             "epoch": self.epoch,
             "update": self.update,
             "total_update": self.total_update,
@@ -230,7 +229,10 @@ class Loop:
         tensors |= stored.with_prefix("optimizer", stored.optimizer_tensors(self.optimizer))
         tensors |= {"sums": self.sums} | stored.with_prefix("random", stored.random_tensors(self.device))
         tensors |= stored.with_prefix("carried", {str(i): tensor for i, tensor in enumerate(self.carried or ())})
-        self.folder.save(self.total_update, stored.Checkpoint(note, tensors))
+        self.folder.save(self.total_update, stored.Checkpoint(self._whole_work(), facts, tensors))
+
+    def _whole_work(self) -> dict[str, Any]:
+        return {"settings": self.settings.to_dict(), **self.made_of}
 
     def resume(self, checkpoint: stored.Checkpoint) -> None:
         """Resume from a checkpoint."""
@@ -245,25 +247,19 @@ class Loop:
             ) from error
 
     def _restore(self, checkpoint: stored.Checkpoint) -> None:
-        note = checkpoint.note
-        differences = self.settings.differences(note["settings"])
-        differences += [f"{name.replace('_', ' ')} is another" for name in self.note if note.get(name) != self.note[name]]
-        if differences:
-            raise UsageError(
-                f"{self.folder.path}: the training was begun with other settings: {'; '.join(differences)}; give the "
-                "same options, or delete the folder to start anew"
-            )
+        facts = checkpoint.facts
+        refuse_other(self.folder.path, checkpoint.made_of, described(self._whole_work()))
         stored.load_parameters(self.model, stored.under_prefix("model", checkpoint.tensors))
         stored.load_optimizer(self.optimizer, stored.under_prefix("optimizer", checkpoint.tensors))
         stored.load_random(stored.under_prefix("random", checkpoint.tensors), self.device)
         carried = stored.under_prefix("carried", checkpoint.tensors)
         self.carried = tuple(carried[str(i)].to(self.device) for i in range(len(carried))) or None
         self.sums = checkpoint.tensors["sums"].to(self.device)
-        self.epoch, self.update, self.total_update = (int(note[name]) for name in ("epoch", "update", "total_update"))
-        self.rate.restore(note["rate"])
-        self.history = list(note["history"])
+        self.epoch, self.update, self.total_update = (int(facts[name]) for name in ("epoch", "update", "total_update"))
+        self.rate.restore(facts["rate"])
+        self.history = list(facts["history"])
         self._before = float(self.sums[1])
-        self._seconds_before = float(note["seconds"])
+        self._seconds_before = float(facts["seconds"])
 
 
 def finite(model: torch.nn.Module) -> bool:

@@ -118,7 +118,7 @@ def run_training(
             context, reserved = settings.context, run.reserved
             held_out, _ = read_text(valid, tokenizer, vocabulary, context=context, reserved=reserved, name="validation")
         loop = _begin(settings, text, held_out, len(vocabulary), folder, place)
-        loop.note |= {"tokenizer": tokenizer.fingerprint, "vocabulary": vocabulary.ids_fingerprint}
+        loop.made_of |= {"tokenizer": tokenizer.fingerprint, "vocabulary": vocabulary.ids_fingerprint}
         loop.checkpoint_every = run.checkpoint_every
         newest = folder.newest() if run.resume else None
         if newest is not None:
@@ -169,9 +169,9 @@ def _begin(
     torch.manual_seed(settings.seed)
     model = build_model(settings, vocabulary_size).to(device)
     torch.manual_seed(settings.seed * 1009)  # dropout
-    note = {"training_text": text.sha256, "validation_text": None if held_out is None else held_out.sha256}
+    made_of = {"training_text": text.sha256, "validation_text": None if held_out is None else held_out.sha256}
     ids = None if held_out is None else held_out.ids
-    return Loop(model, source, ids, settings, folder, note)
+    return Loop(model, source, ids, settings, folder, made_of)
 
 
 def _check_output(output: Path) -> None:

@@ -147,16 +147,6 @@ class NeuralTrainingSettings:
         """Return all settings by name, as JSON values."""
         return asdict(self)
 
-    def differences(self, other: dict[str, Any]) -> list[str]:
-        """Return what differs from settings that were saved, in words."""
-        here = self.to_dict()
-        names = [field.name for field in fields(self)] + [name for name in other if name not in here]
-        return [
-            f"{_option(name)} {other.get(name)!r} then, {here.get(name)!r} now"
-            for name in names
-            if other.get(name) != here.get(name)
-        ]
-
 
 def preset_settings(kind: NeuralKind, preset: Preset = "small", **changes: Any) -> NeuralTrainingSettings:
     """Return the settings of a preset, such as its tokens per update, some of them changed."""
