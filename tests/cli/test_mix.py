@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -217,9 +216,8 @@ def test_interrupted_while_it_reads(folder: Path, tmp_path: Path) -> None:
     command += ["-o", str(tmp_path / "mixed")]
     with running(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
-        process.stdin.write(b"a line\n")
+        process.stdin.write(b"a line\n" * 40_000)  # more than a pipe holds: it is reading when this returns
         process.stdin.flush()
-        time.sleep(1.0)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 130, errors
