@@ -14,9 +14,8 @@ import lmgauge
 from lmgauge import choices
 from lmgauge.cli.main import cli
 from lmgauge.figures import COMPARED
-from lmgauge.filtering.records.forms import FORMS
+from lmgauge.records.formats import FORMATS_OF_RECORDS
 from lmgauge.tasks.tokenizers import TOKENIZERS
-from lmgauge.text.formats import TEXT_FORMATS
 from tests.reference.ngram import KINDS as REFERENCE_KINDS
 
 SOURCE = Path(choices.__file__).parent
@@ -112,7 +111,7 @@ def test_the_code_knows_all_of_a_list() -> None:
     assert sorted(get_args(choices.BleuTokenizer)) == sorted(TOKENIZERS)
     assert set(REFERENCE_KINDS) == set(choices.SMOOTHING_KINDS)
     assert set(options_of("train")["kind"].choices) > set(choices.SMOOTHING_KINDS)
-    assert tuple(FORMS) == tuple(TEXT_FORMATS) == choices.FORMATS
+    assert tuple(FORMATS_OF_RECORDS) == choices.FORMATS
     assert tuple(figure.name for figure in COMPARED) == get_args(choices.ComparedMetric)
     assert set(get_args(choices.TaskErrorPolicy)) < set(get_args(choices.ErrorPolicy))
 

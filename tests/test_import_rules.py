@@ -54,7 +54,7 @@ SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments", "lmgauge.text.
 EVERY_ROOM = {
     f"lmgauge.{room}"
     for room in [
-        *("numerics", "information", "text", "scores", "distributions", "work", "models"),
+        *("numerics", "information", "records", "text", "scores", "distributions", "work", "models"),
         *("evaluation", "filtering", "tasks", "report"),
     ]
 }
@@ -66,20 +66,23 @@ ALLOWED: dict[str, set[str]] = {
     "installation": FOR_ALL,
     "numerics": FOR_ALL | {KERNELS},
     "information": FOR_ALL | {"lmgauge.numerics"},
-    "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
-    "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.text.parquet_files", "lmgauge.numerics"},
+    "records": FOR_ALL,
+    "text": FOR_ALL | {KERNELS, "lmgauge.numerics", "lmgauge.records"},
+    "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.records", "lmgauge.numerics"},
     "distributions": FOR_ALL | {"lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
     "work": FOR_ALL | {KERNELS},
     "models": FOR_ALL
-    | {KERNELS, "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions", "lmgauge.work"},
+    | {KERNELS, "lmgauge.records", "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions"}
+    | {"lmgauge.work"},
     "evaluation": FOR_ALL
     | SOURCE_TEXT
-    | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions", "lmgauge.work"},
+    | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.records", "lmgauge.scores", "lmgauge.distributions"}
+    | {"lmgauge.work"},
     "filtering": FOR_ALL
-    | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.work"}
-    | {"lmgauge.evaluation"},
+    | {"lmgauge.evaluation", "lmgauge.records"}
+    | {"lmgauge.numerics", "lmgauge.text", "lmgauge.scores", "lmgauge.models", "lmgauge.work"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
-    "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
+    "tasks": FOR_ALL | {KERNELS, "lmgauge.records", "lmgauge.text", "lmgauge.numerics"},
     "report": FOR_ALL
     | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"}
     | {"lmgauge.filtering"},
@@ -117,14 +120,15 @@ LIBRARIES: dict[str, set[str]] = {
     "installation": set(),
     "numerics": {"numpy"},
     "information": {"numpy"},
-    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
+    "records": {"numpy", "pyarrow", "zstandard"},
+    "text": {"numpy", "pandas", "icu4py", "tokenizers", "sentencepiece", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "distributions": {"numpy", "array_api_compat"},
     "work": {"msgspec", "numpy", "pyarrow", "ray"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "pyarrow", "torch", "transformers", "lightning", "torchmetrics", "datatrove"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
-    "filtering": {"numpy", "pandas", "pyarrow", "zstandard"},
+    "filtering": {"numpy", "pandas", "pyarrow"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},

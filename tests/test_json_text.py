@@ -72,5 +72,5 @@ def test_records_and_rows_that_say_two_things_are_bad_records(tmp_path: Path) ->
     assert corpus.report.unusable == 1
     table = tmp_path / "table.jsonl"
     table.write_text('{"segment": 0, "logprob": -1.5, "logprob": -2.5}\n', encoding="utf-8", newline="\n")
-    with pytest.raises(InputError, match="line 1: cannot be read as a row of a score table: the key 'logprob' occurs twice"):
+    with pytest.raises(InputError, match=":1: not usable JSON: the key 'logprob' occurs twice"):
         list(open_run(table).batches())

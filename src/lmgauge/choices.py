@@ -21,7 +21,7 @@ SAMPLE_SIZE = 20_000
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
-Format = Literal["text", "jsonl", "tsv", "parquet"]
+Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 TranscriptFormat = Literal["kaldi", "trn", "stm"]
 TRANSCRIPT_FORMATS: tuple[TranscriptFormat, ...] = get_args(TranscriptFormat)
@@ -103,7 +103,7 @@ AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "comp
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]
 SignificanceTest = Literal["student", "sacrebleu", "sacrebleu-bootstrap", "none"]
-NbestFormat = Literal["jsonl", "kaldi", "srilm", "espnet"]
+NbestFormat = Literal["jsonl", "csv", "tsv", "parquet", "kaldi", "srilm", "espnet"]
 ErrorRateName = Literal["wer", "cer"]
 Average = Literal["macro", "micro", "weighted"]
 UnicodeForm = Literal["NFC", "NFKC"]

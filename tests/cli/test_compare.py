@@ -317,14 +317,14 @@ def test_bad_tables(made: Path, tmp_path: Path, name: str, text: bool) -> None:
     ("content", "message"),
     [
         ("", "no rows"),
-        ("garbage\n", "line 1: cannot be read as a row"),
-        ('{"segment": 0, "logprob": -1}\n{"segment": 1, "logprob"', "line 2: cannot be read"),
-        ("[1]\n", "line 1: cannot be read"),
+        ("garbage\n", ":1: not valid JSON"),
+        ('{"segment": 0, "logprob": -1}\n{"segment": 1, "logprob"', ":2: not valid JSON"),
+        ("[1]\n", ":1: a JSON object is needed, not a list"),
         ('{"segment": 0}\n', "no column 'logprob'"),
         ('{"segment": 0, "logprob": "many"}\n', "cannot be read|wrong type"),
         ('{"segment": 1, "logprob": -1}\n{"segment": 0, "logprob": -1}\n', "must not fall"),
         ('{"segment": 99999999999999999999, "logprob": -1}\n', "cannot be read|wrong type"),
-        ("\x00\n", "cannot be read"),
+        ("\x00\n", ":1: not valid JSON"),
     ],
 )
 def test_json_lines_that_are_no_table(made: Path, tmp_path: Path, content: str, message: str) -> None:

@@ -76,6 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         forms = {
             "txt": lines,
             "jsonl": [json.dumps(row) for row in rows],
+            "csv": ["id,text", *(",".join(row.values()) for row in rows)],
             "tsv": ["id\ttext", *("\t".join(row.values()) for row in rows)],
         }
         for ending, content in forms.items():

@@ -58,7 +58,7 @@ def test_words_by_icu(folder: Path) -> None:
     ("options", "message"),
     [
         (["--per-word", "r.csv", "--regions", "cut.csv"], "cut.csv, line 2: region '1' cuts the token ' cat'"),
-        (["--per-word", "r.csv", "--regions", "no.csv"], "no.csv: no such file"),
+        (["--per-word", "r.csv", "--regions", "no.csv"], "'no.csv': no such file"),
         (["--per-word", "regions.tsv", "--regions", "regions.tsv"], "would replace"),
         (
             ["--per-word", "r.csv", "--words", "syllables"],

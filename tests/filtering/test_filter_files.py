@@ -21,9 +21,9 @@ import lmgauge
 from lmgauge.errors import InputError, LmgaugeError, UsageError
 from lmgauge.files import OutputError
 from lmgauge.filtering import filter_files
-from lmgauge.filtering.records import packing
-from lmgauge.filtering.records.packing import writing_packed
 from lmgauge.filtering.results import FilteredDocuments
+from lmgauge.records import lines
+from lmgauge.records.compression import writing_packed
 
 ROW = b'{"text": "a b"}\n'
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -237,7 +237,7 @@ def test_a_full_disk_ends_the_run_and_leaves_nothing_half_written(tmp_path: Path
 
     made(tmp_path, a=ROW, b=ROW * 100, c=ROW)
     with monkeypatch.context() as patch:
-        patch.setattr(packing, "writing_packed", on_a_small_disk)
+        patch.setattr(lines, "writing_packed", on_a_small_disk)
         with pytest.raises(OutputError, match=r"out/b\.jsonl: the disk is full; nothing of it was left behind"):
             run(tmp_path)
     assert names(tmp_path) == ["a.jsonl"]

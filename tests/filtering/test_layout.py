@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmgauge.errors import UsageError
 from lmgauge.filtering.plan import jobs_of
-from lmgauge.text.streams import Source, find_sources
+from lmgauge.records.sources import Source, find_sources
 
 
 def made(root: Path, *names: str) -> list[Source]:

@@ -15,7 +15,7 @@ from lmgauge.filtering.learn_files import sample_file
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
 from lmgauge.filtering.plan import FilterPlan
-from lmgauge.text.streams import find_sources
+from lmgauge.records.sources import find_sources
 
 WORDS = ["a", "b", "a b", "b a a", "c", "a a b b a", "b b b"]
 
@@ -80,7 +80,7 @@ def test_only_documents_that_may_be_sampled_are_scored(
 ) -> None:
     path = tmp_path / "many.txt"
     path.write_text("a b\n" * 30_000, encoding="utf-8")
-    monkeypatch.setattr("lmgauge.filtering.records.lines.BLOCK_BYTES", 4_000)
+    monkeypatch.setattr("lmgauge.filtering.learn_files.BLOCK_BYTES", 4_000)
     scored = []
     score = learn_files.score_records
 

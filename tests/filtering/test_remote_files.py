@@ -16,7 +16,7 @@ from tests.remote_servers import WebFiles
 import lmgauge
 from lmgauge import places
 from lmgauge.filtering.plan import jobs_of
-from lmgauge.text.streams import Source
+from lmgauge.records.sources import Source
 
 LINES = [f"the cat sat on mat {i % 50} with dog {i * i % 7}" for i in range(400)]
 RECORDS = "".join(json.dumps({"id": i, "text": line}) + "\n" for i, line in enumerate(LINES)).encode()

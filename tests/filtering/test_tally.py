@@ -18,7 +18,7 @@ from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.plan import FilterPlan, RecordOptions, jobs_of
 from lmgauge.filtering.tally import EXAMPLES, StoredTally, Tally, example_text
 from lmgauge.json_text import to_json
-from lmgauge.text.streams import find_sources
+from lmgauge.records.sources import find_sources
 
 
 def tally_of(folder: Path, rows: list[dict[str, Any]], **rules: Any) -> Tally:

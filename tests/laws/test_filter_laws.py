@@ -23,9 +23,9 @@ from tests.laws.test_model_laws import models, texts
 
 import lmgauge
 from lmgauge.evaluation.tally import Tally
-from lmgauge.filtering import filter_files
-from lmgauge.filtering.records import lines, parquet
+from lmgauge.filtering import filter_file, filter_files
 from lmgauge.filtering.results import FilteredDocuments
+from lmgauge.records import parquet
 
 Document = dict[str, Any]
 Files = Mapping[str, bytes]
@@ -183,7 +183,7 @@ def test_blocks_and_threads_change_no_byte(content: bytes, chosen: dict[str, Any
     with written({"a.jsonl": content, "b.txt": content.replace(b"\r", b"")}) as folder:
         names = ["a.jsonl", "b.txt"]
         whole = filtered(folder, names, "out", rejects=folder / "r1.jsonl", **chosen)
-        with mock.patch.object(lines, "BLOCK_BYTES", size):
+        with mock.patch.object(filter_file, "BLOCK_BYTES", size):
             cut = filtered(
                 folder,
                 names,
@@ -206,7 +206,7 @@ def test_parquet_and_jsonl_say_the_same(
     content = "".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode()
     with written({"a.jsonl": content}) as folder:
         pq.write_table(table, folder / "in/b.parquet", row_group_size=group)
-        with mock.patch.object(parquet, "BLOCK_BYTES", block), mock.patch.object(parquet, "_TOGETHER", together):
+        with mock.patch.object(filter_file, "BLOCK_BYTES", block), mock.patch.object(parquet, "_TOGETHER", together):
             filtered(folder, ["a.jsonl", "b.parquet"], **chosen)
         rows = [json.loads(line) for line in (folder / "out/a.jsonl").read_bytes().splitlines()]
         assert pq.read_table(folder / "out/b.parquet").to_pylist() == rows

@@ -197,7 +197,7 @@ GOOD = {"segment": 0, "start": 0, "end": 1, "token": "a", "logprob": -1.0, "kind
         ([GOOD, {**GOOD, "token": None}], "token"),
         ([{**GOOD, "logprob": -1e300}], "log-probability"),
         ([], "cannot be read|nothing|no column"),
-        (["{not json"], "cannot be read"),
+        (["{not json"], "not valid JSON"),
         (['{"segment": 0, "logprob": NaN}'], "cannot be read|logprob"),
         ([{**GOOD, "segment": [0]}], "wrong type|cannot be read"),
     ],

@@ -24,7 +24,6 @@ from tests.arrow import skip_unwritable
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
-from lmgauge.text import readers
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.segments import count_text
 
@@ -163,8 +162,8 @@ def test_a_nul_is_refused_before_the_line_ends(tmp_path: Path, unit: str, before
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmgauge.text.parquet.MAX_LINE_BYTES", 1000)  # first: this imports it, with the usual limit
-    monkeypatch.setattr(readers, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("lmgauge.records.lines.MAX_RECORD_BYTES", 1000)
+    monkeypatch.setattr("lmgauge.records.parquet.MAX_RECORD_BYTES", 1000)
     packed = gzip.compress(b"a b " * (1 << 18))
     for name, data in (("a.txt", b"x" * 2000), ("a.txt.gz", packed), ("b.jsonl", b'{"text": "' + b"x" * 2000)):
         with pytest.raises(InputError, match=rf"{name}: there is no newline within 1,000 bytes.*newlines"):
@@ -449,13 +448,13 @@ def two_columns_of_one_name(path: Path) -> Path:
 
 def test_parquet_errors(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", text=["a", None], n=[1, 2])
-    with pytest.raises(InputError, match=r"a\.parquet, row 2: column 'text' holds null"):
+    with pytest.raises(InputError, match=r"a\.parquet:2: field 'text' holds null"):
         list(Corpus.from_files(path))
     with pytest.raises(InputError, match=r"no column 'body'; the columns are 'text', 'n'"):
         list(Corpus.from_files(path, field="body"))
     with pytest.raises(InputError, match=r"column 'n' holds int64"):
         list(Corpus.from_files(path, field="n"))
-    with pytest.raises(InputError, match=r"c\.parquet: several columns are called 'text'"):
+    with pytest.raises(InputError, match=r"c\.parquet: several columns 'text'; the columns are"):
         list(Corpus.from_files(two_columns_of_one_name(tmp_path / "c.parquet")))
     with pytest.raises(InputError, match=r"b\.parquet: not a readable Parquet file"):
         list(Corpus.from_files(write(tmp_path / "b.parquet", path.read_bytes()[:-9])))
@@ -472,8 +471,8 @@ def test_rows_with_null_are_skipped_and_counted(tmp_path: Path, block_bytes: int
     assert [name for part in parts for name in part.identifiers()] == ["b", "e"]
     assert [part.line(i) for part in parts for i in range(len(part))] == [2, 5]
     assert (corpus.report.skipped, corpus.report.unusable) == (3, 3)
-    assert "row 1: column 'text' holds null" in corpus.report.notes()[-1]
-    with pytest.raises(InputError, match="row 1: column 'text' holds null"):
+    assert "a.parquet:1: field 'text' holds null" in corpus.report.notes()[-1]
+    with pytest.raises(InputError, match=r"a\.parquet:1: field 'text' holds null"):
         list(Corpus.from_files(path))
 
 
@@ -483,7 +482,7 @@ def test_parquet_labels_that_are_no_utf8(tmp_path: Path) -> None:
     torn = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
     path = parquet(tmp_path / "a.parquet", text=["a"], key=torn)
     for role in ("id", "group", "document"):
-        with pytest.raises(InputError, match=r"a\.parquet: .*not valid UTF-8"):
+        with pytest.raises(InputError, match=r"a\.parquet:1: .*not UTF-8"):
             list(Corpus.from_files(path, **{role: "key"}))  # type: ignore[arg-type]
 
 

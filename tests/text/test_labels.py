@@ -223,7 +223,7 @@ def test_settings_read_the_text_again(tmp_path: Path) -> None:
         assert known_by(again) == known_by(corpus)
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "tsv", "parquet"])
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
 def test_fields_are_carried_along(tmp_path: Path, ending: str) -> None:
     rows = [("a b", "x", 1.5, "n"), ("c", "", 2.0, "n"), ("d", "x", 3.25, "m")]
     names = ("text", "condition", "rating", "id")
@@ -232,8 +232,8 @@ def test_fields_are_carried_along(tmp_path: Path, ending: str) -> None:
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         columns["condition"][1] = None
         pq.write_table(pa.table(columns), path)
-    elif ending == "tsv":
-        lines = ["\t".join(map(str, row)) for row in (names, *rows)]
+    elif ending in ("csv", "tsv"):
+        lines = [("\t" if ending == "tsv" else ",").join(map(str, row)) for row in (names, *rows)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
     else:
         records = [dict(zip(names, row, strict=True)) for row in rows]
@@ -242,7 +242,6 @@ def test_fields_are_carried_along(tmp_path: Path, ending: str) -> None:
     corpus = Corpus.from_files(path, id="id", keep=["condition", "rating"])
     (block,) = corpus
     kept = {"condition": ["x", "", "x"], "rating": ["1.5", "2.0", "3.25"]}
-    kept["rating"][1] = kept["rating"][1].removesuffix(".0" if ending == "parquet" else "")
     assert block.kept(np.arange(3)) == kept
     assert block.part(1, 3).kept(np.array([1, 1])) == {name: [values[2]] * 2 for name, values in kept.items()}
     assert block.one(2).ids == block.where(np.array([False, False, True])).ids == ["m"]

@@ -20,9 +20,9 @@ from tests.remote_servers import KEY, SECRET, WebFiles
 import lmgauge
 from lmgauge.cli.main import cli
 from lmgauge.errors import InputError
+from lmgauge.records.sources import find_sources
 from lmgauge.remote import buckets, reading
 from lmgauge.text.documents import Corpus
-from lmgauge.text.streams import find_sources
 
 LINES = [f"the cat sat on mat {i} with dog {i % 7}" for i in range(3000)]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()

@@ -227,7 +227,7 @@ def _pairs_of_files(texts: PathLike, bad_texts: PathLike | None, fields: PairFie
         return good, bad
     kind = Corpus.from_files(texts, group=None).sources[0].format
     if kind == "text":
-        raise UsageError(f"{os.fspath(texts)}: pairs need a .tsv, .jsonl or .parquet file, or a second file of bad texts")
+        raise UsageError(f"{os.fspath(texts)}: pairs need .jsonl, .csv, .tsv or .parquet, or a second file of bad texts")
     usual = ("1", "2", "3") if kind == "tsv" else ("sentence_good", "sentence_bad", "linguistics_term")
     by = fields.by or usual[2]
     good = Corpus.from_files(texts, field=fields.good or usual[0], group=None if by == NO_FIELD else by)

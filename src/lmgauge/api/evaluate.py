@@ -331,7 +331,7 @@ def word_surprisal(
         texts: strings in place of files, each a text.
         words: what words are: "whitespace" (ASCII), "treebank" ("do n't"), "icu" (Unicode's word boundaries), or "icu:ja"
             (any locale).
-        regions: measure these in place of words: a .tsv, .csv or .jsonl file, rows, or a data frame, with `text_id`, and
+        regions: measured in place of words: .tsv, .csv, .jsonl or .parquet, rows, or a data frame, with `text_id`, and
             `start` and `end` (bytes) or `text`, and a name in `region`.
         train: a text to count words in, for the columns `log_frequency` and `unseen`.
         threads: how many; no number depends on it but for rounding.

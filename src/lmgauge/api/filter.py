@@ -72,7 +72,7 @@ def learn_percentiles(
     from lmgauge.filtering.learn_files import learn_files
     from lmgauge.filtering.percentile_sample import SampleSettings
     from lmgauge.filtering.plan import FilterPlan
-    from lmgauge.text.streams import find_sources
+    from lmgauge.records.sources import find_sources
 
     if work.shard is not None:
         raise UsageError("percentiles are learned on all files, not on a shard of them; leave the shard out")
@@ -149,7 +149,7 @@ def filter_documents(
     from lmgauge.filtering.percentiles import Percentiles
     from lmgauge.filtering.plan import FilterPlan
     from lmgauge.places import exists
-    from lmgauge.text.streams import find_sources
+    from lmgauge.records.sources import find_sources
 
     if isinstance(percentiles, PATHS) and rules.needs_percentiles and not exists(percentiles):
         if work.shard is not None:

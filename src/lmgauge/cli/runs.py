@@ -128,10 +128,10 @@ def subject(
         what: TEXT of a model, or a RUN.
     """
     from lmgauge.evaluation.run_folder import EVALUATION_FILE
-    from lmgauge.text.formats import TEXT_FORMATS
+    from lmgauge.records.formats import FORMATS_OF_RECORDS
 
     only = str(what[0]) if len(what) == 1 else "-"
-    if model is None and (only == "-" or Path(only).suffix in TEXT_FORMATS["text"].suffixes):
+    if model is None and (only == "-" or Path(only).suffix in FORMATS_OF_RECORDS["text"].suffixes):
         raise click.UsageError("name a model with -m and its TEXT, or one RUN")
     if model is None or (Path(only) / EVALUATION_FILE).exists():
         return {"run": only}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
@@ -42,7 +42,7 @@ def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, 
         if corpus is not None:
             origin = replace(origin, documents_by=corpus.report.documents_by)
         with RunFolders(output, [origin.model]) as folders:
-            result = evaluate_scores(_written(table, folders), origin=origin, corpus=corpus)
+            result = evaluate_scores(_written(table, folders, output), origin=origin, corpus=corpus)
             result = replace(result, notes=[*_notes(logs), *result.notes])
             settings["import"] = {
                 "program": logs.program,
@@ -74,11 +74,14 @@ def _batches(logs: Logs, corpus: Corpus | None) -> Iterator[ScoreBatch]:
         yield batch if documents is None else batch.with_documents(documents[batch.segments - block.first])
 
 
-def _written(table: Path, folders: RunFolders) -> Iterator[ScoreBatch]:
-    # Rows of a table, each batch once it is written to the run folder.
-    for batch in read_scores(table):
-        folders.write(0, batch)
-        yield batch
+def _written(table: Path, folders: RunFolders, output: str | Path) -> Iterator[ScoreBatch]:
+    # Rows of a table of ours, each batch once it is written to the run folder.
+    try:
+        for batch in read_scores(table):
+            folders.write(0, batch)
+            yield batch
+    except InputError as error:  # nobody knows the table by its name
+        raise InputError(str(error).replace(str(table), f"{output}: what is to be written to it")) from error
 
 
 def _origin(logs: Logs, facts: Tally, name: str) -> Origin:

@@ -42,7 +42,7 @@ class Outputs:
         per_token: also write one row per token: .tsv, .jsonl, or - .
         per_word: also write one row per word, with its surprisal: .tsv, .csv, .jsonl, .parquet, or - .
         words: words of `per_word`: whitespace, treebank, icu, or icu:LOCALE (such as icu:ja).
-        regions: regions in place of words in `per_word`: .tsv, .csv or .jsonl with text_id, start and end or text, region.
+        regions: regions and not words in `per_word`: .tsv, .csv, .jsonl, .parquet; text_id, start, end or text, region.
         train: training text to count words in, for the columns log_frequency and unseen of `per_word`.
 
     Example:

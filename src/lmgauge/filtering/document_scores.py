@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.units import nats_to_bits
 
@@ -106,10 +105,10 @@ class DocumentColumns(ABC):
         form = ", ".join(f'"{_escaped(name)}": {{}}' for name in columns)
         return (form.format(*row) for row in zip(*texts, strict=True))
 
-    def cells(self, rows: NDArray[np.intp]) -> Iterator[str]:
-        """Yield the figures of documents as `json_columns` writes them, tabs between; nothing where there is none."""
+    def cells(self, rows: NDArray[np.intp]) -> Iterator[Sequence[str]]:
+        """Yield the figures of documents as `json_columns` writes them, and "" where there is none."""
         texts = ([text.strip('"').replace("null", "") for text in _as_json(own[rows])] for own in self.columns().values())
-        return map("\t".join, zip(*texts, strict=True))
+        return zip(*texts, strict=True)
 
 
 @dataclass(frozen=True)
@@ -169,16 +168,6 @@ class DocumentScores(DocumentColumns):
 def column_names(names: list[str]) -> list[str]:
     """Return the names of all columns that models bring: bits, bits per byte, perplexity, tokens, share of unseen words."""
     return [f"{name}_{figure}" for name in names for figure in FIGURES]
-
-
-def name_taken(where: str, name: str) -> InputError:
-    """Return the error for a record or table that has a field of the name of a column of scores.
-
-    >>> print(name_taken("a:7", "kn5_bits"))
-    a:7: there is a field 'kn5_bits' already, which scores would hide: rename it, or the model, as in NAME=PATH
-    """
-    remedy = "rename it, or the model, as in NAME=PATH"
-    return InputError(f"{where}: there is a field {name!r} already, which scores would hide: {remedy}")
 
 
 def _as_json(values: NDArray[np.float64] | NDArray[np.int64]) -> list[str]:

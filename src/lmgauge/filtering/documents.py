@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.text.cleaning import Place, clean_record, find_problem, what_is_wrong
+from lmgauge.records.parquet import one_array, values_of
+from lmgauge.records.records import NO_TEXT, Records, Strings
+from lmgauge.records.utf8 import find_problem, utf8, what_is_wrong
+from lmgauge.text.cleaning import Place, clean_record
 from lmgauge.text.segments import Segments, TextReport, is_white_space
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BAD_RECORD = "bad record"
-NO_TEXT = "no text"
 INVALID = "invalid text"
 _NEWLINE = ord("\n")
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 
 @dataclass(frozen=True)
@@ -31,65 +33,45 @@ class Documents:
     segments: Segments  # the texts of the others, one segment each
     rows: NDArray[np.int64]  # int64 [segments], the number of each among all, from 0
     problems: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    # by the name of a field of their records that was asked for, the value of each document; None where it has none
+    values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        texts: Sequence[str | bytes | None],
-        source: str = "<documents>",
-        problems: Mapping[int, tuple[str, str]] | None = None,
-    ) -> Self:
+    def of(cls, texts: Sequence[str | bytes | None], source: str = "<documents>") -> Self:
         """Return texts as documents."""
+        return cls.of_strings(
+            len(texts), Strings.of([utf8(text) if isinstance(text, str) else text for text in texts]), source
+        )
+
+    @classmethod
+    def of_strings(
+        cls, count: int, texts: Strings, source: str = "<documents>", problems: Mapping[int, tuple[str, str]] | None = None
+    ) -> Self:
+        """Return texts of some of `count` records as documents."""
         wrong = dict(problems or {})
-        rows, encoded = [], []
-        for row, text in enumerate(texts):
-            if text is None:
-                wrong.setdefault(row, (NO_TEXT, "null"))
-                continue
-            rows.append(row)
-            encoded.append(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
-        whole = b"\n".join(encoded)  # no two of them make something valid, or something to be cleaned, together
-        if find_problem(whole)[0] >= 0 or b"\r" in whole:
-            rows, encoded = _cleaned(rows, encoded, source, wrong)
-            whole = b"\n".join(encoded)
-        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        ends = np.cumsum(lengths + 1) - 1
-        segments = Segments(np.frombuffer(whole, np.uint8), ends - lengths, ends, source)
-        return cls(len(texts), segments, np.array(rows, np.int64), wrong)
+        if len(texts) + len(wrong) < count:
+            wrong = dict.fromkeys(np.setdiff1d(np.arange(count), texts.rows).tolist(), (NO_TEXT, "null")) | wrong
+        if texts.clean_characters() is None:
+            texts = _cleaned(texts, source, wrong)
+        return cls(count, Segments(np.frombuffer(texts.data, np.uint8), texts.starts, texts.ends, source), texts.rows, wrong)
 
     @classmethod
     def of_column(cls, column: pa.Array | pa.ChunkedArray, source: str = "<table>") -> Self:
-        """Return a column of strings as documents; no bytes are copied where all of them are clean."""
-        import pyarrow as pa
+        """Return a column of strings as documents."""
+        texts = Strings.of_column(one_array(column))
+        if texts is None:
+            raise InputError(f"{source}: the column of the text holds {column.type}, not strings: name another field")
+        return cls.of_strings(len(column), texts, source)
 
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if pa.types.is_null(kind):  # a batch in which no document has a text
-            return cls.of([None] * len(column), source)
-        if not is_text(kind):
-            raise InputError(f"{source}: the column of the text holds {kind}, not strings: name another field")
-        strings = column.cast(pa.large_string())
-        rows = (
-            np.flatnonzero(strings.is_valid().to_numpy(zero_copy_only=False))
-            if strings.null_count
-            else np.arange(len(strings))
-        )
-        problems = (
-            {int(row): (NO_TEXT, "null") for row in np.setdiff1d(np.arange(len(strings)), rows)}
-            if strings.null_count
-            else {}
-        )
-        offsets = np.frombuffer(strings.buffers()[1], np.int64)[strings.offset : strings.offset + len(strings) + 1]
-        buffer = strings.buffers()[2]
-        data = np.frombuffer(buffer if buffer is not None else b"", np.uint8)[offsets[0] : offsets[-1]]
-        starts, ends = offsets[:-1][rows] - offsets[0], offsets[1:][rows] - offsets[0]
-        if not _is_clean(data, starts, ends):
-            texts: list[bytes | None] = [None] * len(strings)
-            for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
-                texts[row] = data[start:end].tobytes()
-            return cls.of(texts, source, problems)
-        return cls(len(strings), Segments(data, starts, ends, source), rows.astype(np.int64), problems)
+    @classmethod
+    def of_records(cls, records: Records) -> Self:
+        """Return the texts of records as documents."""
+        documents = cls.of_strings(len(records), records.texts, records.source, records.problems)
+        return replace(documents, values=records.values)
+
+    def labels(self, field: str) -> list[str | None]:
+        """Return what `label_of` makes of a field of each document."""
+        return list(map(label_of, self.values[field]))
 
     def byte_counts(self) -> NDArray[np.int64]:
         """Return the bytes of each document, int64 [count]; 0 for one that cannot be used."""
@@ -116,7 +98,7 @@ class Documents:
         """Return some of the usable documents, under their numbers."""
         # chosen: bool [segments].
         segments = replace(self.segments, starts=self.segments.starts[chosen], ends=self.segments.ends[chosen])
-        return Documents(self.count, segments, self.rows[chosen])
+        return Documents(self.count, segments, self.rows[chosen], values=self.values)
 
 
 def split_lines(segments: Segments) -> tuple[Segments, NDArray[np.int64]]:
@@ -136,55 +118,29 @@ def split_lines(segments: Segments) -> tuple[Segments, NDArray[np.int64]]:
     return replace(segments, starts=begins, ends=stops), owner
 
 
-def _cleaned(
-    rows: list[int], texts: list[bytes], source: str, problems: dict[int, tuple[str, str]]
-) -> tuple[list[int], list[bytes]]:
-    valid_rows, valid = [], []
-    for row, text in zip(rows, texts, strict=True):
+def _cleaned(texts: Strings, source: str, problems: dict[int, tuple[str, str]]) -> Strings:
+    rows, valid = list[int](), list[bytes]()
+    for i, row in enumerate(texts.rows.tolist()):
+        text = texts.text(i)
         problem = find_problem(text)[0]
         if problem >= 0:
             problems[row] = INVALID, what_is_wrong(text, problem)
             continue
         clean = clean_record(text, Place(source, row + 1, None, "document"), "fail", TextReport())
         assert clean is not None
-        valid_rows.append(row)
+        rows.append(row)
         valid.append(clean.data)
-    return valid_rows, valid
-
-
-def _is_clean(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
-    whole = data.tobytes()
-    begins = starts[ends > starts]
-    # Two ill-formed texts can join to a well-formed one: then one of them begins with a continuation byte.
-    torn = bool(np.any((data[begins] & 0xC0) == 0x80))
-    return find_problem(whole)[0] < 0 and not torn and b"\r" not in whole
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Return True if values of a type are strings.
-
-    >>> import pyarrow as pa
-    >>> is_text(pa.large_string()), is_text(pa.binary())
-    (True, False)
-    """
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return Strings.of(valid, rows)
 
 
 def label_of(value: object) -> str | None:
     """Return the value of a field that names a group or chooses a model: strings and whole numbers do."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         return None
-    return str(value)
+    # Bytes that are not text are named by their numbers.
+    return _ESCAPED_BYTE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", str(value))
 
 
 def labels_of(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
-    """Return what `label_of` makes of each value of a column; bytes that are not text are named by their numbers."""
-    import pyarrow as pa
-
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if is_text(kind):
-        encoded = column.cast(pa.large_string()).cast(pa.large_binary()).to_pylist()
-        return [None if value is None else value.decode("utf-8", "backslashreplace") for value in encoded]
-    return [label_of(value) for value in column.to_pylist()] if pa.types.is_integer(kind) else [None] * len(column)
+    """Return what `label_of` makes of each value of a column."""
+    return list(map(label_of, values_of(column)))

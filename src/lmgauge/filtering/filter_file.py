@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.files import naming
 from lmgauge.filtering.document_scores import DocumentScores
+from lmgauge.filtering.documents import Documents, label_of
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.plan import FileJob, FilterPlan, keys_of
-from lmgauge.filtering.records.forms import reader_of, writer_of
-from lmgauge.filtering.records.packing import writing_packed
-from lmgauge.filtering.records.records import RawBlock, RecordReader, Records, ScoredRecords
 from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, Judgement, judge
 from lmgauge.filtering.tally import EXAMPLES, Example, Tally, example_text
 from lmgauge.json_text import to_json
+from lmgauge.records.compression import writing_packed
+from lmgauge.records.formats import reader_of, writer_of
+from lmgauge.records.records import BLOCK_BYTES, RawBlock, RecordReader, Records, ScoredRecords
 from lmgauge.threads import map_in_order, thread_count
 
 Progress = Callable[[int], None]
@@ -30,6 +31,7 @@ class JudgedRecords(NamedTuple):
     """A block of records on its way."""
 
     scored: ScoredRecords  # records with the columns of their scores
+    documents: Documents
     scores: DocumentScores
     figures: DocumentFigures
     groups: Groups
@@ -45,16 +47,17 @@ def filter_file(
     tally = Tally(plan.names)
 
     def judged(block: RawBlock) -> tuple[JudgedRecords, int]:
-        return _judged(plan, reader.parse(block)), block.size
+        records = reader.parse(block)
+        return _judged(plan, records, Documents.of_records(records)), block.size
 
     with ExitStack() as stack:
         writers = {
             bucket: stack.enter_context(writer_of(path, job.form, job.source)) for bucket, path in job.outputs.items()
         }
         rejects = None if job.rejects is None else stack.enter_context(writing_packed(job.rejects))
-        for batch, size in map_in_order(judged, reader.blocks(), thread_count(threads)):
+        for batch, size in map_in_order(judged, reader.blocks(BLOCK_BYTES), thread_count(threads)):
             with naming(job.rejects or ""):
-                _put_aside(plan, reader, batch.scored, tally, rejects)
+                _put_aside(plan, reader, batch, tally, rejects)
             tally.count(batch.figures, batch.judgement, batch.groups, batch.usable)
             _draw_examples(plan, job, batch, tally)
             stay = batch.usable & (batch.judgement.reasons == 0)
@@ -75,20 +78,19 @@ def refuse_nothing(tally: Tally) -> None:
         raise InputError(f"none of {tally.records:,} records can be used; the first: {first}")
 
 
-def score_records(plan: FilterPlan, records: Records, wanted: NDArray[np.bool_] | None = None) -> DocumentScores:
+def score_records(plan: FilterPlan, documents: Documents, wanted: NDArray[np.bool_] | None = None) -> DocumentScores:
     """Return the nats, tokens and unseen words of each record under each model."""
     # wanted: bool [records], those to score; all if None.
-    documents = records.documents
     if wanted is not None:
         documents = documents.only(wanted[documents.rows])
     by = plan.options.by
-    return plan.scorer.score_documents(documents, None if by is None else records.values[by])
+    return plan.scorer.score_documents(documents, None if by is None else documents.labels(by))
 
 
-def groups_of(plan: FilterPlan, records: Records) -> Groups:
+def groups_of(plan: FilterPlan, documents: Documents) -> Groups:
     """Return the group of each record, as codes int64 [records]."""
     field = plan.options.group_field
-    return Groups.none(len(records)) if field is None else Groups.of(records.values[field])
+    return Groups.none(documents.count) if field is None else Groups.of(documents.labels(field))
 
 
 def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
@@ -103,8 +105,8 @@ def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
     )
 
 
-def _judged(plan: FilterPlan, records: Records) -> JudgedRecords:
-    scores, groups = score_records(plan, records), groups_of(plan, records)
+def _judged(plan: FilterPlan, records: Records, documents: Documents) -> JudgedRecords:
+    scores, groups = score_records(plan, documents), groups_of(plan, documents)
     figures = figures_of(plan.names, scores)
     judgement = judge(plan.rules, figures, groups, plan.percentiles)
     column = plan.bucket_column
@@ -112,21 +114,21 @@ def _judged(plan: FilterPlan, records: Records) -> JudgedRecords:
     usable = np.ones(len(records), bool)
     usable[list(scores.problems)] = False
     scored = ScoredRecords(records, scores, {column: buckets} if column else {})
-    return JudgedRecords(scored, scores, figures, groups, judgement, usable)
+    return JudgedRecords(scored, documents, scores, figures, groups, judgement, usable)
 
 
 def _put_aside(
-    plan: FilterPlan, reader: RecordReader, scored: ScoredRecords, tally: Tally, rejects: IO[bytes] | None
+    plan: FilterPlan, reader: RecordReader, batch: JudgedRecords, tally: Tally, rejects: IO[bytes] | None
 ) -> None:
-    records = scored.records
-    for row in sorted(scored.scores.problems):
-        reason, detail = scored.scores.problems[row]
+    records = batch.scored.records
+    for row in sorted(batch.scores.problems):
+        reason, detail = batch.scores.problems[row]
         place = f"{records.identifier(row)}: {detail}"
         if plan.options.errors == "fail":
             raise InputError(place)
         tally.count_problem(reason, place)
         if rejects is not None:
-            row_id = {} if plan.options.id is None else {"id": records.values[plan.options.id][row]}
+            row_id = {} if plan.options.id is None else {"id": label_of(records.values[plan.options.id][row])}
             rejected = {
                 "file": records.source,
                 "record": int(records.numbers[row]),
@@ -147,7 +149,7 @@ def _raw(record: bytes | None) -> dict[str, str | None]:
 
 
 def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:
-    records, documents = batch.scored.records, batch.scored.records.documents
+    records, documents = batch.scored.records, batch.documents
     keys = keys_of(records, job.source.label, plan.seed)
     segment_of = np.full(len(records), -1)
     segment_of[documents.rows] = np.arange(len(documents.rows))

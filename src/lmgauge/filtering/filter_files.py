@@ -20,8 +20,8 @@ from lmgauge.filtering.tally import StoredTally, Tally
 from lmgauge.places import exists, file_state, make_folder, open_reading
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
+from lmgauge.records.sources import find_sources
 from lmgauge.remote.addresses import base_name, is_remote, joined, shown_name
-from lmgauge.text.streams import find_sources
 from lmgauge.work.countdown import rounded_time
 from lmgauge.work.executor import run_tasks
 from lmgauge.work.manifest import Manifest, decode_facts, described, difference, read_manifest, refuse_other, write_manifest

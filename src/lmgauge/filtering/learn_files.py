@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from lmgauge.errors import InputError
+from lmgauge.filtering.documents import Documents
 from lmgauge.filtering.filter_file import figures_of, groups_of, score_records
 from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.options import FilterWork
 from lmgauge.filtering.percentile_sample import Floats, Keys, PercentileSample, SampleSettings
 from lmgauge.filtering.percentiles import LEAST_DOCUMENTS, Percentiles
 from lmgauge.filtering.plan import FilterPlan, column_signatures, keys_of
-from lmgauge.filtering.records.forms import reader_of
-from lmgauge.filtering.records.records import RawBlock
 from lmgauge.progress import say_progress
-from lmgauge.text.streams import Source
+from lmgauge.records.formats import reader_of
+from lmgauge.records.records import BLOCK_BYTES, RawBlock
+from lmgauge.records.sources import Source
 from lmgauge.threads import map_in_order, thread_count
 from lmgauge.work.executor import run_tasks
 
@@ -56,21 +57,23 @@ def sample_file(
     def candidates(block: RawBlock) -> tuple[Keys, Groups, Floats, list[str], int, int]:
         # Documents that may be in the sample, with perplexities; what is wrong with records, bad ones, and bytes read.
         records = reader.parse(block)
+        documents = Documents.of_records(records)
         usable = np.zeros(len(records), bool)
-        usable[records.documents.rows] = True
-        keys, groups = keys_of(records, source.label, seed), groups_of(plan, records)
+        usable[documents.rows] = True
+        keys, groups = keys_of(records, source.label, seed), groups_of(plan, documents)
         wanted = np.zeros(len(records), bool)
         with lock:  # which documents are wanted depends on what came before, and what is sampled in the end does not
             wanted[usable] = sample.wanted(keys[usable], groups.where(usable))
-        scores = score_records(plan, records, wanted)
-        problems = {**records.documents.problems, **scores.problems}
+        scores = score_records(plan, documents, wanted)
+        problems = {**documents.problems, **scores.problems}
         said = [f"{records.identifier(row)}: {problems[row][1]}" for row in sorted(problems)]
         bad = len(records) - int(np.count_nonzero(usable))
         perplexity = figures_of(plan.names, scores).perplexity
         return keys[wanted], groups.where(wanted), perplexity[wanted], said, bad, block.size
 
     total = 0
-    for keys, groups, values, problems, bad, size in map_in_order(candidates, reader.blocks(), thread_count(threads)):
+    blocks = reader.blocks(BLOCK_BYTES)
+    for keys, groups, values, problems, bad, size in map_in_order(candidates, blocks, thread_count(threads)):
         if problems and plan.options.errors == "fail":
             raise InputError(problems[0])
         with lock:

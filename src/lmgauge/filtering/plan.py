@@ -14,15 +14,15 @@ from lmgauge.errors import UsageError
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.records.forms import form_of
-from lmgauge.filtering.records.records import RecordFields, Records
 from lmgauge.filtering.rules import BUCKETS, PerplexityLimits, limits_of
 from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.places import exists, is_remote
+from lmgauge.records.formats import format_of, split_compression
+from lmgauge.records.records import Fields, Records
+from lmgauge.records.sources import STDIN, Source
 from lmgauge.remote.addresses import joined
 from lmgauge.signature import Signature
-from lmgauge.text.streams import STDIN, Source, split_compression
 
 RECORDS = "_lmgauge"
 """Folder within the outputs for what is remembered of them; other programs skip names that begin with an underscore."""
@@ -80,13 +80,13 @@ class FilterPlan:
         """Return the name of the column that says in which bucket a document is; None without buckets."""
         return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
 
-    def fields(self, *, scores_added: bool = False) -> RecordFields:
+    def fields(self, *, scores_added: bool = False) -> Fields:
         """Return which fields of a record are read."""
         # scores_added: True if records get the members of scores, whose names they must not have then.
         others = (self.options.by, self.options.group_field, self.options.id)
         taken = frozenset(name for name in (*self.scorer.column_names, self.bucket_column) if name is not None)
         named = tuple(dict.fromkeys(name for name in others if name is not None))
-        return RecordFields(self.options.field, named, taken if scores_added else frozenset())
+        return Fields(self.options.field, named, taken if scores_added else frozenset())
 
     def check(self) -> None:
         """Refuse what does not fit together, before anything is read."""
@@ -154,7 +154,7 @@ def jobs_of(
     # columns: True if the scores of a document must be in what is written: lines of text then become JSONL.
     is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output) or len(sources) > 1 or bool(buckets)
     if not is_folder:
-        form: Format = form_of(output, _form(sources[0], columns))
+        form: Format = format_of(output, _form(sources[0], columns))
         if columns and form == "text":
             raise UsageError(f"-o {output}: lines of text have no place for scores; give it a name that ends in .jsonl")
         return [FileJob(sources[0], "", {"": output}, form, rejects)], False

@@ -14,13 +14,14 @@ import numpy as np
 from lmgauge.choices import BadRecordPolicy
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names, name_taken
+from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names
 from lmgauge.filtering.documents import Documents, labels_of, split_lines
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import load_model, model_names, not_a_model
 from lmgauge.models.segment_totals import sum_segments
+from lmgauge.records.records import name_taken
 from lmgauge.signature import Signature, text_parts
 from lmgauge.text.units import pieces
 from lmgauge.text.vocabulary import SPECIAL_TOKENS

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing
-from lmgauge.filtering.document_scores import name_taken
 from lmgauge.filtering.plan import FileJob, jobs_of
-from lmgauge.filtering.records.forms import reader_of, writer_of
-from lmgauge.filtering.records.records import RawBlock, RecordFields, ScoredRecords
-from lmgauge.filtering.selection_scores import COLUMNS, EntropyColumns, Ints, SelectionModels
+from lmgauge.filtering.selection_scores import COLUMNS, EntropyColumns, SelectionModels
 from lmgauge.progress import say_progress
+from lmgauge.records.formats import reader_of, writer_of
+from lmgauge.records.records import BLOCK_BYTES, Fields, ScoredRecords, name_taken
+from lmgauge.records.sources import STDIN
 from lmgauge.remote.addresses import is_remote
 from lmgauge.text.documents import Corpus
-from lmgauge.text.streams import STDIN
+from lmgauge.text.segments import Segments
 from lmgauge.threads import map_in_order, thread_count
 
 
@@ -42,7 +42,7 @@ def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[Fi
         writer_of(job.outputs[""], job.form, job.source)
         # Its first records have no field of the name of one of the columns, or much work would be done for nothing.
         reader = reader_of(job.source, _fields(pool, job))
-        with closing(iter(reader.blocks())) as blocks:  # type: ignore[type-var]  # they are generators
+        with closing(iter(reader.blocks(BLOCK_BYTES))) as blocks:  # type: ignore[type-var]  # they are generators
             for block in islice(blocks, 1):
                 taken = sorted(set(COLUMNS).intersection(getattr(block.content, "column_names", ())))
                 if taken:
@@ -51,9 +51,9 @@ def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[Fi
     return jobs
 
 
-def _fields(pool: Corpus, job: FileJob) -> RecordFields:
+def _fields(pool: Corpus, job: FileJob) -> Fields:
     # Which fields of the records of a file are read, and which they must not have: lines have no fields.
-    return RecordFields(str(pool.settings["field"]), taken=frozenset(() if job.form == "text" else COLUMNS))
+    return Fields(str(pool.settings["field"]), taken=frozenset(() if job.form == "text" else COLUMNS))
 
 
 @contextmanager
@@ -79,43 +79,31 @@ def write_selected(
     # chosen: bool [documents], those to write.
     first, written = 0, []
     for job in jobs:
-        own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]}))
-        # lines: int64 [records], rising, the line or row of each that is selected; numbers: int64 [records], in the pool.
-        lines, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for block in own:
-            rows = np.flatnonzero(chosen[first : first + len(block)])
-            lines.append(block.lines()[rows])
-            numbers.append(rows + first)
-            first += len(block)
-        say_progress(f"writing {job.outputs['']}")
-        _write_file(job, _fields(pool, job), np.concatenate(lines), np.concatenate(numbers), models, threads)
-        written.append(job.outputs[""])
+        own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]})).with_records(_fields(pool, job).taken)
+        path = job.outputs[""]
+        say_progress(f"writing {path}")
+
+        def scored(block: Segments, first: int = first) -> tuple[ScoredRecords, NDArray[np.intp]]:
+            return _scored(block, chosen[first + block.first : first + block.first + len(block)], first, models)
+
+        with writer_of(path, job.form, job.source) as writer:
+            for records, rows in map_in_order(scored, own, thread_count(threads)):
+                writer.write(records, rows)
+        first += own.report.segments
+        written.append(path)
     return written
 
 
-def _write_file(
-    job: FileJob, fields: RecordFields, lines: Ints, numbers: Ints, models: SelectionModels, threads: int | None
-) -> None:
-    reader, padded = reader_of(job.source, fields), np.append(lines, np.iinfo(np.int64).max)
-
-    def scored(block: RawBlock) -> tuple[ScoredRecords, NDArray[np.intp]]:
-        records = reader.parse(block)
-        places = np.searchsorted(padded, records.numbers)
-        rows = np.flatnonzero(padded[places] == records.numbers)
-        for row in sorted(set(rows.tolist()).intersection(records.documents.problems)):
-            raise InputError(f"{records.identifier(row)}: {records.documents.problems[row][1]}")
-        in_domain, pool = np.full((2, len(records)), np.nan)
-        usable = np.isin(records.documents.rows, rows)
-        if usable.any():
-            documents = records.documents.only(usable)
-            entropies = models.score_block(documents.segments, numbers[places[documents.rows]])
-            in_domain[documents.rows], pool[documents.rows] = entropies.in_domain, entropies.pool
-        return ScoredRecords(records, EntropyColumns(in_domain, pool)), rows
-
-    count = 0
-    with writer_of(job.outputs[""], job.form, job.source) as writer:
-        for records, rows in map_in_order(scored, reader.blocks(), thread_count(threads)):
-            writer.write(records, rows)
-            count += len(rows)
-    if count != len(lines):
-        raise InputError(f"{job.source.name}: it changed while documents were selected from it: select again")
+def _scored(
+    block: Segments, chosen: NDArray[np.bool_], first: int, models: SelectionModels
+) -> tuple[ScoredRecords, NDArray[np.intp]]:
+    # The records of a block with the cross-entropies of those that are chosen, and which these are.
+    if block.records is None or len(chosen) < len(block):
+        raise InputError(f"{block.source}: it changed while documents were selected from it: select again")
+    records, rows = block.records
+    in_domain, pool = np.full((2, len(records)), np.nan)
+    if chosen.any():
+        numbers = np.flatnonzero(chosen) + block.first + first
+        entropies = models.score_block(block.where(chosen), numbers)
+        in_domain[rows[chosen]], pool[rows[chosen]] = entropies.in_domain, entropies.pool
+    return ScoredRecords(records, EntropyColumns(in_domain, pool)), rows[chosen]

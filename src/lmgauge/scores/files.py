@@ -220,7 +220,7 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from lmgauge.text.parquet_files import batches_of
+    from lmgauge.records.parquet_files import batches_of
 
     try:
         if is_json_lines(path):
@@ -236,36 +236,29 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
     # JSON lines in batches of rows; a logprob of "-inf" (JSON has no infinities) is read as minus infinity.
     import pyarrow as pa
 
+    from lmgauge.records.jsonl import object_rows
+    from lmgauge.records.lines import text_lines
+    from lmgauge.records.sources import find_sources
+
     rows: list[dict[str, Any]] = []
     first, names = 0, frozenset[str]()
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                row = from_json(line)
-                if not isinstance(row, dict):
-                    raise ValueError(f"a row is an object, not {type(row).__name__}")
-                if row.get("logprob") == "-inf":
-                    row["logprob"] = -float("inf")
-            except (ValueError, AttributeError) as error:
-                raise InputError(f"{path}, line {number}: cannot be read as a row of a score table: {error}") from error
-            if not first:
-                _require_columns(path, list(row))
-            row.setdefault("kind", KINDS[TOKEN])  # some programs write it only where it is not this
-            here = _COLUMNS & row.keys()
-            if not first:
-                first, names = number, here
-            if here != names:
-                name = min(here ^ names)
-                has, lacks = (first, number) if name in names else (number, first)
-                raise InputError(
-                    f"{path}, line {lacks}: no {name!r}, which line {has} has; write it in every row, or in none"
-                )
-            rows.append(row)
-            if len(rows) == _JSON_ROWS:
-                yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in sorted(names)})
-                rows = []
+    for number, row in object_rows(text_lines(find_sources(path, "text")[0]), str(path)):
+        if row.get("logprob") == "-inf":
+            row["logprob"] = -float("inf")
+        if not first:
+            _require_columns(path, list(row))
+        row.setdefault("kind", KINDS[TOKEN])  # some programs write it only where it is not this
+        here = _COLUMNS & row.keys()
+        if not first:
+            first, names = number, here
+        if here != names:
+            name = min(here ^ names)
+            has, lacks = (first, number) if name in names else (number, first)
+            raise InputError(f"{path}, line {lacks}: no {name!r}, which line {has} has; write it in every row, or in none")
+        rows.append(row)
+        if len(rows) == _JSON_ROWS:
+            yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in sorted(names)})
+            rows = []
     if rows:
         yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in sorted(names)})
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.records.sources import Source, find_sources
 from lmgauge.tasks.blocks import Block
 from lmgauge.tasks.records import Cursor, Records, check_once, merged, picked, places, unequal, whole
 from lmgauge.tasks.settings import Reading
@@ -16,7 +17,6 @@ from lmgauge.tasks.texts import Integers
 from lmgauge.tasks.utterance_ids import UtteranceIds
 from lmgauge.text.documents import Corpus
 from lmgauge.text.labels import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN, DocumentNumbers, Names
-from lmgauge.text.streams import Source, find_sources
 
 BY_FILE = "file"
 Path = str | os.PathLike[str]

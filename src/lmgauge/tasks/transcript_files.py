@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
 from lmgauge.errors import InputError, UsageError
+from lmgauge.records.sources import find_sources
 from lmgauge.tasks.alternatives import Lattice
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.metrics.error_rates import EditRate
@@ -35,7 +36,6 @@ from lmgauge.tasks.transcripts import (
 from lmgauge.tasks.utterance_ids import formats_of
 from lmgauge.text.documents import Corpus
 from lmgauge.text.labels import BY_NAMES, SEGMENT, UNKNOWN, DocumentNumbers, Names
-from lmgauge.text.streams import find_sources
 
 LABELS = ("speaker", "file", "channel", "label")
 """What segments can be grouped by; all but the speaker are of stm files."""

@@ -19,10 +19,10 @@ from typing import NamedTuple
 from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few
+from lmgauge.records.formats import COMPRESSIONS
 from lmgauge.tasks.alternatives import Lattice, Mark, Token
 from lmgauge.text.documents import Corpus
 from lmgauge.text.reading_options import ReadingOptions
-from lmgauge.text.streams import COMPRESSIONS
 
 IGNORED = "IGNORE_TIME_SEGMENT_IN_SCORING"
 """The words of an stm segment that is not scored, nor what was recognized in its time; also without the underscores."""

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
 from lmgauge.errors import InputError
+from lmgauge.records.sources import find_sources
 from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.transcripts import Utterance, format_of, lines_of, read_kaldi, read_trn
-from lmgauge.text.streams import find_sources
 
 _LOOKED_AT = 1000
 _LEAST = 20

@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-import codecs
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.records.lines import cut_lines
+from lmgauge.records.utf8 import find_problem, what_is_wrong
 from lmgauge.text.segments import TextReport
 
-_DECODE_BYTES = 1 << 16  # text is decoded to check it in slices: a line of 100 MB then needs no 400 MB string
-_UTF8_BOM = codecs.BOM_UTF8
-_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_PACKED_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz"}
 _MANY_CR = re.compile(rb"\r+\n")
 
 
@@ -42,33 +40,15 @@ class CleanBlock:
     line_indexes: NDArray[np.int64] | None = None
 
 
-def strip_file_start(block: bytes, place: Place, report: TextReport, keep_bom: bool = False) -> bytes:
-    """Drop a UTF-8 byte order mark from the first block of a file, or keep it; refuse UTF-16 and compressed data."""
-    # -> the block, without the mark unless it is kept.
-    if block.startswith(_UTF8_BOM):
-        if keep_bom:
-            report.bom_kept += 1
-            return block
-        report.bom += 1
-        place.byte = len(_UTF8_BOM)
-        return block[len(_UTF8_BOM) :]
-    if block.startswith(_UTF16_BOMS):
-        raise InputError(
-            f"{place.source}: the file is UTF-16 (or UTF-32), not UTF-8: convert it, e.g. iconv -f UTF-16 -t UTF-8"
-        )
-    for magic, name in _PACKED_MAGIC.items():
-        if block.startswith(magic):
-            raise InputError(f"{place.source}: these are {name}-compressed data: unpack them, or name the file so")
-    return block
-
-
-def clean_lines(block: bytes, place: Place, errors: str, report: TextReport) -> CleanBlock:
-    """Clean a block of whole lines, each ended by a newline."""
+def clean_lines(
+    block: bytes, place: Place, errors: str, report: TextReport, split: Callable[[bytes], list[bytes]] = cut_lines
+) -> CleanBlock:
+    """Clean a block of whole lines, each ended by a newline; `split` cuts it into what is left out as a whole."""
     line_indexes = None
     problem, characters = find_problem(block)
     if problem >= 0:
         if errors == "skip":
-            block, line_indexes = _without_bad_lines(block, report)
+            block, line_indexes = _without_bad_lines(split(block), report)
         else:
             block = _repaired(block, problem, place, errors, report)
         characters = find_problem(block)[1]
@@ -90,26 +70,6 @@ def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -
     return CleanBlock(cleaned, characters - (len(record) - len(cleaned)))
 
 
-def find_problem(data: bytes) -> tuple[int, int]:
-    r"""Return the offset of the first NUL or ill-formed UTF-8 byte (-1 if there is none), and the number of code points."""
-    # The number of code points is only meaningful when there is no problem.
-    nul = data.find(b"\0")
-    if data.isascii():
-        return nul, len(data)
-    view = memoryview(data)
-    position = characters = 0
-    while position < len(data):
-        piece = view[position : position + _DECODE_BYTES]
-        try:
-            text, used = codecs.utf_8_decode(piece, "strict", position + len(piece) == len(data))
-        except UnicodeDecodeError as error:
-            invalid = position + error.start
-            return (invalid if nul < 0 else min(invalid, nul)), 0
-        position += used
-        characters += len(text)
-    return nul, characters
-
-
 def _repaired(block: bytes, problem: int, place: Place, errors: str, report: TextReport) -> bytes:
     if errors == "fail":
         raise InputError(_problem_message(block, problem, place))
@@ -127,17 +87,7 @@ def _problem_message(block: bytes, problem: int, place: Place) -> str:
     return f"{where}: {what_is_wrong(block, problem)}: convert the file, or choose --errors replace"
 
 
-def what_is_wrong(block: bytes, problem: int) -> str:
-    r"""Return what is wrong with a byte that is not text."""
-    if block[problem] == 0:
-        return "NUL (0x00) is not text; is this UTF-16, or a binary file?"
-    if block[problem] == 0xED and block[problem + 1 : problem + 2] >= b"\xa0":
-        return "a lone surrogate (U+D800 to U+DFFF, \\ud800 in JSON) is not a character"
-    return f"0x{block[problem]:02X} is not valid UTF-8"
-
-
-def _without_bad_lines(block: bytes, report: TextReport) -> tuple[bytes, NDArray[np.int64]]:
-    lines = block.split(b"\n")[:-1]
+def _without_bad_lines(lines: list[bytes], report: TextReport) -> tuple[bytes, NDArray[np.int64]]:
     valid = [i for i, line in enumerate(lines) if find_problem(line)[0] < 0]
     report.skipped += len(lines) - len(valid)
     return b"".join(lines[i] + b"\n" for i in valid), np.array(valid, dtype=np.int64)

@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
 from lmgauge.errors import InputError, UsageError
-from lmgauge.text.formats import TEXT_FORMATS
+from lmgauge.records.sources import Source, find_sources
 from lmgauge.text.labels import BY_NAMES, DOCUMENT, FILE, GIVEN, GROUP, UNKNOWN, DocumentNumbers, Names, choose_labels
-from lmgauge.text.readers import ReadingPass, read_strings
+from lmgauge.text.readers import ReadingPass, read_file, read_strings
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
-from lmgauge.text.streams import Source, find_sources
 
 __all__ = ["Corpus", "Segments", "TextReport"]
 
@@ -87,6 +86,7 @@ class Corpus:
         self._one_shot = one_shot
         self._used, self._sha256 = False, ""
         self._chosen: NDArray[np.bool_] | None = None
+        self._taken: frozenset[str] | None = None
 
     @classmethod
     def from_files(
@@ -112,10 +112,11 @@ class Corpus:
 
         Args:
             paths: one path or address or several; globs are expanded (sorted), "-" is standard input; .gz, .bz2, .xz and
-                .zst are unpacked, .jsonl, .ndjson, .tsv and .parquet read as records.
+                .zst are unpacked, .jsonl, .ndjson, .csv, .tsv and .parquet read as records.
             unit: what a segment of a text file is: "line" (between newlines, blank ones included) or "document" (the
                 whole file). A record always is a segment.
-            field: name of the field or column that holds the text of a record; of a TSV column without name its number.
+            field: name of the field or column that holds the text of a record; of a column without a name its
+                number (CSV, TSV).
             group: "file" labels segments by the name of their file, another name by that field or column, None not.
             document: what belongs to one document and is not independent: "file", each file; "segment", nothing but the
                 segment itself; "blank-line" and "heading", the lines of a text file up to a blank line, or to the next
@@ -179,7 +180,7 @@ class Corpus:
         sources = find_sources(paths, options.format)
         rule, label_fields = choose_labels(options, sources)
         return cls(
-            [partial(TEXT_FORMATS[source.format].load_reader(), source) for source in sources],
+            [partial(read_file, source) for source in sources],
             options,
             label_fields=label_fields,
             documents=rule,
@@ -293,6 +294,16 @@ class Corpus:
         other._chosen, other._sha256 = segments, ""
         return other
 
+    def with_records(self, taken: Iterable[str]) -> Corpus:
+        """Return the same text, its segments with the records that they are of, to be written back.
+
+        Args:
+            taken: names of fields that will be put behind a record's own, so that none may have one of that name.
+        """
+        other = self.in_blocks(self.block_bytes)
+        other._taken = frozenset(taken)
+        return other
+
     @property
     def block_bytes(self) -> int:
         """About how many bytes of the text a block has."""
@@ -360,7 +371,7 @@ class Corpus:
         groups, documents = Names(group_names), Names(document_names)
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by, report.boundary = numbers.source, self.boundary
-        reading = ReadingPass(self._options, self._label_fields, groups, documents, report)
+        reading = ReadingPass(self._options, self._label_fields, groups, documents, report, self._taken)
         digest, seen, ids = hashlib.sha256(), 0, [np.zeros(0, np.int64)]
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import Unit
 from lmgauge.errors import UsageError
+from lmgauge.records.sources import Source
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import KEEP, Segments, is_white_space
-from lmgauge.text.streams import Source
 
 GROUP, DOCUMENT, ID, GIVEN = "group", "document", "id", "given"
 FILE, SEGMENT, UNKNOWN, BLANK_LINE, HEADING = "file", "segment", "unknown", "blank-line", "heading"

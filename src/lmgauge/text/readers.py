@@ -1,4 +1,4 @@
-"""Lines, documents, JSONL records and strings, read block by block into segments."""
+"""Lines, documents, records and strings, read block by block into segments."""
 
 # Each reader yields `Segments` numbered from zero within its file; `documents.Corpus` puts them in their place. The text
 # that comes out does not depend on the block size.
@@ -6,26 +6,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.json_text import from_json
-from lmgauge.text.cleaning import Place, clean_lines, clean_record, find_problem, strip_file_start, supplied_newline
+from lmgauge.records.formats import reader_of
+from lmgauge.records.jsonl import kind_of
+from lmgauge.records.lines import UTF8_BOM, ReaderOfLines, bom_bytes, file_chunks, line_blocks
+from lmgauge.records.lines import Reader as LineReader
+from lmgauge.records.records import TAKEN, Fields, Ints, RawBlock, Records, Strings
+from lmgauge.records.sources import Source
+from lmgauge.records.utf8 import find_problem, utf8
+from lmgauge.text.cleaning import CleanBlock, Place, clean_lines, clean_record, supplied_newline
 from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, Names
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import KEEP, Segments, TextReport
-from lmgauge.text.streams import Source, read_chunks
 
 Labels = Mapping[str, Sequence[str]]
 """The names of the groups and documents of some records, their ids and given texts; only what is asked for."""
-
-MAX_LINE_BYTES = 1 << 30
-"""The longest line, or cell of a Parquet file, that is read: whole corpora that stand on one line are shorter."""
 
 _ZERO = np.zeros(1, dtype=np.int64)
 _NO_TARGET = "the text to score after the given text is empty: fill it, or leave the record out (--errors skip)"
@@ -41,81 +41,74 @@ class ReadingPass:
     groups: Names
     documents: Names  # numbers of the documents that have names
     report: TextReport  # counts what is read and changed
+    # names that records must not have, where segments carry the records that they are of, to be written back; else None
+    taken: frozenset[str] | None = None
 
-    def leave_out(self, problem: InputError, count: int = 1) -> None:
-        """Count records that cannot be used."""
+    def leave_out(self, problem: InputError) -> None:
+        """Count a record that cannot be used."""
         if self.options.errors != "skip":
             raise problem
-        self.report.skipped += count
-        self.report.unusable += count
+        self.report.skipped += 1
+        self.report.unusable += 1
         self.report.first_unusable = self.report.first_unusable or str(problem)
 
+    @property
+    def fields(self) -> Fields:
+        """Return the fields of records that are read."""
+        options = {self.options.field: "--field"}
+        for label, name in self.label_fields.items():
+            options.setdefault(name, f"--{label.partition(':')[0]}")
+        others, whole = tuple(dict.fromkeys(self.label_fields.values())), self.taken is not None
+        return Fields(self.options.field, others, self.taken or frozenset(), whole, self.options.lists, options=options)
 
-def read_text(source: Source, reading: ReadingPass) -> Iterator[Segments]:
-    """Yield a text file as its lines or as one document, as `reading.options.unit` says."""
-    # Lines are cut at newlines alone, blank lines included, and a missing last newline is supplied.
-    if reading.options.unit == "document":
-        yield from read_document(source, reading)
+
+def read_file(source: Source, reading: ReadingPass) -> Iterator[Segments]:
+    """Yield a file as its records, its lines or as one document, as its format and `reading.options.unit` say."""
+    if source.format == "text":
+        yield from (read_document if reading.options.unit == "document" else read_lines)(source, reading)
         return
-    for segments, characters in clean_blocks(source, reading):
-        reading.report.characters += characters
-        yield segments
+    reader = reader_of(source, reading.fields)
+    for block in reader.blocks(reading.options.block_bytes, to_nul=_refuses_nul(reading)):
+        if isinstance(reader, ReaderOfLines):
+            clean = _clean_block(block, reader, reading)
+            numbers = None if clean.line_indexes is None else reader.numbered(block)[1][clean.line_indexes]
+            block = replace(block, content=clean.data, numbers=numbers)
+        yield from _read_records(reader.parse(block), reading)
 
 
-def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segments, int]]:
-    """Yield blocks of lines and the number of their code points, newlines included."""
-    place = Place(source.name)
-    keep_bom = reading.options.keep_bom and source.format == "text"
-    for raw, newline_supplied in line_blocks(source, reading.options.block_bytes, to_nul=_refuses_nul(reading)):
-        block = strip_file_start(raw, place, reading.report, keep_bom) if place.byte == 0 else raw
-        if newline_supplied:
-            if block == b"\n":  # the file was a byte order mark alone: an empty text
-                return
-            block = supplied_newline(block, reading.report)
-        clean = clean_lines(block, place, reading.options.errors, reading.report)
+def read_lines(source: Source, reading: ReadingPass) -> Iterator[Segments]:
+    """Yield the lines of a text file, cut at newlines alone, blank ones included, a missing last newline supplied."""
+    reader = LineReader(source, reading.fields)
+    for block in line_blocks(
+        source, reading.options.block_bytes, to_nul=_refuses_nul(reading), keep_bom=reading.options.keep_bom
+    ):
+        clean = _clean_block(block, reader, reading)
         data = np.frombuffer(clean.data, dtype=np.uint8)
         ends = np.flatnonzero(data == ord("\n")).astype(np.int64, copy=False)
-        if len(ends):
-            starts = np.concatenate((_ZERO, ends[:-1] + 1))
-            numbers = None if clean.line_indexes is None else clean.line_indexes + place.line
-            first_line = place.line if numbers is None else int(numbers[0])
-            yield Segments(data, starts, ends, source.name, first_line, numbers, terminator=1), clean.characters
-        place.line += len(ends) if clean.line_indexes is None else block.count(b"\n")
-        place.byte = (place.byte or 0) + len(block)
-
-
-def line_blocks(
-    source: Source, block_bytes: int, *, to_nul: bool = False, consumed: Callable[[int], None] = lambda position: None
-) -> Iterator[tuple[bytes, bool]]:
-    """Yield blocks of whole lines of about `block_bytes`, and whether a newline had to be added at the end."""
-    waiting: list[bytes] = []
-    for chunk in _chunks(source, block_bytes, to_nul=to_nul, consumed=consumed):
-        cut = chunk.rfind(b"\n") + 1
-        if cut == 0:  # a line longer than a chunk: keep the pieces, join them once
-            waiting.append(chunk)
-            if sum(map(len, waiting)) > MAX_LINE_BYTES:
-                raise InputError(
-                    f"{source.name}: there is no newline within {MAX_LINE_BYTES:,} bytes, and a line is read as a whole: "
-                    "is this a text of lines? Put newlines in it, e.g. with fold -s"
-                )
+        if not len(ends):
             continue
-        block = b"".join([*waiting, memoryview(chunk)[:cut]])
-        waiting = [chunk[cut:]] if cut < len(chunk) else []
-        yield block, False
-    if waiting:
-        last = b"".join([*waiting, b"\n"])
-        waiting.clear()
-        yield last, True
+        starts = np.concatenate((_ZERO, ends[:-1] + 1))
+        numbers = None if clean.line_indexes is None else clean.line_indexes + block.first
+        first_line = block.first if numbers is None else int(numbers[0])
+        reading.report.characters += clean.characters
+        segments = Segments(data, starts, ends, source.name, first_line, numbers, terminator=1)
+        yield segments if reading.taken is None else replace(segments, records=_raw_lines(block, reader, numbers))
 
 
-def _chunks(
-    source: Source, block_bytes: int, *, to_nul: bool, consumed: Callable[[int], None] = lambda position: None
-) -> Iterator[bytes]:
-    # Chunks of a file; none after one with a NUL that will be refused, so that nobody waits for more.
-    for chunk in read_chunks(source, block_bytes, consumed):
-        yield chunk
-        if to_nul and b"\0" in chunk:
-            return
+def _clean_block(block: RawBlock, reader: ReaderOfLines, reading: ReadingPass) -> CleanBlock:
+    content: bytes = block.content
+    reading.report.bom += block.first == 1 and block.byte > 0
+    reading.report.bom_kept += block.byte == 0 and content.startswith(UTF8_BOM)
+    if not block.ends:
+        content = supplied_newline(content, reading.report)
+    place = Place(reader.source.name, block.first, block.byte)
+    return clean_lines(content, place, reading.options.errors, reading.report, reader.split)
+
+
+def _raw_lines(block: RawBlock, reader: ReaderOfLines, numbers: Ints | None) -> tuple[Records, Ints]:
+    lines, all_numbers = reader.numbered(block)
+    records = Records(reader.source.name, all_numbers, Strings.of([]), {}, {}, lines, is_text=True)
+    return records, np.arange(len(lines)) if numbers is None else numbers - block.first
 
 
 def _refuses_nul(reading: ReadingPass) -> bool:
@@ -125,125 +118,67 @@ def _refuses_nul(reading: ReadingPass) -> bool:
 def read_document(source: Source, reading: ReadingPass) -> Iterator[Segments]:
     """Yield a text file as one segment, its last newline supplied if missing; nothing for an empty file."""
     place = Place(source.name)
-    chunks = list(_chunks(source, reading.options.block_bytes, to_nul=_refuses_nul(reading)))
+    chunks = list(file_chunks(source, reading.options.block_bytes, to_nul=_refuses_nul(reading)))
     complete = not chunks or chunks[-1].endswith(b"\n")
-    whole = b"".join(chunks if complete else [*chunks, b"\n"])
+    text = b"".join(chunks if complete else [*chunks, b"\n"])
     chunks.clear()
-    text = strip_file_start(whole, place, reading.report, reading.options.keep_bom)
+    if mark := bom_bytes(text, source.name):
+        reading.report.bom_kept += reading.options.keep_bom
+        reading.report.bom += not reading.options.keep_bom
+        place.byte = 0 if reading.options.keep_bom else mark
+        text = text[place.byte :]
     if text in (b"", b"\n") and not (complete and text):
         return
     if not complete:
         text = supplied_newline(text, reading.report)
     clean = clean_record(text, place, reading.options.errors, reading.report)
     if clean is not None:
-        yield pack_records([clean.data], [1], {}, source.name, reading, clean.characters)
+        yield _packed(Strings.of([clean.data]), np.ones(1, np.int64), {}, source.name, reading, clean.characters)
 
 
-def read_jsonl(source: Source, reading: ReadingPass) -> Iterator[Segments]:
-    """Yield the records of a JSONL file; a line of nothing but white space is not a record."""
-
-    def parse(raw: bytes, line: int) -> tuple[list[bytes], list[str]]:
-        if not raw.strip():
-            return [], []
-        record = json_record(raw, f"{source.name}:{line}")
-        texts = _text_field(record, reading, source.name, line)
-        return texts, [_label_field(record, label, reading, source.name, line) for label in reading.label_fields]
-
-    for lines, _ in clean_blocks(source, reading):
-        yield from parse_lines(lines, parse, reading)
-
-
-def parse_lines(
-    lines: Segments, parse: Callable[[bytes, int], tuple[list[bytes], list[str]]], reading: ReadingPass, first: int = 0
-) -> Iterator[Segments]:
-    """Yield lines that hold records as one batch of segments, those that cannot be used left out where that is asked for."""
-    # parse: takes the bytes of a line and its number; returns the texts in it, and their labels in the order of
-    # `reading.label_fields`.
-    texts: list[bytes] = []
-    numbers: list[int] = []
-    labels: dict[str, list[str]] = {label: [] for label in reading.label_fields}
-    for i in range(first, len(lines)):
-        try:
-            own_texts, own_labels = parse(lines.text(i), lines.line(i))
-        except InputError as error:
-            reading.leave_out(error)
-            continue
-        texts += own_texts
-        numbers += [lines.line(i)] * len(own_texts)
-        for values, value in zip(labels.values(), own_labels, strict=False):
-            values += [value] * len(own_texts)
-    if texts:
-        yield from read_records(texts, numbers, labels, lines.source, reading)
+def _read_records(records: Records, reading: ReadingPass) -> Iterator[Segments]:
+    # Parsed records as one batch of segments, those that cannot be used left out where that is asked for.
+    wrong = {row: detail for row, (_, detail) in records.problems.items()}
+    labels: dict[str, list[str]] = {}
+    for label, name in reading.label_fields.items():
+        column = labels[label] = []
+        for row, value in enumerate(records.values[name]):
+            text, problem = ("", None) if row in wrong else _label(value, label, name)
+            column.append(text)
+            if problem is not None:
+                wrong[row] = problem
+    for row in sorted(wrong):
+        error = InputError(f"{records.identifier(row)}: {wrong[row]}")
+        if records.problems.get(row, ("",))[0] == TAKEN:
+            raise error
+        reading.leave_out(error)
+    texts = records.texts
+    if wrong:
+        usable = [i for i, row in enumerate(texts.rows.tolist()) if row not in wrong]
+        texts = Strings.of([texts.text(i) for i in usable], texts.rows[usable].tolist())
+    owners = texts.rows.tolist()
+    of_texts = {label: [column[row] for row in owners] for label, column in labels.items()}
+    for segments, rows in read_texts(texts, records.numbers[texts.rows], of_texts, records.source, reading):
+        yield segments if reading.taken is None else replace(segments, records=(records, rows))
+    if reading.taken is not None and not len(records):
+        yield Segments(np.zeros(0, np.uint8), _ZERO[:0], _ZERO[:0], records.source, records=(records, _ZERO[:0]))
 
 
-def json_record(raw: bytes | str, where: str, such_as: str = '{"text": "..."}') -> dict[str, Any]:
-    """Return the object of a line of JSONL."""
-    try:
-        record = from_json(raw)
-    except json.JSONDecodeError as error:
-        wrong = error.msg.removesuffix(" starting at")
-        raise InputError(f"{where}: not valid JSON: {wrong} at column {error.colno}") from error
-    except ValueError as error:  # a key twice; a number of thousands of digits; brackets thousands deep
-        raise InputError(f"{where}: not usable JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise InputError(f"{where}: a JSON object such as {such_as} is needed, not {kind_of(record)}")
-    return record
-
-
-def _text_field(record: dict[str, object], reading: ReadingPass, name: str, line: int) -> list[bytes]:
-    value = _field(record, reading.options.field, name, line)
-    if isinstance(value, str):
-        return [utf8(value)]
-    wanted, what = "a string", kind_of(value)
-    if reading.options.lists:
-        wanted = "a string or a list of strings"
-        if isinstance(value, list):
-            present = [text for text in value if text is not None]  # null: a reference that is absent
-            if present and all(isinstance(text, str) for text in present):
-                return [utf8(text) for text in present]
-            what = "a list without a string" if not present else "a list with something that is not a string"
-    raise InputError(f"{name}:{line}: field {reading.options.field!r} holds {what}, not {wanted}")
-
-
-def _label_field(record: dict[str, object], label: str, reading: ReadingPass, name: str, line: int) -> str:
-    field = reading.label_fields[label]
-    value = _field(record, field, name, line, label)
+def _label(value: object, label: str, field: str) -> tuple[str, str | None]:
+    # What a segment carries of a field, and what is wrong with it.
     if label == GIVEN:  # cleaned as the text itself is
         if isinstance(value, str):
-            return value
-        raise InputError(f"{name}:{line}: the field {field!r} of given text holds {kind_of(value)}, not a string")
+            return value, None
+        return "", f"the field {field!r} of given text holds {kind_of(value)}, not a string"
     if label.startswith(KEEP) and (value is None or isinstance(value, float)):
-        return "" if value is None else json.dumps(value)
+        return "" if value is None else json.dumps(value), None
     if not isinstance(value, (str, int)):
-        raise InputError(f"{name}:{line}: the field {field!r} holds {kind_of(value)}, not a string or an integer")
+        return "", f"the field {field!r} holds {kind_of(value)}, not a string or an integer"
     if not isinstance(value, str):
-        return json.dumps(value) if isinstance(value, bool) else str(value)
+        return json.dumps(value) if isinstance(value, bool) else str(value), None
     if find_problem(utf8(value))[0] >= 0:
-        raise InputError(f"{name}:{line}: the field {field!r} holds NUL or a lone surrogate (\\u0000, \\ud800)")
-    return value
-
-
-def _field(record: dict[str, object], field: str, name: str, line: int, label: str = "field") -> object:
-    if field not in record:
-        fields = ", ".join(map(repr, list(record)[:8])) or "none"
-        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {fields}: {name_one(label)}")
-    return record[field]
-
-
-def name_one(label: str) -> str:
-    """Return the end of a message about a field that is not there."""
-    return f"name one of them (--{label.partition(':')[0]})" if label else "name one of them"
-
-
-def kind_of(value: object) -> str:
-    """Return what a value of JSON is called in messages."""
-    names = {dict: "an object", list: "a list", bool: "true or false", type(None): "null", str: "a string"}
-    return names.get(type(value), "a number")
-
-
-def utf8(text: str) -> bytes:
-    r"""Return a string as UTF-8 bytes; a lone surrogate becomes ill-formed UTF-8, to be handled like any other."""
-    return text.encode("utf-8", "surrogatepass")
+        return "", f"the field {field!r} holds NUL, a lone surrogate or bytes that are not UTF-8 (\\u0000, \\ud800)"
+    return value, None
 
 
 _PLURALS = {GROUP: "groups", DOCUMENT: "documents", GIVEN: "given texts"}
@@ -268,51 +203,54 @@ def read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], read
                 raise UsageError(f"the given text of text {number} is {type(name).__name__}, not a string")
             names[label].append(name)
         if size >= reading.options.block_bytes:
-            yield from read_records(batch, range(first, number + 1), names, "<strings>", reading)
+            yield from _read_batch(batch, first, names, reading)
             batch, names, first, size = [], {label: [] for label in labels}, number + 1, 0
     if batch:
-        yield from read_records(batch, range(first, first + len(batch)), names, "<strings>", reading)
+        yield from _read_batch(batch, first, names, reading)
     for label, values in waiting.items():
         if next(values, None) is not None:
             raise UsageError(f"there are more {_PLURALS[label]} than texts")
 
 
-def read_records(
-    records: Sequence[bytes], numbers: Sequence[int], labels: Labels, name: str, reading: ReadingPass
-) -> Iterator[Segments]:
-    """Yield raw records as one batch of segments (none if all are skipped), cleaned as the text of a file would be."""
+def _read_batch(texts: Sequence[bytes], first: int, labels: Labels, reading: ReadingPass) -> Iterator[Segments]:
+    numbers = np.arange(first, first + len(texts))
+    return (segments for segments, _ in read_texts(Strings.of(texts), numbers, labels, "<strings>", reading))
+
+
+def read_texts(
+    texts: Strings, numbers: Ints, labels: Labels, name: str, reading: ReadingPass
+) -> Iterator[tuple[Segments, Ints]]:
+    """Yield raw texts as one batch of segments, cleaned as the text of a file would be, and their rows; none if all go."""
+    # numbers: int64 [texts], the record of each in the file, from 1; labels: for each text, too.
     before = labels.get(GIVEN)
-    if before is None:
-        # A newline between them: no two records make something valid, or something to be cleaned, together.
-        problem, characters = find_problem(whole := b"\n".join(records))
-        if problem < 0 and records and b"\r" not in whole:  # most batches: as fast as one record
-            yield pack_records(records, numbers, labels, name, reading, characters - (len(records) - 1))
-            return
-    names = {label: values for label, values in labels.items() if label != GIVEN}
-    texts: list[bytes] = []
-    given_texts: list[bytes] | None = None if before is None else []
+    if before is None and (characters := texts.clean_characters()) is not None:
+        if len(texts):  # most batches: as fast as one record
+            yield _packed(texts, numbers, labels, name, reading, characters), texts.rows
+        return
+    clean_texts: list[bytes] = []
+    given_texts: list[bytes] = []
     valid: list[int] = []
     characters = 0
-    for i, raw in enumerate(records):
-        place = Place(name, numbers[i], None, "record")
+    for i, number in enumerate(numbers.tolist()):
+        place = Place(name, number, None, "record")
         shown = None if before is None else clean_record(utf8(before[i]), place, reading.options.errors, reading.report)
         if before is not None and shown is None:
             continue
-        clean = clean_record(raw, place, reading.options.errors, reading.report)
+        clean = clean_record(texts.text(i), place, reading.options.errors, reading.report)
         if clean is None:
             continue
-        if given_texts is not None and shown is not None:
+        if shown is not None:
             if not clean.data:
-                reading.leave_out(InputError(f"{name}, record {numbers[i]}: {_NO_TARGET}"))
+                reading.leave_out(InputError(f"{name}, record {number}: {_NO_TARGET}"))
                 continue
             given_texts.append(shown.data)
         characters += clean.characters
-        texts.append(clean.data)
+        clean_texts.append(clean.data)
         valid.append(i)
     if valid:
-        valid_names = {label: [values[i] for i in valid] for label, values in names.items()}
-        segments = pack_records(texts, [numbers[i] for i in valid], valid_names, name, reading, characters)
-        yield segments if given_texts is None else _with_given(segments, texts, given_texts, reading)
+        own = {label: [values[i] for i in valid] for label, values in labels.items()}
+        segments = _packed(Strings.of(clean_texts), numbers[valid], own, name, reading, characters)
+        yield (segments if before is None else _with_given(segments, clean_texts, given_texts, reading)), texts.rows[valid]
 
 
 def _with_given(segments: Segments, texts: list[bytes], given_texts: list[bytes], reading: ReadingPass) -> Segments:
@@ -332,22 +270,13 @@ def _with_given(segments: Segments, texts: list[bytes], given_texts: list[bytes]
     )
 
 
-def pack_records(
-    records: Sequence[bytes], numbers: Sequence[int], labels: Labels, name: str, reading: ReadingPass, characters: int
-) -> Segments:
-    """Return clean records as segments that share one array; `characters` of them are added to the report."""
+def _packed(texts: Strings, numbers: Ints, labels: Labels, name: str, reading: ReadingPass, characters: int) -> Segments:
+    # Clean texts as segments that share one array; `characters` of them are added to the report.
     reading.report.characters += characters
-    lengths = np.fromiter(map(len, records), dtype=np.int64, count=len(records))
-    ends = np.cumsum(lengths)
-    data = np.frombuffer(records[0] if len(records) == 1 else b"".join(records), dtype=np.uint8)
     groups = reading.groups.numbers(labels[GROUP]).astype(np.int32) if GROUP in labels else None
     documents = reading.documents.numbers(labels[DOCUMENT]) if DOCUMENT in labels else None
     others = {label: list(values) for label, values in labels.items() if label not in (GROUP, DOCUMENT, GIVEN)}
-    lines = gaps(np.array(numbers, dtype=np.int64))
-    return Segments(data, ends - lengths, ends, name, numbers[0], lines, groups, documents, others)
-
-
-def gaps(numbers: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the record numbers, int64 [segments], if some in between are missing or come twice, else None."""
-    # gaps([3, 4, 5]), gaps([3, 5]) -> (None, array([3, 5]))
-    return None if (np.diff(numbers) == 1).all() else numbers
+    # A number for each where some in between are missing or come twice: [3, 4, 5] -> None, [3, 5] -> [3, 5].
+    lines = None if (np.diff(numbers) == 1).all() else numbers
+    data = np.frombuffer(texts.data, dtype=np.uint8)
+    return Segments(data, texts.starts, texts.ends, name, int(numbers[0]), lines, groups, documents, others)

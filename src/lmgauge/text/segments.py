@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.choices import Boundary
 from lmgauge.errors import UsageError
+from lmgauge.records.records import Records
 
 KEEP = "keep:"
 """What the label of a field that is carried along begins with."""
@@ -52,6 +53,8 @@ class Segments:
     # be empty; None where no text is given
     given_starts: NDArray[np.int64] | None = None
     boundary: Boundary = "joint"  # how given text and target are cut into tokens: as one text, or each on its own
+    # where they are to be written back, the records that they are from, and int64 [segments], the place of each there
+    records: tuple[Records, NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
         return len(self.starts)

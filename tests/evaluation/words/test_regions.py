@@ -99,11 +99,11 @@ def test_texts_are_named_by_their_own_ids() -> None:
         ("text_id\ttext\n9\tThe\n", "line 2: there is no text '9'"),
         ("text_id\ttext\n\tThe\n", "line 2: names no text; give its id in a column text_id"),
         ("name\ttext\n1\tThe\n", "line 2: names no text"),
-        ("text_id\ttext\n1\n", "line 2: has 1 cells, and the first line 2"),
-        ("text_id\ttext\ttext\n1\ta\tb\n", "line 1: two columns have the same name"),
+        ("text_id\ttext\n1\n", ":2: 1 column, where the first line has 2"),
+        ("text_id\ttext\ttext\n1\ta\tb\n", ":1: the column 'text' occurs twice"),
         ("text_id\ttext\n", r"regions\.tsv: no region is named in it"),
         ("", r"regions\.tsv: no region is named in it"),
-        (b"text_id\ttext\n1\t\xff\n", r"regions\.tsv, byte 15: not UTF-8"),
+        (b"text_id\ttext\n1\t\xff\n", r"regions\.tsv:2: 0xFF is not valid UTF-8"),
     ],
 )  # fmt: skip
 def test_what_is_not_a_region(tmp_path: Path, rows: str | bytes, message: str) -> None:
@@ -114,13 +114,13 @@ def test_what_is_not_a_region(tmp_path: Path, rows: str | bytes, message: str) -
 @pytest.mark.parametrize(
     ("ending", "content", "message"),
     [
-        (".jsonl", "{\n", "line 1: not JSON"),
-        (".jsonl", "[1]\n", "line 1: a row is an object"),
-        (".jsonl", "[" * 5000, "line 1: not JSON"),
+        (".jsonl", "{\n", ":1: not (valid|usable) JSON"),
+        (".jsonl", "[1]\n", ":1: a JSON object is needed"),
+        (".jsonl", "[" * 5000, ":1: not (valid|usable) JSON"),
         (".jsonl", '{"id": 1, "text": "\\ud800"}\n', "line 1: its text holds a lone surrogate"),
         (".jsonl", '{"id": 1, "text": "  "}\n', "line 1: its text is white space alone"),
-        (".csv", 'text_id,text\n1,"The\n', "line 2: unexpected end of data"),
-        (".csv", f"text_id,text\n1,{'x' * 140_000}\n", "line 2: field larger than field limit"),
+        (".csv", 'text_id,text\n1,"The\n', ":2: not a record of CSV: unexpected end of data"),
+        (".csv", f"text_id,text\n1,{'x' * 140_000}\n", "line 2: text '1' continues with .*, not with 'xxxx"),
     ],
 )
 def test_files_that_are_not_what_their_names_say(tmp_path: Path, ending: str, content: str, message: str) -> None:
@@ -131,7 +131,8 @@ def test_files_that_are_not_what_their_names_say(tmp_path: Path, ending: str, co
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         Regions.of(tmp_path / "no.tsv")
-    with pytest.raises(UsageError, match=r"regions are read from \.tsv, \.csv, \.jsonl"):
+    (tmp_path / "regions.xlsx").touch()
+    with pytest.raises(UsageError, match=r"regions are read from \.jsonl, \.ndjson, \.csv, \.tsv, \.parquet"):
         Regions.of(tmp_path / "regions.xlsx")
 
 

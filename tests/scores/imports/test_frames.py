@@ -12,6 +12,7 @@ from tests.scores.imports.parsing import noted, parsed
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.runs import open_run
+from lmgauge.scores.imports.log_file import LogFile
 from lmgauge.scores.imports.programs import open_logs
 
 
@@ -64,7 +65,7 @@ def test_an_unknown_unit_is_asked_for(tmp_path: Path, content: str) -> None:
         ('[[["a", NaN]]]', "a score is NaN"),
         ('[[["a", -1.5]], [["b", "x"]]]', "item 2: 'x' is not a number"),
         ('[[["a", -1.5]], ["b"]]', "item 2: is not a list of tokens with their scores"),
-        ("token,surprisal\na\n", "line 2: has 1 columns, and the header has 2 or more"),
+        ("token,surprisal\na\n", "log:2: 1 column, where the first line has 2"),
         ("token,surprisal\na,x\n", "line 2: 'x' is not a number"),
     ],
 )
@@ -116,3 +117,9 @@ def test_a_table_of_unknown_columns_is_told_the_recipe(tmp_path: Path) -> None:
         open_run(path)
     with pytest.raises(UsageError, match="logprob names a column of a table; output of kenlm is none"):
         open_logs([path], "kenlm", None, "model_a")
+
+
+def test_a_quoted_name_of_a_column_may_hold_a_comma(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('token,"logprob, nats"\nthe,-1\n', encoding="utf-8")
+    assert LogFile(path).columns() == ["token", "logprob, nats"]

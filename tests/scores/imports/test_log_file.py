@@ -58,17 +58,15 @@ def test_what_is_not_json(tmp_path: Path, content: str) -> None:
 
 def test_large_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_file, "LARGEST_VALUE", 10)
-    with pytest.raises(InputError, match="is one JSON value of 20 bytes; write it as JSON lines"):
+    with pytest.raises(InputError, match="is one JSON value of more than 10 bytes; write it as JSON lines"):
         list(LogFile(written(tmp_path, "[" + " " * 18 + "]")).values())
-    with pytest.raises(InputError, match="line 2: is longer than 10 bytes"):
-        list(LogFile(written(tmp_path, "a\n" + "b" * 20)).lines())
     monkeypatch.setattr(log_file, "_LONGEST_CELL", 5)
     with pytest.raises(InputError, match="line 2: has 8 bytes without a tab"):
         list(LogFile(written(tmp_path, "a\tb\n" + "c" * 8)).cells())
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for path, words in ((tmp_path / "none", "cannot be read: No such file"), (tmp_path, "cannot be read: Is a directory")):
+    for path, words in ((tmp_path / "none", "no such file"), (tmp_path, "is a directory")):
         with pytest.raises(InputError, match=words):
             _ = LogFile(path).head
     with pytest.raises(InputError, match="is empty"):

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.evaluation.words.units import Units
 from lmgauge.files import PATHS, PathLike
-from lmgauge.json_text import from_json
 from lmgauge.readable import visible
+from lmgauge.records.sources import table_rows
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
 
-REGION_FILES = (".tsv", ".csv", ".jsonl")
 _ID_COLUMNS = ("text_id", "id", "item")
 _WHITE = b" \t\n\v\f\r"
 _SHOWN = 40
@@ -53,9 +49,10 @@ class Regions:
     @classmethod
     def of(cls, regions: PathLike | Iterable[Mapping[str, Any]] | Any) -> Regions:
         """Return the regions of a file, of a data frame, or of rows, each a mapping with the fields that a file has."""
+        rows: Iterable[tuple[int, Mapping[str, Any]]]
         if isinstance(regions, PATHS):
             source = os.fspath(regions)
-            place, rows = f"{source}, line", _rows_of(source)
+            place, rows = f"{source}, line", table_rows(source, "regions are read from")
         else:
             source, place = "regions", "regions, row"
             rows = enumerate(regions.to_dict("records") if hasattr(regions, "to_dict") else regions, 1)
@@ -91,48 +88,6 @@ class Regions:
             raise InputError(
                 f"{where}: there is no text {_short(text_id)}; a text is named by its id (--id), or by its number, from 1"
             )
-
-
-def _rows_of(name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    # Rows of a file, each with the number of its line.
-    if not name.endswith(REGION_FILES):
-        raise UsageError(f"{name}: regions are read from {', '.join(REGION_FILES)}")
-    try:
-        text = Path(name).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{name}: {(error.strerror or str(error)).lower()}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name}, byte {error.start}: not UTF-8; convert the file") from error
-    where = f"{name}, line"
-    if name.endswith(".jsonl"):
-        lines = enumerate(text.split("\n"), 1)
-        yield from ((number, _object(line, f"{where} {number}")) for number, line in lines if line.strip())
-        return
-    plain = name.endswith(".tsv")
-    form: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if plain else {"strict": True}
-    reader = csv.reader(io.StringIO(text, newline=""), **form)
-    try:
-        names = [cell.strip() for cell in next(reader, [])]
-        if len(set(names)) < len(names):
-            raise InputError(f"{where} 1: two columns have the same name; leave one")
-        for cells in reader:
-            if not any(cells):
-                continue
-            if len(cells) != len(names):
-                raise InputError(f"{where} {reader.line_num}: has {len(cells)} cells, and the first line {len(names)}")
-            yield reader.line_num, dict(zip(names, cells, strict=True))
-    except csv.Error as error:
-        raise InputError(f"{where} {reader.line_num}: {error}") from error
-
-
-def _object(line: str, where: str) -> Mapping[str, Any]:
-    try:
-        row = from_json(line)
-    except ValueError as error:
-        raise InputError(f"{where}: not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: a row is an object, such as {{'text_id': 1, 'region': 'verb', 'text': 'sat'}}")
-    return row
 
 
 def _region(line: int, where: str, row: Mapping[str, Any]) -> tuple[str, Region]:

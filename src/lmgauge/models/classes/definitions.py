@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmgauge.errors import ModelFileError
-from lmgauge.files import local_path
+from lmgauge.records.lines import text_lines
+from lmgauge.records.sources import find_sources
 from lmgauge.text.vocabulary import SPECIAL_TOKENS
 
 _FIELD = re.compile("[^ \\t\\r\\v\\f\ufeff]+")  # a no-break space is a letter of a word, as in texts
@@ -43,17 +44,8 @@ class ClassDefinitions:
 
 def read_classes(path: str | Path) -> ClassDefinitions:
     """Read the classes file of a class-based model."""
-    try:
-        text = local_path(path).read_bytes().decode()
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ModelFileError(f"{path}: byte {error.start} is not valid UTF-8; a classes file is UTF-8 text") from error
-    expansions = tuple(
-        _expansion(f"{path}, line {i}", fields)
-        for i, line in enumerate(text.split("\n"), 1)
-        if (fields := _FIELD.findall(line))
-    )
+    lines = text_lines(find_sources(path, "text")[0])
+    expansions = tuple(_expansion(f"{path}, line {i}", fields) for i, line in lines if (fields := _FIELD.findall(line)))
     if not expansions:
         raise ModelFileError(f"{path}: no class is defined; a line is a class, a probability and a word: DAY 0.2 Monday")
     return ClassDefinitions(expansions, str(path))

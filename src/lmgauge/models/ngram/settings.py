@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from lmgauge.choices import NgramContext, NormalizerName, ReservedPolicy, SmoothingKind
 from lmgauge.declaration import settings
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.models.vocabulary_settings import VocabularySettings
 from lmgauge.option_numbers import Bounds
 
@@ -169,16 +169,10 @@ class TrainingRecord:
 
 def read_word_list(path: str | Path) -> list[str]:
     """Return the words of a file, one per line, as `words` of `lmgauge.train`."""
+    from lmgauge.records.lines import text_lines
+    from lmgauge.records.sources import find_sources
     from lmgauge.text.vocabulary import SPECIAL_TOKENS
 
     # Blank lines and special tokens are left out.
-    try:
-        lines = Path(path).read_bytes().decode("utf-8-sig").split("\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: byte {error.start} is not valid UTF-8; a word list is UTF-8 text with one word per line"
-        ) from error
-    words = [line.strip() for line in lines]
-    return [word for word in words if word and word not in SPECIAL_TOKENS]
+    lines = text_lines(find_sources(path, "text")[0])
+    return [word for _, line in lines if (word := line.strip()) and word not in SPECIAL_TOKENS]

@@ -6,13 +6,11 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmgauge.choices import LOG_UNITS, LogUnit
 from lmgauge.errors import InputError, UsageError
@@ -32,11 +30,14 @@ _ASK = "name the unit with --log-unit nats or --log-unit bits (minicons: nats, w
 
 
 def recognizes(head: bytes) -> bool:
-    """Return True if a file begins as lists of tokens and scores, or as a table with columns of both."""
-    # recognizes(b'[[["the", -1.5]]]'), recognizes(b"token,surprisal_bits\\nthe,2.5\\n") -> (True, True)
-    if re.match(rb'\s*(?:\[\s*){2,3}"(?:[^"\\]|\\.){0,4096}"\s*,\s*-?[0-9]', head):
-        return True
-    return _columns(head.partition(b"\n")[0].decode("utf-8", "replace").strip()) is not None
+    """Return True if a file begins as lists of tokens and scores."""
+    # recognizes(b'[[["the", -1.5]]]') -> True
+    return re.match(rb'\s*(?:\[\s*){2,3}"(?:[^"\\]|\\.){0,4096}"\s*,\s*-?[0-9]', head) is not None
+
+
+def is_table(names: Sequence[str]) -> bool:
+    """Return True if some columns are those of a table of tokens and scores, and not those of a score table."""
+    return _columns(names) is not None and not {"segment", "logprob"} <= {*names}
 
 
 def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
@@ -96,85 +97,53 @@ def _finite(value: object, where: str) -> float:
     return score
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Where a table has what is read."""
+class _Columns(NamedTuple):
+    """Which columns of a table are read."""
 
-    delimiter: str
-    token: int
-    score: int
-    sentence: int | None
-    perplexity: int | None
+    token: str
+    score: str
+    sentence: str | None
+    perplexity: str | None
     unit: LogUnit | None
-    name: str
 
 
-def columns_of(head: bytes) -> list[str]:
-    """Return the names of columns in the first line of a file."""
-    # columns_of(b'token,"model a"\\nthe,-2.5\\n') -> ['token', 'model a']
-    header = head.partition(b"\n")[0].decode("utf-8", "replace").strip()
-    return [name.strip().strip('"') for name in header.split("\t" if "\t" in header else ",")]
-
-
-def _columns(header: str, chosen: str = "") -> _Columns | None:
-    # Columns of a table by its header, that of scores as chosen; None if it has no tokens or no scores.
-    delimiter = "\t" if "\t" in header else ","
-    own = columns_of(header.encode())
-    names = [name.lower() for name in own]
-    token = next((names.index(name) for name in _TOKENS if name in names), None)
-    scores = [i for i, name in enumerate(own) if (name == chosen if chosen else _SCORE.fullmatch(name))]
+def _columns(names: Sequence[str], chosen: str = "") -> _Columns | None:
+    # Columns of a table by their names, that of scores as chosen; None if it has no tokens or no scores.
+    own = {name.lower(): name for name in reversed(names)}
+    token, sentence, perplexity = (
+        next((own[name] for name in known if name in own), None) for known in (_TOKENS, _SENTENCES, _PERPLEXITIES)
+    )
+    scores = [name for name in names if (name == chosen if chosen else _SCORE.fullmatch(name))]
     if token is None or not scores:
         return None
-    units = {i: match[2].lower() for i in scores if (match := _SCORE.fullmatch(names[i])) and match[2]}
+    units = {name: match[2].lower() for name in scores if (match := _SCORE.fullmatch(name)) and match[2]}
     score = next(iter(units), scores[0])
     unit: Any = "bits" if units.get(score) in _BITS else units.get(score)
-    sentence = next((names.index(name) for name in _SENTENCES if name in names), None)
-    perplexity = next((names.index(name) for name in _PERPLEXITIES if name in names), None)
-    return _Columns(delimiter, token, score, sentence, perplexity, unit, names[score])
+    return _Columns(token, score, sentence, perplexity, unit)
 
 
 def _of_table(file: LogFile, log: Log) -> Iterator[_Sentence]:
     # Sentences of a table: rows that follow each other with the same sentence.
-    lines = file.lines()
-    columns = _columns(next(lines)[1].strip(), log.column)
+    names = file.columns()
+    columns = _columns(names, log.column)
     if columns is None:
-        found, wanted = columns_of(file.head), "columns of tokens (token, word) and scores (surprisal)"
+        wanted = "columns of tokens (token, word) and scores (surprisal)"
         if log.column:
-            wanted = "column of tokens (token, word)" if log.column in found else f"column {log.column!r}"
-        raise InputError(f"{file.path}: its first line names no {wanted}; it has {first_few(found)}")
+            wanted = "column of tokens (token, word)" if log.column in names else f"column {log.column!r}"
+        raise InputError(f"{file.path}: its first line names no {wanted}; it has {first_few(names)}")
     if columns.unit is not None:
-        log.remark(f"the unit is {columns.unit}, as the column {visible(columns.name)!r} says")
-        log.states(columns.unit, f"column {columns.name!r}")
-    for _, rows in groupby(_rows(file, lines, columns), key=lambda row: row[1]):
+        log.remark(f"the unit is {columns.unit}, as the column {visible(columns.score.lower())!r} says")
+        log.states(columns.unit, f"column {columns.score.lower()!r}")
+    for _, rows in groupby(file.rows(), key=lambda row: None if columns.sentence is None else row.fields[columns.sentence]):
         part = list(rows)
-        where, values = part[0][0], [score for *_, score, _ in part]
-        stated = part[0][4]
+        where = f"{file.path}, line {part[0].number}"
+        values = [_finite(row.fields[columns.score], f"{file.path}, line {row.number}") for row in part]
+        stated = None if columns.perplexity is None else part[0].fields[columns.perplexity]
         if stated is not None and log.unit is None:
             log.unit = _unit_of(values, number(stated, where))
             if log.unit is not None:
                 log.remark(f"the unit is {log.unit}: so the scores give the perplexity that the file states")
-        yield where, [token for _, _, token, _, _ in part], values
-
-
-_Row = tuple[str, str, str, float, str | None]
-
-
-def _rows(file: LogFile, lines: Iterator[tuple[int, str]], columns: _Columns) -> Iterator[_Row]:
-    # Of each row: where it is, its sentence, token, score, and the perplexity it states.
-    needed = max(columns.token, columns.score, columns.sentence or 0, columns.perplexity or 0)
-    reader = csv.reader((line + "\n" for _, line in lines), delimiter=columns.delimiter)
-    try:
-        for row in reader:
-            where = f"{file.path}, line {reader.line_num + 1}"
-            if not row:
-                continue
-            if len(row) <= needed:
-                raise InputError(f"{where}: has {len(row)} columns, and the header has {needed + 1} or more")
-            sentence = "" if columns.sentence is None else row[columns.sentence]
-            stated = None if columns.perplexity is None else row[columns.perplexity]
-            yield where, sentence, row[columns.token], _finite(row[columns.score], where), stated
-    except csv.Error as error:
-        raise InputError(f"{file.path}, line {reader.line_num + 1}: is not a row of a table: {error}") from error
+        yield where, [str(row.fields[columns.token]) for row in part], values
 
 
 def _unit_of(values: Sequence[float], perplexity: float) -> LogUnit | None:

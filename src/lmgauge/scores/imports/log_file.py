@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from lmgauge.choices import Format
 from lmgauge.errors import InputError
 from lmgauge.json_text import from_json
+from lmgauge.records.compression import read_chunks
+from lmgauge.records.formats import reader_of
+from lmgauge.records.lines import cut_lines, line_blocks
+from lmgauge.records.records import Fields, RecordReader, Row
+from lmgauge.records.separated import Reader as SeparatedReader
+from lmgauge.records.sources import Source, find_sources
 from lmgauge.scores.imports.log import shown
 
 HEAD_BYTES = 1 << 20
 LARGEST_VALUE = 1 << 28
-"""Bytes of a line or a JSON value: what a parser holds at a time."""
+"""Bytes of a JSON value that is held at a time."""
 _LONGEST_CELL = 1 << 22
 _CHUNK = 1 << 20
 
@@ -27,47 +34,62 @@ class LogFile:
     path: Path
 
     @cached_property
+    def source(self) -> Source:
+        """Return the file as records are read from it; its format is told by its beginning where its name does not."""
+        source = find_sources(self.path)[0]
+        if source.format != "text":
+            return source
+        head = self._head_of(source)
+        first = head.partition(b"\n")[0]
+        form: Format = "jsonl" if head.lstrip()[:1] == b"{" else "tsv" if b"\t" in first else "csv"
+        return replace(source, format="parquet" if head.startswith(b"PAR1") else form)
+
+    @cached_property
     def head(self) -> bytes:
         """Return the first bytes, by which the program is recognized."""
-        try:
-            with self.path.open("rb") as file:
-                head = file.read(HEAD_BYTES)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        head = self._head_of(find_sources(self.path)[0])
         if not head.strip():
             raise InputError(f"{self.path}: is empty")
         return head.removeprefix(b"\xef\xbb\xbf")
 
+    def _head_of(self, source: Source) -> bytes:
+        return next(read_chunks(source, HEAD_BYTES), b"")[:HEAD_BYTES]
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns, if it is a table; the fields of its first record, if it has some."""
+        reader = self._reader()
+        if isinstance(reader, SeparatedReader):
+            return reader.names(self.head)
+        try:
+            return list(next(self.rows()).fields)
+        except (InputError, StopIteration):
+            return []
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of a table."""
+        return self._reader().rows()
+
+    def _reader(self) -> RecordReader:
+        return reader_of(self.source, Fields(quotes=True))
+
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield lines with their numbers, counted from 1, without their ends; bytes that are not UTF-8 as surrogates."""
-        try:
-            with self.path.open("rb") as file:
-                number = 0
-                while line := file.readline(LARGEST_VALUE + 1):
-                    number += 1
-                    if len(line) > LARGEST_VALUE:
-                        raise InputError(f"{self.path}, line {number}: is longer than {LARGEST_VALUE:,} bytes")
-                    start = 3 if number == 1 and line.startswith(b"\xef\xbb\xbf") else 0
-                    yield number, line[start:].rstrip(b"\r\n").decode("utf-8", "surrogateescape")
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+        for block in line_blocks(self.source, _CHUNK):
+            for number, line in enumerate(cut_lines(block.content), block.first):
+                yield number, line.rstrip(b"\r").decode("utf-8", "surrogateescape")
 
     def cells(self) -> Iterator[tuple[int, str, bool]]:
         """Yield what stands between tabs and ends of lines."""
         # The line's number, the cell, and whether it is the line's last.
         # A line may be as long as the file; it is never held whole.
         line, rest = 1, b""
-        try:
-            with self.path.open("rb") as file:
-                while chunk := file.read(_CHUNK):
-                    *parts, rest = re.split(rb"([\t\n])", rest + chunk)
-                    for cell, end in zip(parts[::2], parts[1::2], strict=True):
-                        yield line, cell.decode("utf-8", "surrogateescape"), end == b"\n"
-                        line += end == b"\n"
-                    if len(rest) > _LONGEST_CELL:
-                        raise InputError(f"{self.path}, line {line}: has {len(rest):,} bytes without a tab; is it a log?")
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+        for chunk in read_chunks(self.source, _CHUNK):
+            *parts, rest = re.split(rb"([\t\n])", rest + chunk)
+            for cell, end in zip(parts[::2], parts[1::2], strict=True):
+                yield line, cell.decode("utf-8", "surrogateescape"), end == b"\n"
+                line += end == b"\n"
+            if len(rest) > _LONGEST_CELL:
+                raise InputError(f"{self.path}, line {line}: has {len(rest):,} bytes without a tab; is it a log?")
         if rest:
             yield line, rest.decode("utf-8", "surrogateescape"), True
 
@@ -93,10 +115,14 @@ class LogFile:
                     return None
             except ValueError:
                 pass  # a value goes on over the end of the line
-        size = self.path.stat().st_size
-        if size > LARGEST_VALUE:
-            raise InputError(f"{self.path}: is one JSON value of {size:,} bytes; write it as JSON lines, a record each")
-        return parsed(self.path.read_bytes().decode("utf-8-sig", "surrogateescape"), str(self.path))
+        content = bytearray()
+        for chunk in read_chunks(self.source, _CHUNK):
+            content += chunk
+            if len(content) > LARGEST_VALUE:
+                raise InputError(
+                    f"{self.path}: is one JSON value of more than {LARGEST_VALUE:,} bytes; write it as JSON lines"
+                )
+        return parsed(content.decode("utf-8-sig", "surrogateescape"), str(self.path))
 
 
 def parsed(text: str | bytes, where: str) -> Any:

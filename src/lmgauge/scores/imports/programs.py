@@ -9,6 +9,7 @@ from pathlib import Path
 from lmgauge.choices import LOG_UNITS, PROGRAMS, LogUnit, Program
 from lmgauge.errors import InputError, UsageError
 from lmgauge.readable import first_few
+from lmgauge.records.formats import BY_SUFFIX
 from lmgauge.scores.imports import frames, harness, inspect_logs, kenlm, llama_cpp, replies, srilm
 from lmgauge.scores.imports.log import Log, LoggedSegment
 from lmgauge.scores.imports.log_file import LogFile
@@ -98,11 +99,14 @@ def open_logs(
 
 def _recognized(file: LogFile) -> Program:
     for name, output in OUTPUTS.items():
-        if output.recognizes(file.head):
+        if output.recognizes(file.head) and not (output.parse is None and frames.is_table(file.columns())):
             return name
-    if file.path.suffix in (".csv", ".tsv"):
+    names = file.columns()
+    if frames.is_table(names):
+        return "minicons"
+    if file.path.suffix in BY_SUFFIX:
         raise InputError(
-            f"{file.path}: is a table with the columns {first_few(frames.columns_of(file.head))}; name the one with the "
+            f"{file.path}: is a table with the columns {first_few(names)}; name the one with the "
             f"log-probabilities of tokens: lmgauge import {file.path} --logprob COLUMN --log-unit nats -o RUN"
         )
     raise InputError(

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from lmgauge.choices import NbestFormat
+from lmgauge.choices import FORMATS, NbestFormat
 from lmgauge.errors import InputError, UsageError
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
-from lmgauge.tasks.nbest.jsonl import read_jsonl
-from lmgauge.tasks.nbest.lines import decoded_lines
+from lmgauge.records.formats import reader_of
+from lmgauge.records.jsonl import object_rows
+from lmgauge.records.lines import text_lines
+from lmgauge.records.records import Fields
+from lmgauge.records.sources import Source, find_sources
 from lmgauge.tasks.nbest.lists import Hypothesis, ListBuilder, NbestLists
+from lmgauge.tasks.nbest.rows import read_rows
 from lmgauge.tasks.nbest.srilm import DECIPHER, read_srilm
 from lmgauge.tasks.nbest.tables import KALDI_TEXTS, read_espnet, read_kaldi
 from lmgauge.tasks.parallel import paths_of
 from lmgauge.tasks.settings import NbestReading
-from lmgauge.text.streams import Source, find_sources
 
 NbestPaths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Lists = Mapping[str, Sequence[Hypothesis]]
@@ -49,7 +51,7 @@ def read_nbest(paths: NbestPaths, reading: NbestReading) -> NbestLists:
         if os.path.isdir(path):
             _read_folder(path, reading, builder)
         else:
-            for source in find_sources(path, "text"):
+            for source in find_sources(path, reading.format if reading.format in FORMATS else None):
                 _read_file(source, reading, builder)
     return builder.lists(first_few(named, 1))
 
@@ -85,7 +87,7 @@ def _read_folder(path: str, reading: NbestReading, builder: ListBuilder) -> None
                 f"{path}: holds no n-best lists: neither files, nor a `text` with scores (Kaldi), nor 1best_recog (ESPnet)"
             )
         for name in files:
-            _read_file(find_sources(str(folder / name), "text")[0], reading, builder)
+            _read_file(find_sources(str(folder / name))[0], reading, builder)
 
 
 def _folder_format(names: list[str]) -> NbestFormat | None:
@@ -96,30 +98,27 @@ def _folder_format(names: list[str]) -> NbestFormat | None:
 
 
 def _read_file(source: Source, reading: NbestReading, builder: ListBuilder) -> None:
-    lines = _Lines(source.name, list(decoded_lines(source)))
-    kind = reading.format or lines.format()
-    if kind in ("kaldi", "espnet"):
-        raise InputError(f"{source.name}: lists of {kind} are folders; name the folder that the file is in")
-    reader: Callable[..., None] = read_srilm if kind == "srilm" else read_jsonl
-    reader(lines.numbered(), source, reading, builder)
+    if reading.format in ("kaldi", "espnet"):
+        raise InputError(f"{source.name}: lists of {reading.format} are folders; name the folder that the file is in")
+    if source.format != "text" and reading.format != "srilm":
+        read_rows(reader_of(source, Fields()).rows(), source, reading, builder)
+        return
+    lines = [(number, line) for number, line in text_lines(source) if line and not line.isspace()]
+    if (reading.format or _format(lines, source.name)) == "srilm":
+        read_srilm(lines, source, reading, builder)
+    else:
+        read_rows(object_rows(lines, source.name), source, reading, builder)
 
 
-class _Lines(NamedTuple):
-    name: str
-    lines: list[str]
-
-    def numbered(self) -> Iterator[tuple[int, str]]:
-        return ((number, line) for number, line in enumerate(self.lines, 1) if line and not line.isspace())
-
-    def format(self) -> NbestFormat:
-        number, first = next(self.numbered(), (1, ""))
-        if first.lstrip().startswith("{"):
-            return "jsonl"
-        if first.startswith(DECIPHER) or re.match(r"\s*(\(-?\d|-?[\d.][\d.eE+-]*\s+-?[\d.][\d.eE+-]*\s+\d+(\s|$))", first):
-            return "srilm"
-        if not first:
-            raise InputError(f"{self.name}: the file is empty")
-        raise InputError(
-            f"{self.name}:{number}: is not a line of an n-best list: it is neither a JSON object, nor SRILM's (score) and "
-            "words, nor two scores, a number of words and words. Kaldi's and ESPnet's lists are folders: name the folder"
-        )
+def _format(lines: list[tuple[int, str]], name: str) -> NbestFormat:
+    number, first = next(iter(lines), (1, ""))
+    if first.lstrip().startswith("{"):
+        return "jsonl"
+    if first.startswith(DECIPHER) or re.match(r"\s*(\(-?\d|-?[\d.][\d.eE+-]*\s+-?[\d.][\d.eE+-]*\s+\d+(\s|$))", first):
+        return "srilm"
+    if not first:
+        raise InputError(f"{name}: the file is empty")
+    raise InputError(
+        f"{name}:{number}: is not a line of an n-best list: it is neither a JSON object, nor SRILM's (score) and "
+        "words, nor two scores, a number of words and words. Kaldi's and ESPnet's lists are folders: name the folder"
+    )

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
-from lmgauge.tasks.nbest.jsonl import RECORD
-from lmgauge.tasks.nbest.lines import by_id, decoded_lines, read_table
+from lmgauge.records.formats import reader_of
+from lmgauge.records.jsonl import object_rows
+from lmgauge.records.lines import text_lines
+from lmgauge.records.records import Fields, Row
+from lmgauge.records.sources import find_sources
+from lmgauge.tasks.nbest.lines import by_id, read_table
 from lmgauge.tasks.settings import NbestReading
 from lmgauge.tasks.transcripts import Utterance, format_of, marks_notes, read_trn
-from lmgauge.text.readers import json_record
-from lmgauge.text.streams import find_sources
 
 
 def references_of(
@@ -37,10 +39,7 @@ def references_of(
 def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[str, str]) -> list[str]:
     """Return who speaks each utterance."""
     # speakers_of(["u1", "u2"], {"u1": "anna", "u2": "ben"}) -> ['anna', 'ben']
-    if isinstance(speakers, Mapping):
-        known = dict(speakers)
-    else:
-        known = {key: name for key, (_, name) in read_table(speakers).items()}
+    known = speakers if isinstance(speakers, Mapping) else {key: name for key, (_, name) in read_table(speakers).items()}
     absent = [utterance for utterance in ids if not known.get(utterance)]
     if absent:
         name = "speakers" if isinstance(speakers, Mapping) else os.fspath(speakers)
@@ -49,17 +48,20 @@ def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[s
 
 
 def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading) -> tuple[Mapping[str, str], list[str]]:
-    source = find_sources(path, "text")[0]
+    source = find_sources(path)[0]
     notes: list[str] = []
-    lines = [(number, line) for number, line in enumerate(decoded_lines(source), 1) if line.strip()]
+    lines = [] if source.format in ("csv", "parquet") else [one for one in text_lines(source) if one[1].strip()]
+    first = lines[0][1] if lines else ""
     if format_of(source.stored_path, None) == "trn" or _ends_with_ids(lines, ids):
         spoken = [(number, one) for number, line in lines for one in _of_trn(line, f"{source.name}:{number}")]
         rows = [(number, one.id, one.text) for number, one in spoken]
         notes = marks_notes(source.name, (one for _, one in spoken))
-    elif lines and lines[0][1].lstrip().startswith("{"):
-        rows = [_of_json(line, f"{source.name}:{number}", number, reading) for number, line in lines]
-    else:
+    elif source.format in ("text", "tsv") and not first.lstrip().startswith("{") and reading.field not in first.split("\t"):
         return {key: text for key, (_, text) in read_table(path).items()}, notes
+    else:
+        is_table = source.format not in ("text", "jsonl")
+        records = reader_of(source, Fields()).rows() if is_table else object_rows(lines, source.name)
+        rows = [_of_row(row, f"{source.name}:{row.number}", reading) for row in records]
     return {key: text for key, (_, text) in by_id(rows, source.name).items()}, notes
 
 
@@ -77,9 +79,8 @@ def _of_trn(line: str, where: str) -> Iterator[Utterance]:
         yield utterance
 
 
-def _of_json(line: str, where: str, number: int, reading: NbestReading) -> tuple[int, str, str]:
-    record = json_record(line, where, RECORD)
-    utterance, text = record.get(reading.id), record.get(reading.field)
+def _of_row(row: Row, where: str, reading: NbestReading) -> tuple[int, str, str]:
+    utterance, text = row.fields.get(reading.id), row.fields.get(reading.field)
     if isinstance(utterance, bool) or not isinstance(utterance, (str, int)) or not isinstance(text, str):
         raise InputError(f"{where}: a reference needs the fields {reading.id!r} (an id) and {reading.field!r} (a text)")
-    return number, str(utterance), text
+    return row.number, str(utterance), text

@@ -11,6 +11,7 @@ from lmgauge.errors import UsageError
 from lmgauge.files import writing_or_printing
 from lmgauge.json_text import to_json
 from lmgauge.readable import for_output
+from lmgauge.records.formats import BY_SUFFIX, COMPRESSIONS
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
 from lmgauge.tasks.comparison import Systems
@@ -19,8 +20,6 @@ from lmgauge.tasks.metrics.protocol import Floats
 from lmgauge.tasks.nbest.lists import NbestLists, is_cost
 from lmgauge.tasks.texts import Integers
 from lmgauge.tasks.transcripts import format_of, trn_line
-from lmgauge.text.formats import BY_SUFFIX
-from lmgauge.text.streams import COMPRESSIONS
 
 if TYPE_CHECKING:
     import pandas as pd

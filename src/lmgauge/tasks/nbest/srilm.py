@@ -18,9 +18,9 @@ from pathlib import PurePath
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
+from lmgauge.records.sources import STDIN, Source
 from lmgauge.tasks.nbest.lists import ListBuilder
 from lmgauge.tasks.settings import NbestReading
-from lmgauge.text.streams import STDIN, Source
 
 DECIPHER = "NBestList"
 _NATS_IN_BYTELOG = 1024.0 / 10000.5  # 1 / ln(1.0001) is 10000.5, as SRILM has it
@@ -68,10 +68,10 @@ def _version(line: str, where: str) -> int:
 def _in_brackets(word: str, where: str) -> float:
     if not (word.startswith("(") and word.endswith(")")):
         raise InputError(f"{where}: {word[:40]!r} is not a score in round brackets; {_HINT}")
-    return number(word[1:-1], "a number", where)
+    return as_number(word[1:-1], "a number", where)
 
 
-def number(word: str, what: str, where: str) -> float:
+def as_number(word: str, what: str, where: str) -> float:
     """Return a word as a number."""
     try:
         return float(word)
@@ -83,7 +83,7 @@ def _with_columns(words: list[str], where: str) -> tuple[str, dict[str, float]]:
     # Hypothesis with the scores of the recognizer and of its language model before it.
     if len(words) < 3:
         raise InputError(f"{where}: acoustic score, language model's score, number of words and words are needed; {_HINT}")
-    acoustic, language, _ = (number(word, "a number", where) for word in words[:3])
+    acoustic, language, _ = (as_number(word, "a number", where) for word in words[:3])
     return " ".join(words[3:]), {"acoustic": _NATS_IN_LOG10 * acoustic, "language": _NATS_IN_LOG10 * language}
 
 
@@ -94,7 +94,7 @@ def _with_times(words: list[str], where: str) -> tuple[str, dict[str, float]]:
     for unit in units:
         if len(unit) != _UNIT or any(unit[at] != sign for at, sign in _SIGNS.items()):
             raise InputError(f"{where}: {' '.join(unit)[:60]!r} is not a word ( st: .. et: .. g: .. a: .. ); {_HINT}")
-        begin, end, grammar, sound = (number(unit[at], "a number", where) for at in (3, 5, 7, 9))
+        begin, end, grammar, sound = (as_number(unit[at], "a number", where) for at in (3, 5, 7, 9))
         if begin <= last_end:
             continue
         said.append(unit[0])

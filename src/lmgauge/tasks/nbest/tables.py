@@ -16,11 +16,11 @@ from pathlib import Path
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
+from lmgauge.records.formats import COMPRESSIONS
 from lmgauge.tasks.nbest.lines import read_table
 from lmgauge.tasks.nbest.lists import ListBuilder, is_cost
-from lmgauge.tasks.nbest.srilm import number
+from lmgauge.tasks.nbest.srilm import as_number
 from lmgauge.tasks.settings import NbestReading
-from lmgauge.text.streams import COMPRESSIONS
 
 KALDI_TEXTS = ("text", "words_text", *(f"text{ending}" for ending in COMPRESSIONS))
 """Files of words with the ids of hypotheses, as Kaldi's scripts call them."""
@@ -82,5 +82,5 @@ def _scores(path: Path, texts: dict[str, tuple[int, str]], beside: Path) -> dict
     scores: dict[str, float] = {}
     for key, (line, rest) in table.items():
         match = _TENSOR.fullmatch(rest)
-        scores[key] = number(match[1] if match else rest, "a number", f"{path}:{line}")
+        scores[key] = as_number(match[1] if match else rest, "a number", f"{path}:{line}")
     return scores

@@ -35,8 +35,8 @@ from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.progress import listening
+from lmgauge.records.sources import Source
 from lmgauge.text.documents import Corpus
-from lmgauge.text.streams import Source
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import thread_count

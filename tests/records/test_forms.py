@@ -8,7 +8,7 @@ import pytest
 from tests.filtering.filtered import filter_bytes, score_bytes
 
 from lmgauge.errors import UsageError
-from lmgauge.filtering.records.forms import form_of
+from lmgauge.records.formats import format_of
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from lmgauge.filtering.records.forms import form_of
     ],
 )
 def test_the_ending_of_a_name_says_its_form(name: str, form: str) -> None:
-    assert form_of(name, "text") == form
+    assert format_of(name, "text") == form
 
 
 @pytest.mark.parametrize(

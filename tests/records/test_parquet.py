@@ -17,7 +17,8 @@ from tests.filtering.filtered import COLUMNS, Filtered, filter_bytes, filter_tab
 
 import lmgauge
 from lmgauge.errors import InputError
-from lmgauge.filtering.records import parquet, records
+from lmgauge.filtering import filter_file
+from lmgauge.records import parquet, records
 
 TEXTS = ["a b", None, "c", "the cat", ""]
 COUNT = len(TEXTS)
@@ -97,7 +98,7 @@ def test_a_column_without_any_text_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.binary(), pa.list_(pa.string())])
 def test_a_column_of_something_else_is_refused(tmp_path: Path, kind: pa.DataType) -> None:
-    with pytest.raises(InputError, match=r"the column of the text holds .*, not strings: name another field"):
+    with pytest.raises(InputError, match=r"column 'text' holds .*, not strings: name another field"):
         filter_table(tmp_path, pa.table({"text": pa.array([None], kind)}))
 
 
@@ -151,7 +152,7 @@ def test_a_file_without_rows_keeps_its_columns(tmp_path: Path, groups: bool) -> 
 def test_row_groups_and_blocks_do_not_matter(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"text": TEXTS * 20, "n": range(100)})
     whole = filter_table(tmp_path, table)
-    monkeypatch.setattr(parquet, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(filter_file, "BLOCK_BYTES", 64)
     monkeypatch.setattr(parquet, "_TOGETHER", 500)
     done = filter_table(tmp_path, table, row_group_size=size)
     assert done.table.equals(whole.table)

@@ -1,142 +1,27 @@
-"""Files as streams of bytes: names and globs, compression, and errors that say which file and what to do."""
+"""Packed files: read piece by piece, with errors that say which file; written, the same bytes make the same file."""
 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BufferedReader
-from pathlib import PurePath
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
-from lmgauge.choices import FORMATS, Format
-from lmgauge.errors import InputError, UsageError, needing
-from lmgauge.files import reason_of
-from lmgauge.places import FileState, expand, file_states, is_remote, open_reading, shown_name
-from lmgauge.text.formats import BY_SUFFIX
-
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-STDIN = "-"
+from lmgauge.errors import InputError, needing
+from lmgauge.files import reason_of, writing
+from lmgauge.places import open_reading
+from lmgauge.records.formats import split_compression
+from lmgauge.records.sources import STDIN, Source
 
 # A zstd stream gives at most 128 KiB for 4 bytes read, so this bounds what one call can return (at 128 MiB).
 _ZSTD_READ_BYTES = 1 << 12
 _PACKED_BYTES = 1 << 16  # of .bz2 and .xz at a time, and what may come out of them at a time
 _UNPACKED_BYTES = 1 << 20
 _ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; by default the library refuses more than 2**27
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One file (or standard input) to read."""
-
-    path: str  # as given by the user, "-" for standard input; a local path, or an address, which may hold a password
-    format: Format
-    compression: str  # ".gz", ".bz2", ".xz", ".zst" or ""
-    label: str  # short name, unique among the files of a corpus
-    one_shot: bool  # whether it can be read only once (standard input, a pipe)
-    shown: str = ""  # the name of a remote file to show and store, unique among the files of a corpus; "" for a local one
-    # size and version of a remote file, which it must keep while it is read; None for a local one
-    state: FileState | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the name that messages show."""
-        return "<stdin>" if self.path == STDIN else self.stored_path
-
-    @property
-    def stored_path(self) -> str:
-        """Return the path or address that may be stored: without user, password and query."""
-        return self.shown or self.path
-
-    @property
-    def version(self) -> str:
-        """Return what a remote file's version must be while it is read; "" for any."""
-        return "" if self.state is None else self.state.version
-
-
-def find_sources(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], format: str | None = None
-) -> list[Source]:
-    """Turn paths and globs into files to read, in the order given (the matches of a glob sorted)."""
-    if format is not None and format not in FORMATS:
-        raise UsageError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
-    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    names = [name for path in listed for name in ([STDIN] if path == STDIN else expand(os.fspath(path)))]
-    if not names:
-        raise UsageError("no text to read: name at least one file, or - for standard input")
-    if names.count(STDIN) > 1:
-        raise UsageError("standard input (-) is named twice, but can be read only once")
-    shown = _unique_names(names)
-    labels = _labels(shown)
-    remote = list(dict.fromkeys(filter(is_remote, names)))
-    states = dict(zip(remote, file_states(remote), strict=True))
-    return [
-        _source(name, format, label, known if name in states else "", states.get(name))
-        for name, known, label in zip(names, shown, labels, strict=True)
-    ]
-
-
-def _unique_names(names: list[str]) -> list[str]:
-    # Names that may be shown; those of different addresses differ, also where only their queries do.
-    owners: dict[str, list[str]] = {}
-    unique = []
-    for name in names:
-        shown = shown_name(name)
-        same = owners.setdefault(shown, [])
-        if name not in same:
-            same.append(name)
-        number = same.index(name) + 1
-        unique.append(shown if number == 1 else f"{shown} ({number})")
-    return unique
-
-
-def _source(path: str, format: str | None, label: str, shown: str, state: FileState | None) -> Source:
-    one_shot = state is None and (path == STDIN or not stat.S_ISREG(_mode(path)))
-    bare, compression = split_compression(shown_name(path))
-    if format is None:
-        format = BY_SUFFIX.get(os.path.splitext(bare)[1].lower(), "text")
-    if format == "parquet" and (one_shot or compression):
-        reason = "a pipe" if one_shot else f"a {compression} file"
-        raise InputError(f"{shown or path}: Parquet cannot be read from {reason}: save it as a plain file first")
-    return Source(path, cast(Format, format), compression, label, one_shot, shown, state)
-
-
-def _mode(path: str) -> int:
-    # File's type bits; raise InputError if there is nothing to read under that name.
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InputError(f"{path!r}: {reason_of(error)}") from error
-    if stat.S_ISDIR(mode):
-        raise InputError(f"{path}: is a directory: name its files, or a glob such as {os.path.join(path, '*.txt')}")
-    return mode
-
-
-def split_compression(path: str) -> tuple[str, str]:
-    """Return a path without the ending of a compression, and that ending in lower case, empty where there is none."""
-    bare, suffix = os.path.splitext(path)
-    return (bare, suffix.lower()) if suffix.lower() in COMPRESSIONS else (path, "")
-
-
-def _labels(names: list[str]) -> list[str]:
-    # Label per file: its stem, or the path as given where different files share a stem.
-    stems = [_stem(name) for name in names]
-    owners: dict[str, set[str]] = {}
-    for stem, name in zip(stems, names, strict=True):
-        owners.setdefault(stem, set()).add(name)
-    return [stem if len(owners[stem]) == 1 else name for stem, name in zip(stems, names, strict=True)]
-
-
-def _stem(name: str) -> str:
-    if name == STDIN:
-        return "stdin"
-    base = split_compression(PurePath(name).name)[0]
-    bare, suffix = os.path.splitext(base)
-    return bare if suffix.lower() in BY_SUFFIX else base
+_ZSTD_LEVEL = 3
 
 
 @contextmanager
@@ -279,3 +164,37 @@ def _gather(pieces: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
             waiting, size = [], 0
     if waiting:
         yield b"".join(waiting)
+
+
+@contextmanager
+def writing_packed(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file for bytes, which appears under its name, packed as its ending says, when the block ends well."""
+    if os.fspath(path) == STDIN:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    ending = split_compression(os.fspath(path))[1]
+    with writing(path) as plain, _packer(plain, ending) as packed:
+        yield packed
+
+
+@contextmanager
+def _packer(plain: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
+    if not ending:
+        yield plain
+    elif ending == ".zst":
+        with needing("zstandard", extra="zstd"):
+            import zstandard
+        with zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True).stream_writer(plain, closefd=False) as packed:
+            yield cast(IO[bytes], packed)
+    elif ending == ".gz":
+        import gzip
+
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=plain, mtime=0) as file:
+            yield cast(IO[bytes], file)
+    else:
+        import bz2
+        import lzma
+
+        with bz2.BZ2File(plain, "wb") if ending == ".bz2" else lzma.LZMAFile(plain, "wb") as other:
+            yield cast(IO[bytes], other)

@@ -1,4 +1,4 @@
-"""N-best lists in JSONL: a record for each hypothesis, or one for each utterance with the list of its hypotheses."""
+"""N-best lists in records: one for each hypothesis, or one for each utterance with the list of its hypotheses."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Any
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
+from lmgauge.records.records import Row
+from lmgauge.records.sources import Source
 from lmgauge.tasks.nbest.lists import ListBuilder
+from lmgauge.tasks.nbest.srilm import as_number
 from lmgauge.tasks.settings import NbestReading
-from lmgauge.text.readers import json_record
-from lmgauge.text.streams import Source
-
-RECORD = '{"id": "u1", "text": "..."}'
-"""What a record looks like, for messages."""
 
 LISTS = ("nbest", "hypotheses", "hyps")
 """Fields that hold the hypotheses of an utterance, where none is named."""
@@ -22,11 +20,13 @@ SCORES = ("score", "scores")
 """Fields that hold scores, where none is named: a number, or an object (in a list of texts: a list) of numbers."""
 
 
-def read_jsonl(lines: Iterable[tuple[int, str]], source: Source, reading: NbestReading, builder: ListBuilder) -> None:
-    """Add the lists of a JSONL file."""
-    for number, line in lines:
+def read_rows(rows: Iterable[Row], source: Source, reading: NbestReading, builder: ListBuilder) -> None:
+    """Add the lists of a file of records."""
+    for number, record in rows:
         where = f"{source.name}:{number}"
-        record = json_record(line, where, RECORD)
+        if source.format in ("csv", "tsv"):
+            titles = [name for name in reading.score or SCORES if name in record]
+            record = record | {name: as_number(record[name], "a number", where) for name in titles}
         utterance = record.get(reading.id)
         if isinstance(utterance, bool) or not isinstance(utterance, (str, int)):
             raise InputError(f"{where}: {_missing(record, reading.id, 'the id of the utterance', '--id')}")

@@ -15,7 +15,7 @@ from tests.filtering.filtered import filter_bytes
 
 from lmgauge.errors import InputError
 from lmgauge.files import OutputError
-from lmgauge.filtering.records.packing import writing_packed
+from lmgauge.records.compression import writing_packed
 
 Packer = Callable[[bytes], bytes]
 PACK: dict[str, Packer] = {

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from lmgauge.choices import FORMATS
+from lmgauge.records.formats import BY_SUFFIX, FORMATS_OF_RECORDS
 from lmgauge.text.documents import Corpus
-from lmgauge.text.formats import BY_SUFFIX, TEXT_FORMATS
 
 
 def test_the_table_and_the_options_name_the_same_formats() -> None:
-    assert tuple(TEXT_FORMATS) == FORMATS
+    assert tuple(FORMATS_OF_RECORDS) == FORMATS
 
 
 def test_every_suffix_belongs_to_one_format() -> None:
-    assert len(BY_SUFFIX) == sum(len(known.suffixes) for known in TEXT_FORMATS.values())
+    assert len(BY_SUFFIX) == sum(len(known.suffixes) for known in FORMATS_OF_RECORDS.values())
 
 
 def test_people_are_told_of_every_format() -> None:
@@ -24,5 +24,5 @@ def test_people_are_told_of_every_format() -> None:
     assert [suffix for suffix, name in BY_SUFFIX.items() if name != "text" and suffix not in told] == []
 
 
-def test_every_reader_exists() -> None:
-    assert all(callable(known.load_reader()) for known in TEXT_FORMATS.values())
+def test_every_reader_and_writer_exists() -> None:
+    assert all(callable(known.load(what)) for known in FORMATS_OF_RECORDS.values() for what in ("Reader", "Writer"))

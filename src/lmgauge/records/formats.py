@@ -1,0 +1,67 @@
+"""The formats of records, a row each: the endings of file names, and the module that reads and writes such files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.choices import Format
+from lmgauge.errors import UsageError
+
+if TYPE_CHECKING:
+    from lmgauge.records.records import Fields, RecordReader, RecordWriter
+    from lmgauge.records.sources import Source
+
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFormat:
+    """How files of one format are recognized, and what reads and writes them."""
+
+    suffixes: tuple[str, ...]  # endings of file names, lower case, in front of that of a compression
+    module: str  # has a `Reader` and a `Writer`
+
+    def load(self, what: str) -> Any:
+        """Return the class that reads such files (`Reader`), or writes them (`Writer`)."""
+        return getattr(import_module(self.module), what)
+
+
+FORMATS_OF_RECORDS: dict[Format, RecordFormat] = {
+    "text": RecordFormat((".txt", ".text"), "lmgauge.records.lines"),
+    "jsonl": RecordFormat((".jsonl", ".ndjson"), "lmgauge.records.jsonl"),
+    "csv": RecordFormat((".csv",), "lmgauge.records.separated"),
+    "tsv": RecordFormat((".tsv",), "lmgauge.records.separated"),
+    "parquet": RecordFormat((".parquet",), "lmgauge.records.parquet"),
+}
+BY_SUFFIX: dict[str, Format] = {suffix: name for name, known in FORMATS_OF_RECORDS.items() for suffix in known.suffixes}
+
+
+def split_compression(path: str) -> tuple[str, str]:
+    """Return a path without the ending of a compression, and that ending in lower case, empty where there is none."""
+    bare, suffix = os.path.splitext(path)
+    return (bare, suffix.lower()) if suffix.lower() in COMPRESSIONS else (path, "")
+
+
+def format_of(path: str | os.PathLike[str], default: Format = "text") -> Format:
+    """Return the format that the ending of a name stands for."""
+    bare = split_compression(os.fspath(path))[0]
+    return BY_SUFFIX.get(os.path.splitext(bare)[1].lower(), default)
+
+
+def reader_of(source: Source, fields: Fields) -> RecordReader:
+    """Return what reads the records of a file."""
+    reader: RecordReader = FORMATS_OF_RECORDS[source.format].load("Reader")(source, fields)
+    return reader
+
+
+def writer_of(path: str, form: Format, source: Source) -> RecordWriter:
+    """Return what writes the records of a file: in the form that they have, and lines of text also as JSONL."""
+    forms = ("text", "jsonl") if source.format == "text" else (source.format,)
+    if form not in forms:
+        names = " or ".join(forms)
+        raise UsageError(f"{path}: what is in {source.name} is written as {names}, not as {form}: give it such a name")
+    writer: RecordWriter = FORMATS_OF_RECORDS[form].load("Writer")(path, form)
+    return writer

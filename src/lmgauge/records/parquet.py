@@ -1,0 +1,202 @@
+"""Parquet as records: rows of all columns, those of the scores appended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.choices import Format
+from lmgauge.errors import InputError
+from lmgauge.files import naming, writing_or_printing
+from lmgauge.records.compression import file_errors
+from lmgauge.records.parquet_files import batches_of, open_parquet, refuse_missing_rows
+from lmgauge.records.records import (
+    BLOCK_BYTES,
+    MAX_RECORD_BYTES,
+    NO_TEXT,
+    RawBlock,
+    RecordReader,
+    Records,
+    RecordWriter,
+    Row,
+    ScoredRecords,
+    Strings,
+    is_text,
+    name_taken,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_MOST_ROWS = 1 << 14
+_TOGETHER = 1 << 26
+"""Bytes of rows that are written as one row group."""
+
+
+class Reader(RecordReader):
+    """Reads the rows of a Parquet file, a part of a row group at a time; only the columns that are asked for, or all."""
+
+    def blocks(self, block_bytes: int, *, to_nul: bool = False, keep_bom: bool = False) -> Iterator[RawBlock]:
+        wanted = (self.fields.text, *self.fields.others)
+        return self._tables(block_bytes, None if self.fields.whole else sorted(set(wanted)), wanted)
+
+    def _tables(self, block_bytes: int, columns: list[str] | None, wanted: Sequence[str] = ()) -> Iterator[RawBlock]:
+        import pyarrow as pa
+
+        try:
+            with file_errors(self.source), open_parquet(self.source.path, self.source.version, columns) as file:
+                names = file.schema_arrow.names
+                odd = next((name for name in wanted if names.count(name) != 1), None)
+                if odd is not None:
+                    raise InputError(f"{self.source.name}: {self.fields.missing(odd, names, what='column')}")
+                yield from self._batches(file, block_bytes, columns)
+        except (pa.ArrowException, UnicodeDecodeError) as error:  # the latter: a name in other bytes
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{self.source.name}: not a readable Parquet file: {reason}") from error
+
+    def _batches(self, file: pq.ParquetFile, block_bytes: int, columns: list[str] | None) -> Iterator[RawBlock]:
+        import pyarrow as pa
+
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        state = self.source.state
+        packed = os.path.getsize(self.source.path) if state is None else state.size or 0
+        # By the size that the file declares of its groups. That of columns would be nearer, but Arrow ends the process where
+        # what a file says of a column is damaged (`RowGroupMetaData.column`, a C++ exception that nothing catches).
+        size, rows, first = sum(group.total_byte_size for group in groups), max(file.metadata.num_rows, 1), 1
+        for batch in batches_of(file, max(1, min(_MOST_ROWS, block_bytes * rows // max(size, 1))), columns):
+            table = pa.Table.from_batches([batch], file.schema_arrow if columns is None else None)
+            yield RawBlock(table, first, len(table) * packed // rows)
+            first += len(table)
+        refuse_missing_rows(file, first - 1, self.source.name)
+        if first == 1 and columns is None:  # the columns of a file without rows are written, too
+            yield RawBlock(file.schema_arrow.empty_table(), first, 0)
+
+    def parse(self, block: RawBlock) -> Records:
+        table: pa.Table = block.content
+        name, numbers = self.fields.text, np.arange(block.first, block.first + len(table))
+        texts = Strings.of_column(one_array(table[name]), lists=self.fields.lists)
+        if texts is None:
+            advice = self.fields.options.get(name)
+            other = f"choose another with {advice}" if advice else "name another field"
+            raise InputError(f"{self.source.name}: column {name!r} holds {table[name].type}, not strings: {other}")
+        longest = int(np.argmax(texts.ends - texts.starts)) if len(texts) else 0
+        if len(texts) and (size := int(texts.ends[longest] - texts.starts[longest])) > MAX_RECORD_BYTES:
+            raise InputError(
+                f"{self.source.name}, row {numbers[texts.rows[longest]]}: column {name!r} holds {size:,} bytes in one cell; "
+                f"at most {MAX_RECORD_BYTES:,} are read: cut the text into more rows"
+            )
+        absent = np.setdiff1d(np.arange(len(table)), texts.rows).tolist()
+        problems = dict.fromkeys(absent, (NO_TEXT, f"field {name!r} holds null, not a string"))
+        values = {other: values_of(table[other]) for other in self.fields.others}
+        return Records(self.source.name, numbers, texts, values, problems, table)
+
+    def rows(self) -> Iterator[Row]:
+        for block in self._tables(BLOCK_BYTES, None):
+            columns = {name: values_of(block.content[name]) for name in block.content.column_names}
+            for row in range(len(block.content)):
+                yield Row(block.first + row, {name: values[row] for name, values in columns.items()})
+
+    def raw_record(self, records: Records, row: int) -> bytes | None:
+        import pyarrow as pa
+
+        value = records.raw[self.fields.text][row].cast(pa.large_string()).as_buffer()
+        return None if value is None else bytes(value.to_pybytes())
+
+
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
+    import pyarrow as pa
+
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column; bytes of strings that are not UTF-8 as lone surrogates."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_floating(kind) and kind != pa.float64():  # the shortest decimals, not what follows in binary
+        return [None if value is None else float(value) for value in column.cast(kind).cast(pa.string()).to_pylist()]
+    if not is_text(kind):
+        return list(column.to_pylist())
+    encoded = column.cast(pa.large_string()).cast(pa.large_binary()).to_pylist()
+    return [None if value is None else value.decode("utf-8", "surrogateescape") for value in encoded]
+
+
+class Writer(RecordWriter):
+    """Writes rows of tables with the columns of their scores; row groups are of about 64 MB."""
+
+    def __init__(self, path: str, form: Format) -> None:
+        super().__init__(path, form)
+        self._waiting: list[pa.Table] = []
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> Self:
+        self._file = self._stack.enter_context(writing_or_printing(self._path))
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        try:
+            if error[0] is None:
+                self._flush()
+            if self._writer is not None:
+                self._writer.close()
+        except BaseException:
+            import sys
+
+            self._stack.__exit__(*sys.exc_info())
+            raise
+        return self._stack.__exit__(*error)
+
+    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
+        """Write rows, and return their bytes in memory; see `RecordWriter`."""
+        import pyarrow as pa
+
+        table: pa.Table = scored.records.raw
+        columns = scored.scores.arrow_columns() | {
+            name: pa.array(list(values), pa.string()) for name, values in scored.labels.items()
+        }
+        for name, array in columns.items():
+            if name in table.column_names:
+                raise name_taken(scored.records.source, name)
+            table = table.append_column(name, array)
+        chosen = _chosen(table, rows)
+        self._waiting.append(chosen)
+        if sum(part.nbytes for part in self._waiting) >= _TOGETHER or self._writer is None:
+            self._flush()
+        return int(chosen.nbytes)
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._file, table.schema, compression="zstd")
+            if len(self._waiting) == 1 and table.nbytes < _TOGETHER:
+                return  # only the schema is needed now
+        self._waiting = []
+        if len(table):
+            with naming(self._path):
+                self._writer.write_table(table, row_group_size=len(table))
+
+
+def _chosen(table: pa.Table, rows: NDArray[np.intp]) -> pa.Table:
+    import pyarrow as pa
+
+    if len(rows) == len(table):
+        return table
+    try:
+        return table.take(pa.array(rows))
+    except pa.ArrowNotImplementedError:  # of some types rows are not taken, but every table can be cut
+        runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
+        return pa.concat_tables(table.slice(run[0], len(run)) for run in runs) if len(rows) else table.slice(0, 0)
