@@ -237,7 +237,7 @@ SPOILED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no table": (lambda f: (f / "scores.parquet").unlink(), "scores.parquet is missing"),
     "no evaluation": (lambda f: (f / "evaluation.json").unlink(), "evaluation.json is missing"),
     "no folder": (lambda f: shutil.rmtree(f), "no such run; `lmgauge eval"),
-    "empty evaluation": (lambda f: (f / "evaluation.json").write_text(""), "cannot be read as an evaluation"),
+    "empty evaluation": (lambda f: (f / "evaluation.json").write_text(""), "is not an evaluation as lmgauge writes it"),
     "cut table": (
         lambda f: (f / "scores.parquet").write_bytes((f / "scores.parquet").read_bytes()[:-9]), "is not the table"
     ),
