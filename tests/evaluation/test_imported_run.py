@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.scores.imports.outputs import (
     ANSWERS,
+    FRAME,
     HARNESS,
     KENLM,
     LINES,
@@ -112,7 +113,7 @@ def test_missing_first_tokens_are_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_output_is_a_run_with_a_whole_seal(tmp_path: Path, program: Program) -> None:
     for content in OUTPUTS[program]:
-        log = written(tmp_path, content, "log.jsonl")  # score tables go by their names
+        log = written(tmp_path, content, "log.csv" if content == FRAME.encode() else "log.jsonl")  # tables go by their names
         unit = "nats" if content.startswith(b"[[[") else None
         result = import_run(open_logs([log], None, unit), tmp_path / "run")
         run = open_run(tmp_path / "run")

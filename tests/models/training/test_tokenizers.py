@@ -47,7 +47,7 @@ def test_subwords_are_kept_for_a_run_gone_on_with(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "run")
     said: list[str] = []
     first = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, said.append)
-    folder.save(1, Checkpoint({}, {}))
+    folder.save(1, Checkpoint({}, {}, {}))
     again = make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, said.append)
     assert first.fingerprint == again.fingerprint
     assert len(said) == 1

@@ -104,7 +104,7 @@ def _recognized(file: LogFile) -> Program:
     names = file.columns()
     if frames.is_table(names):
         return "minicons"
-    if file.path.suffix in BY_SUFFIX:
+    if names and BY_SUFFIX.get(file.path.suffix, "text") != "text":
         raise InputError(
             f"{file.path}: is a table with the columns {first_few(names)}; name the one with the "
             f"log-probabilities of tokens: lmgauge import {file.path} --logprob COLUMN --log-unit nats -o RUN"
