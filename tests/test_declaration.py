@@ -129,7 +129,7 @@ def test_sections_end_where_the_next_begins() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_two_settings_of_a_verb_share_a_field(name: str) -> None:
     """Which of both would a keyword be for?"""
-    for function in (one for one in declared(COMMANDS[name]) if not isinstance(one, type)):
+    for function in (one for one in declared(COMMANDS[name].verbs) if not isinstance(one, type)):
         for one, other in combinations(settings_of(function).values(), 2):
             assert {field.name for field in fields(one)} & {field.name for field in fields(other)} == set()
 
@@ -139,5 +139,5 @@ def test_a_verb_has_at_most_ten_keywords_of_its_own(name: str) -> None:
     def own(function: Callable[..., Any]) -> list[str]:
         return [one.name for one in options_of(function) if one.owner is None and one.keyword == one.name]
 
-    for function in (one for one in declared(COMMANDS[name]) if not isinstance(one, type)):
+    for function in (one for one in declared(COMMANDS[name].verbs) if not isinstance(one, type)):
         assert len(own(function)) + len(settings_of(function)) <= 11, function.__name__  # with the one that is called

@@ -10,8 +10,9 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from functools import cache, partial
+from itertools import chain
+from typing import Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -19,9 +20,6 @@ from click.core import ParameterSource
 from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import NAMED_NUMBERS, NUMBER, PARSERS, CommaList, KindChoice, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
-
-if TYPE_CHECKING:
-    from lmgauge.cli.say import Page
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
@@ -82,21 +80,22 @@ _ROWS = ("output", "rows", "write_scores", "per_context", "per_segment", "per_to
 _WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
 
-def declared(row: Row) -> list[Callable[..., Any]]:
+@cache
+def declared(verbs: tuple[str, ...]) -> list[Callable[..., Any]]:
     """Return the verbs of a row, imported now."""
-    return [imported(path) for path in row.verbs]
+    return [imported(path) for path in verbs]
 
 
-def declared_options(row: Row) -> dict[str, Option]:
+@cache
+def declared_options(verbs: tuple[str, ...]) -> dict[str, Option]:
     """Return what the verbs of a row declare, each name once; what not all verbs ask for can be left out."""
+    each = [options_of(verb) for verb in declared(verbs)]
+    needed = set.intersection(*({one.name for one in options if one.default is REQUIRED} for options in each))
     options: dict[str, Option] = {}
-    for option in (one for verb in declared(row) for one in options_of(verb)):
-        options.setdefault(option.name, option)
-    needed = set.intersection(*({one.name for one in options_of(verb) if one.default is REQUIRED} for verb in declared(row)))
-    return {
-        name: replace(one, default=None) if one.default is REQUIRED and name not in needed else one
-        for name, one in options.items()
-    }
+    for one in chain(*each):
+        free = one.default is REQUIRED and one.name not in needed
+        options.setdefault(one.name, replace(one, default=None) if free else one)
+    return options
 
 
 class Call:
@@ -115,7 +114,7 @@ class Call:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of an option, its default where the user wrote none."""
-        return self.values[name] if name in self.values else declared_options(self.row)[name].default
+        return self.values[name] if name in self.values else declared_options(self.row.verbs)[name].default
 
     def __call__(self, verb: Callable[..., Any] | None = None, /, **more: Any) -> Any:
         """Return what a verb makes of the values that it knows; it shows on standard error how far it is.
@@ -127,7 +126,7 @@ class Call:
         from lmgauge.progress import listening
         from lmgauge.report.progress import progress
 
-        called = verb or declared(self.row)[0]
+        called = verb or declared(self.row.verbs)[0]
         with progress() as listener, listening(listener):
             return called(**self.keywords(called, **more))
 
@@ -158,9 +157,10 @@ class Call:
                 off = written[name] is False and parameter.secondary_opts
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
-    def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: Page | None = None) -> None:
+    def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: tuple[str, Any] | None = None) -> None:
         """Print a result, unless rows take its place on standard output; write its page; exit with 1 if it did not pass."""
-        from lmgauge.cli.say import Page, write_page
+        # page: its title, and what is on it
+        from lmgauge.cli.say import write_page
 
         if blocks is None:
             from lmgauge.report.documents import document_of
@@ -175,7 +175,7 @@ class Call:
 
             show(blocks())
         if self.html is not None:
-            write_page(self.html, page or Page(repr(result)[1:-1], blocks()))
+            write_page(self.html, *(page or (repr(result)[1:-1], blocks())))
         if not getattr(result, "passed", True):
             self.context.exit(1)
 
@@ -187,10 +187,10 @@ def fields_of(*declared: Callable[..., Any]) -> set[str]:
 
 def command_of(name: str, row: Row) -> Command:
     """Return the command that a row declares."""
-    verb = declared(row)[0]
+    verb = declared(row.verbs)[0]
     about = inspect.cleandoc(verb.__doc__ or "")
     body = re.split(r"^(?:Args|Returns|Raises|Example|Shell|Attributes):$", about, maxsplit=1, flags=re.MULTILINE)[0]
-    parameters, options = _parameters(row), declared_options(row)
+    parameters, options = _parameters(row), declared_options(row.verbs)
     arguments = {str(one.name): one.metavar for one in parameters if isinstance(one, click.Argument)}
     words = [f"{metavar or name.upper()}: {_help(options[name], options)}" for name, metavar in arguments.items()]
     body = "\n\n".join([body.partition("\n")[2].strip(), *words])
@@ -221,9 +221,9 @@ def __getattr__(name: str) -> Command:
 
 
 def _parameters(row: Row) -> list[click.Parameter]:
-    options, names = declared_options(row), row.arguments
+    options, names = declared_options(row.verbs), row.arguments
     if names is None:
-        names = tuple(one.name for one in options_of(declared(row)[0]) if one.positional and one.name not in SHORT)
+        names = tuple(one.name for one in options_of(declared(row.verbs)[0]) if one.positional and one.name not in SHORT)
     several = [name for name in names if options[name].element is not None]
     # Of two arguments that take several values each takes one: nobody could tell where the first ends.
     made: list[click.Parameter | None] = [_argument(options[name], row, several == [name]) for name in names]

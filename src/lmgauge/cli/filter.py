@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from lmgauge.cli.derive import Call
-from lmgauge.cli.say import Page, say
+from lmgauge.cli.say import say
 
 
 def filter_documents(call: Call) -> None:
@@ -18,7 +18,7 @@ def filter_documents(call: Call) -> None:
     result = call(model=named_models(call["model"], call["by"]))
     if call["output"] == "-" and not call.as_json:
         click.echo(str(result), err=True)
-    call.answer(result, page=Page("What became of the documents", document_of(result)))
+    call.answer(result, page=("What became of the documents", document_of(result)))
 
 
 def percentiles(call: Call) -> None:

@@ -69,12 +69,15 @@ def say_made(
     call: Call, content: Mapping[str, Any], line: str, learned: Mapping[str, Any] | None, notes: Sequence[str] = ()
 ) -> None:
     """Print a model as JSON, or say in lines what was made and learned, and what is to be known."""
-    from lmgauge.report.spelling import learned as in_words
-
     if call.as_json:
         call.answer(content)
         return
-    for each in (line, *(() if learned is None else in_words(learned)), *(f"note: {note}" for note in notes)):
+    lines = [line]
+    if learned is not None:
+        from lmgauge.report.spelling import learned as in_words
+
+        lines += in_words(learned)
+    for each in (*lines, *(f"note: {note}" for note in notes)):
         say(each, err=True)
 
 

@@ -10,7 +10,7 @@ import click
 
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.cli.derive import Call, fields_of
-from lmgauge.cli.say import Page, write_page
+from lmgauge.cli.say import write_page
 from lmgauge.option_numbers import Natural
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def divergence(call: Call) -> None:
         call.answer(call(save_base, text=texts))
         return
     result: CandidateDivergences = call(candidate=candidates, text=texts)
-    page = Page(f"Divergence of {', '.join(item.b for item in result)} from {result[0].a}", diverged(result, details=True))
+    page = f"Divergence of {', '.join(item.b for item in result)} from {result[0].a}", diverged(result, details=True)
     if not call["llama_cpp"] or call.as_json:
         call.answer(result, lambda: diverged(result, details=call["details"]), page)
         return
@@ -90,7 +90,7 @@ def divergence(call: Call) -> None:
         names = f"{visible(item.b)} (Q) compared with {visible(item.a)} (base), {item.events:,} tokens"
         click.echo(f"{names}\n{item.to_llama_cpp()}" + "\n" * (item is not result[-1]))
     if call.html is not None:
-        write_page(call.html, page)
+        write_page(call.html, *page)
 
 
 def diverged(result: CandidateDivergences, *, details: bool | None = None, llama_cpp: bool = False) -> Document:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 
 from lmgauge.cli.derive import Call
-from lmgauge.cli.say import Page, say
+from lmgauge.cli.say import say
 from lmgauge.option_numbers import Bounds
 
 
@@ -38,7 +38,7 @@ def overlap(call: Call) -> None:
     if most is not None:
         Bounds(0, 1).check("max-overlap", most)
     result = call(train=train, test=test or None, max_overlap=None)
-    call.answer(result, page=Page("Overlap of training and test text", report.page(result)))
+    call.answer(result, page=("Overlap of training and test text", report.page(result)))
     if call["write_clean"] is not None and not call.as_json:
         say(f"{call['write_clean']}: {result.clean_segments:,} of {result.segments:,} segments")
     if most is not None:

@@ -12,7 +12,7 @@ import click
 from lmgauge.api.inputs import PathLike
 from lmgauge.choices import ComparedMetric
 from lmgauge.cli.derive import Call
-from lmgauge.cli.say import Page, say, say_where
+from lmgauge.cli.say import say, say_where
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.comparison.results import Comparisons
@@ -46,14 +46,14 @@ def explore(call: Call) -> None:
     serve(**call.values, say=say)
 
 
-def _with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, Page]:
+def _with_page(call: Call, runs: Sequence[str]) -> tuple[Overview, tuple[str, Document]]:
     """Return all that is to say of runs, and the page that `report` makes of it."""
     from lmgauge.api.report import overview_of
     from lmgauge.report.notebook import page_of
 
     overview = call(overview_of, runs=runs, examples=call["examples"])
     made = page_of(overview)
-    return overview, Page(made.title, made.document)
+    return overview, (made.title, made.document)
 
 
 def compare(call: Call) -> None:
@@ -116,7 +116,7 @@ def audit(call: Call) -> None:
     from lmgauge.report.documents import document_of
 
     result = call(**call(subject))
-    call.answer(result, page=Page(f"Audit of {result.model}", document_of(result)[1:]))
+    call.answer(result, page=(f"Audit of {result.model}", document_of(result)[1:]))
 
 
 def subject(

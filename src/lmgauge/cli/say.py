@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -33,19 +32,11 @@ def show_warnings() -> None:
         logger.addHandler(_Handler(logging.WARNING))
 
 
-@dataclass(frozen=True)
-class Page:
-    """What is on a page: its title, and blocks."""
-
-    title: str
-    document: Document
-
-
-def write_page(path: str, page: Page) -> None:
+def write_page(path: str, title: str, document: Document) -> None:
     """Write a page, and say on standard error where it lies."""
     from lmgauge.report import notebook
 
-    say_where(notebook.write_page(page.document, path, page.title), err=True)
+    say_where(notebook.write_page(document, path, title), err=True)
 
 
 def say_where(page: Path, *, err: bool = False) -> None:

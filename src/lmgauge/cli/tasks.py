@@ -11,7 +11,7 @@ import click
 from lmgauge.api.inputs import PathLike
 from lmgauge.choices import MOST_PASSAGES
 from lmgauge.cli.derive import Call, fields_of
-from lmgauge.cli.say import Page, say, write_page
+from lmgauge.cli.say import say, write_page
 from lmgauge.declaration import settings
 from lmgauge.option_numbers import Bounds, Natural
 
@@ -151,7 +151,7 @@ def _print(call: Call, systems: Systems, document: Any = None) -> None:
     from lmgauge.report.formats import names_in_brief
 
     title = f"{systems.metric} of {names_in_brief([item.system for item in systems])}"
-    page = Page(title, document or tasks.blocks(systems))
+    page = title, document or tasks.blocks(systems)
     if not call["score_only"]:
         call.answer(systems, partial(tasks.blocks, systems, width=call["width"]), page)
         return
@@ -160,7 +160,7 @@ def _print(call: Call, systems: Systems, document: Any = None) -> None:
     for line in systems.notes:
         _note(line)
     if call.html is not None:
-        write_page(call.html, page)
+        write_page(call.html, *page)
 
 
 def _print_segments(call: Call, metric: TaskMetric, block: SegmentScores) -> None:

@@ -22,7 +22,6 @@ def train(call: Call) -> None:
     call.refuse(fields_of(train_neural) - fields_of(train_ngrams), f"is for neural models; {kind} does not take it")
     from lmgauge.files import refuse_replacing
     from lmgauge.models.ngram.settings import ADDITIVE
-    from lmgauge.models.spelling.model import SpelledModel
 
     if kind in ADDITIVE:
         call.refuse(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")
@@ -30,13 +29,14 @@ def train(call: Call) -> None:
         call.refuse(("interpolate",), "cannot be combined with good-turing, which always backs off")
     refuse_replacing({"-o": call["output"]}, [call["words"]] if call["words"] else [])
     model = call(train_ngrams)
-    inner: Any = model.inner if isinstance(model, SpelledModel) else model
+    spelled = call["vocabulary"] == "spelled"
+    inner: Any = model.inner if spelled else model
     types = ", ".join(f"{n:,}" for n in inner.types)
     trained = (
         f"order {inner.order}, trained on {inner.record.training['events']:,} events; n-grams of order 1, 2, ...: {types}"
     )
     content = model.to_dict() | {"path": call["output"], "fingerprint": model.fingerprint}
-    learned = model.learned() if isinstance(model, SpelledModel) else None
+    learned = model.learned() if spelled else None
     say_made(call, content, f"{call['output']}: {kind}, {trained}", learned, inner.record.notes)
 
 

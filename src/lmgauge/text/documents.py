@@ -400,7 +400,8 @@ class Corpus:
                 yield segments
         if report.unusable and not report.segments:
             raise InputError(f"no record of the text can be used; the first: {report.first_unusable}")
-        report.repeated_ids = sum(map(len, ids)) - len(np.unique(np.concatenate(ids)))
+        if any(map(len, ids)):
+            report.repeated_ids = sum(map(len, ids)) - len(np.unique(np.concatenate(ids)))
         report.sha256 = digest.hexdigest()
         if self._sha256 not in ("", report.sha256):
             where = self.sources[0].name if len(self.sources) == 1 else "the text"
