@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pytest
 
+from lmgauge.cli import derive
 from lmgauge.cli.commands import COMMANDS
 from lmgauge.cli.derive import declared
 from lmgauge.declaration import REQUIRED, entries, options_of, settings, settings_of, verb
@@ -141,3 +142,9 @@ def test_a_verb_has_at_most_ten_keywords_of_its_own(name: str) -> None:
 
     for function in (one for one in declared(COMMANDS[name].verbs) if not isinstance(one, type)):
         assert len(own(function)) + len(settings_of(function)) <= 11, function.__name__  # with the one that is called
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_pages_of_the_reference_find_a_command_by_its_name(name: str) -> None:
+    """What the module itself imports, such as a `cache`, would stand in front of it."""
+    assert isinstance(getattr(derive, name.replace("-", "_")), derive.Command)

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, Literal, get_args, get_origin
 
@@ -80,13 +80,13 @@ _ROWS = ("output", "rows", "write_scores", "per_context", "per_segment", "per_to
 _WRITTEN = ("rows", "write_clean")  # besides the output and the page
 
 
-@cache
+@lru_cache
 def declared(verbs: tuple[str, ...]) -> list[Callable[..., Any]]:
     """Return the verbs of a row, imported now."""
     return [imported(path) for path in verbs]
 
 
-@cache
+@lru_cache
 def declared_options(verbs: tuple[str, ...]) -> dict[str, Option]:
     """Return what the verbs of a row declare, each name once; what not all verbs ask for can be left out."""
     each = [options_of(verb) for verb in declared(verbs)]
