@@ -116,8 +116,9 @@ def test_a_killed_process_and_a_lost_machine_change_nothing(
     runs = [line.split()[0] for line in (tmp_path / "ray").read_text().splitlines()]
     assert runs.count("2") >= 2
     assert capfd.readouterr().out == ""  # where a program writes its results
-    again = [] if moment.startswith("gather") else (tmp_path / "ray.gather").read_text().splitlines()
-    assert len(runs) > 7 or len(again) > 6  # of 6 tasks: more than the one that was killed ran again
+    # Of 6 and 6 tasks more than the one that was killed ran again: what was dealt lay on the lost machine, unless it had
+    # been sent to the other already, and what was gathered there was at work or lay there.
+    assert len(runs) + len((tmp_path / "ray.gather").read_text().splitlines()) > 13
 
 
 @patient
