@@ -85,7 +85,7 @@ def train(
         >>> lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2).types
         [4, 4]
     """
-    from lmgauge.models.ngram.training import train_or_within
+    from lmgauge.models.spelling.learn import train_model
     from lmgauge.progress import listener
 
     if kind in NEURAL_KINDS:
@@ -93,12 +93,7 @@ def train(
     assert training is not None  # it has the kind
     form.check_name("" if output is None else output)
     corpus = corpus_of(texts, reading).without_given("training")
-    how: dict[str, Any] = {"threads": threads, "progress": progress or listener()}
-    if training.vocabulary != "spelled":  # without loading what spells
-        return train_or_within(training, corpus, resources, form, **how)
-    from lmgauge.models.spelling.learn import train_model
-
-    return train_model(training, corpus, resources, form, **how)
+    return train_model(training, corpus, resources, form, threads=threads, progress=progress or listener())
 
 
 @verb

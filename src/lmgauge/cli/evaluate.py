@@ -43,8 +43,9 @@ def _of_models(call: Call) -> None:
 
     results = call()
     call.answer(results)
-    for note in dict.fromkeys(note for result in results for note in result.notes if call.aside):
-        say(f"note: {note}", err=True)  # rows say nothing of what was changed or left out
+    if call.aside:  # rows say nothing of what was changed or left out
+        for note in dict.fromkeys(note for result in results for note in result.notes):
+            say(f"note: {note}", err=True)
 
 
 def _table(call: Call) -> None:

@@ -13,12 +13,7 @@ from lmgauge.option_numbers import Bounds
 
 def overlap(call: Call) -> None:
     """Find overlap, or a share of it."""
-    from lmgauge.api.inputs import corpus_of, refuse_field
-    from lmgauge.cli.shards import run_in_shards
-    from lmgauge.cluster.overlap import OverlapJob
     from lmgauge.report import overlap as report
-    from lmgauge.text.overlap.settings import OverlapSettings
-    from lmgauge.text.reading_options import ReadingOptions
 
     train, test = call["train"], call["test"] or ()
     if not test and len(train) > 1:
@@ -27,6 +22,12 @@ def overlap(call: Call) -> None:
         raise click.UsageError("standard input (-) is named twice, but can be read only once")
     if "shard" in call.values:
         call.refuse(("run", "write_clean", "max_overlap", "html"), "does not go with --shard")
+        from lmgauge.api.inputs import corpus_of, refuse_field
+        from lmgauge.cli.shards import run_in_shards
+        from lmgauge.cluster.overlap import OverlapJob
+        from lmgauge.text.overlap.settings import OverlapSettings
+        from lmgauge.text.reading_options import ReadingOptions
+
         reading = call(ReadingOptions)
         training = corpus_of(train, replace(reading, group=ReadingOptions.group), alone=False)
         corpus = corpus_of(test, reading, alone=False)

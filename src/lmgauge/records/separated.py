@@ -82,12 +82,11 @@ class Reader(ReaderOfLines):
         return max((end for _, end in self._bounds(content)), default=0) if b'"' in content else last_newline(content)
 
     def numbered(self, block: RawBlock) -> tuple[list[bytes], Ints]:
+        if block.numbers is not None or not self._quotes or b'"' not in block.content:
+            return super().numbered(block)
         records = self.split(block.content)
-        if block.numbers is not None:
-            return records, block.numbers
-        lines = 1 + np.fromiter((one.count(b"\n") for one in records), np.int64, len(records)) if self._quotes else None
-        steps = np.ones(len(records), np.int64) if lines is None else lines
-        return records, block.first + np.cumsum(steps) - steps
+        lines = np.fromiter((1 + one.count(b"\n") for one in records), np.int64, len(records))
+        return records, block.first + np.cumsum(lines) - lines
 
     def _begin(self, block: RawBlock) -> None:
         lines, _ = self.numbered(block)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.storage import is_ngram_folder
 from lmgauge.models.ngram.training import train_ngram, train_or_within
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.spelling.model import SpelledModel, refuse_unspellable
 from lmgauge.models.spelling.separators import SeparatorCounts, SeparatorModel, divided_by_white_space
 from lmgauge.models.spelling.settings import SpellerSettings
 from lmgauge.models.spelling.speller import Speller, Spelling, words_of
@@ -40,6 +39,9 @@ from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
+
+if TYPE_CHECKING:
+    from lmgauge.models.spelling.model import SpelledModel
 
 _WORDS_AT_A_TIME = 1 << 16
 _SMOOTHING: SmoothingKind = "modified-kneser-ney"
@@ -85,6 +87,8 @@ def learn_spelling(
 ) -> SpelledModel:
     """Return a model around which unseen words are spelled, as a text has them."""
     # corpus: the text, best that which the model was trained on; it is read once more.
+    from lmgauge.models.spelling.model import SpelledModel, refuse_unspellable  # a plain training does without
+
     refuse_unspellable(model)
     spelling, separators = learn_parts(
         model.tokenizer, model.vocabulary, corpus, settings, threads=threads, progress=progress
