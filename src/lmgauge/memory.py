@@ -5,25 +5,25 @@
 
 from __future__ import annotations
 
-import logging
 import mmap
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from fractions import Fraction
 from operator import index
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lmgauge.errors import UsageError
 from lmgauge.readable import visible
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _SIZE = re.compile(r"(\d{1,18})(?:\.(\d{1,18}))?\s?(?:([kmgt])(b|i|ib)?|b)?", re.ASCII | re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 _MOST_BYTES = 2**62  # larger limits of control groups mean none
 _PAGES_AT_A_TIME = 1 << 18
-_LOGGER = logging.getLogger(__name__)
 
 
 def parse_size(size: str | int) -> int:
@@ -31,6 +31,8 @@ def parse_size(size: str | int) -> int:
     # K, M, G and T are powers of 1024, as in `sort -S` and `lmplz -S`, and so are KiB, MiB, ...; kB, MB, GB and TB are
     # powers of 1000. A number alone is of bytes.
     if isinstance(size, str):
+        from fractions import Fraction
+
         match = _SIZE.fullmatch(size.strip())
         if match is None:
             raise UsageError(f"{visible(size[:40])!r} is not a size; write 500M, 2G (2 x 1024^3 bytes), 1.5GB or bytes")
@@ -58,29 +60,36 @@ def size_in_words(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
-def free_memory(root: Path = Path("/")) -> int | None:
+def free_memory(system: str | Path = "/") -> int | None:
     """Return the bytes of memory that this process may still take; None where the system does not say."""
+    from pathlib import Path
+
     with suppress(OSError, ValueError, AttributeError):  # what a system does not say does not count
         if sys.platform == "win32":
             return _free_on_windows()
         if sys.platform == "darwin":
             return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # it does not say more: at most this
+    root = Path(system)
     limits = [*_left_on_machine(root), *_left_in_groups(root), *_left_to_process(root)]
     return max(0, min(limits)) if limits else None
 
 
-def resident_bytes(root: Path = Path("/")) -> int | None:
+def resident_bytes(system: str | Path = "/") -> int | None:
     """Return the bytes of this process that are in memory; None where the system does not say."""
-    return _numbers(root / "proc/self/status").get("VmRSS")
+    from pathlib import Path
+
+    return _numbers(Path(system, "proc/self/status")).get("VmRSS")
 
 
 def is_larger_than_free(path: Path, size: int) -> bool:
     """Return True if a mapped file is larger than what is free, and warn of it: it can be used, but not at full speed."""
+    import logging
+
     free = free_memory()
     if free is None or size <= free:
         return False
     words = size_in_words(size), size_in_words(free)
-    _LOGGER.warning(
+    logging.getLogger(__name__).warning(
         "%s", f"{path}: {words[0]}, and {words[1]} of memory are free: pages are read from disk as they are needed"
     )
     return True

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, Literal, get_args, get_origin
@@ -94,7 +93,7 @@ def declared_options(verbs: tuple[str, ...]) -> dict[str, Option]:
     options: dict[str, Option] = {}
     for one in chain(*each):
         free = one.default is REQUIRED and one.name not in needed
-        options.setdefault(one.name, replace(one, default=None) if free else one)
+        options.setdefault(one.name, one._replace(default=None) if free else one)
     return options
 
 
@@ -198,6 +197,9 @@ def command_of(name: str, row: Row) -> Command:
 
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
+        from lmgauge.cli.say import show_warnings
+
+        show_warnings()
         call = Call(row, context)
         if call.html is not None:
             _check_page(call)

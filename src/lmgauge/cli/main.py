@@ -100,9 +100,6 @@ class LazyGroup(click.Group):
         Raises:
             click.ClickException: one of our errors, or too little memory, in one line.
         """
-        from lmgauge.cli.say import show_warnings
-
-        show_warnings()
         try:
             return super().invoke(ctx)
         except LmgaugeError as error:
