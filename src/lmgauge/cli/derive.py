@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, get_args, get_origin
 
@@ -158,13 +158,15 @@ class Call:
 
     def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: tuple[str, Any] | None = None) -> None:
         """Print a result, unless rows take its place on standard output; write its page; exit with 1 if it did not pass."""
-        # page: its title, and what is on it
+        # page: its title, and what is on it, if not the blocks
         from lmgauge.cli.say import write_page
 
-        if blocks is None:
+        def document() -> Any:
             from lmgauge.report.documents import document_of
 
-            blocks = partial(document_of, result)
+            return document_of(result)
+
+        blocks = blocks or document
         if self.as_json:
             from lmgauge.json_text import to_json
 
@@ -174,7 +176,8 @@ class Call:
 
             show(blocks())
         if self.html is not None:
-            write_page(self.html, *(page or (repr(result)[1:-1], blocks())))
+            title, shown = page or (repr(result)[1:-1], None)
+            write_page(self.html, title, shown or blocks())
         if not getattr(result, "passed", True):
             self.context.exit(1)
 

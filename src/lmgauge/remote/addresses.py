@@ -7,6 +7,7 @@ import re
 
 PATHS = (str, os.PathLike)
 PathLike = str | os.PathLike[str]
+"""A local path, or the address of a remote file or folder."""
 # Not compiled: the first page of help needs none of them.
 _ADDRESS = r"[A-Za-z][A-Za-z0-9+.-]+://"
 _USER = r"^([A-Za-z][A-Za-z0-9+.-]+://)[^/?#]*@"
@@ -18,7 +19,7 @@ _VALUE = r"([?&][^=&?#,;\s]+=)[^&#,;:)\s]*"
 _WEB = ("http", "https")
 
 
-def is_remote(path: str | os.PathLike[str]) -> bool:
+def is_remote(path: PathLike) -> bool:
     """Return True for an address such as `s3://bucket/part.jsonl`, False for a local path."""
     return isinstance(path, str) and re.match(_ADDRESS, path) is not None
 
@@ -38,7 +39,7 @@ def scheme_of(address: str) -> str:
     return address.partition("://")[0].lower()
 
 
-def shown_name(path: str | os.PathLike[str]) -> str:
+def shown_name(path: PathLike) -> str:
     """Return the name of a file as it may be shown and stored: an address without user, password and query."""
     name = os.fspath(path)
     if not is_remote(name):
@@ -55,7 +56,7 @@ def without_secrets(text: str) -> str:
     return re.sub(_IN_TEXT, lambda match: re.sub(_VALUE, r"\1***", re.sub(_PASSWORD, r"\1", match[0])), text)
 
 
-def joined(folder: str | os.PathLike[str], *names: str) -> str:
+def joined(folder: PathLike, *names: str) -> str:
     """Return the path or address of what is in a folder."""
     if not is_remote(folder):
         return os.path.join(folder, *names)
@@ -65,7 +66,7 @@ def joined(folder: str | os.PathLike[str], *names: str) -> str:
     return "/".join([bare.rstrip("/"), *names]) + query
 
 
-def base_name(path: str | os.PathLike[str]) -> str:
+def base_name(path: PathLike) -> str:
     """Return the last part of a path or an address, by which its format is known."""
     name = shown_name(path)
     return name.rstrip("/").rpartition("/")[2] if is_remote(name) else os.path.basename(name)
