@@ -73,7 +73,7 @@ Train
     stdin: texts
     show: order tokenizer vocabulary min_count interpolate memory resume preset epochs
     without: {OF_SEGMENTS} paper initializer_range sum_over_steps html
-    metavars: kind=KIND, texts=[TEXTS]...
+    metavars: kind=KIND
     required: output
   mix [models.mix]: Mix models, with weights estimated on held-out text.
     show: field format reserved device
@@ -152,7 +152,7 @@ Measure
     arguments: model texts
     show: k fpr threads field
     without: {OF_EVALUATION} group given boundary keep
-    metavars: texts=[TEXTS]..., reference=MODEL, k=SHARE
+    metavars: reference=MODEL
     required: model
 
 Corpora
@@ -219,7 +219,7 @@ Tasks
     show: weights metric lower_for_models document lowercase remove_punctuation format id field score output
     show: write_scores significance
     without: {OF_EVALUATION} collapse_spaces jiwer_words
-    metavars: nbest=NBEST..., document=FILE
+    metavars: document=FILE
     required: nbest
   f1 [tasks.score_labels]: Measure precision, recall and F1 of labeled outputs.
     verbs: tasks.score_label_files

@@ -37,40 +37,19 @@ HEADINGS = {
 }
 """Of keywords that do not stand under the heading of their settings, or under "Options"."""
 METAVARS = {
-    name: shown
-    for shown, names in {
-        "ADDRESS": "ray",
-        "A,B,...": "labels",
-        "A,B,C": "fractions",
-        "BITS": "array bits_per_event max_difference",
-        "BITS,BITS": "quantize",
-        "COLUMN": "logprob",
-        "DEV": "tune",
-        "FILE...": "files",
-        "IN...": "inputs",
-        "POOL...": "pool",
-        "DIR": "figures temp vega",
-        "FIELD": "label",
-        "I/N|slurm": "shard",
-        "J": "near",
-        "MODEL": "model models",
-        "N": "threads",
-        "N|stream": "context",
-        "NAME": "answer bad by choices device field given good group host hypotheses id program protocol ref_field score "
-        "system x y",
-        "NAME=RUN,RUN": "recipes",
-        "NAMES": "columns keep levels",
-        "NATS": "cross_entropy",
-        "pA,pB": "buckets",
-        "PATH": "output",
-        "RATE": "fpr",
-        "RULE": "document",
-        "RUN": "run",
-        "SHARE": "held_out_share share tolerance weight",
-        "SHARE[,SHARE...]": "cuts",
-        "SIZE": "memory",
-    }.items()
-    for name in names.split()
+    "buckets": "pA,pB",
+    "context": "N|stream",
+    "cross_entropy": "NATS",
+    "document": "RULE",
+    "memory": "SIZE",
+    "output": "PATH",
+    "ray": "ADDRESS",
+    "recipes": "NAME=RUN,RUN",
+    "run": "RUN",
+    "shard": "I/N|slurm",
+    **dict.fromkeys(("bos", "prompt", "title"), "TEXT"),
+    **dict.fromkeys(("figures", "temp", "vega"), "DIR"),
+    **dict.fromkeys(("model", "models"), "MODEL"),
 }
 """What the help calls the value of an option, where neither a row nor its type says it."""
 NOT_OFFERED = {"block_bytes", "chooser", "fields", "join", "keep_bom", "lists", "progress", "stream", "watch"}
@@ -280,13 +259,15 @@ def _option(option: Option, row: Row, others: Collection[str]) -> _Option | None
     if isinstance(kind, CommaList):
         shown["callback"] = lambda context, parameter, lists: tuple(one for part in lists for one in part)
     several = isinstance(kind, CommaList) or (option.element is not None and not isinstance(kind, Parsed))
-    metavar = row.metavars.get(option.name) or METAVARS.get(option.name) or _metavar(kind)
+    metavar = row.metavars.get(option.name) or METAVARS.get(option.name) or _metavar(option, kind)
     return _Option(names, type=kind, multiple=several, metavar=metavar, **shown)
 
 
-def _metavar(kind: click.ParamType[Any]) -> str | None:
+def _metavar(option: Option, kind: click.ParamType[Any]) -> str | None:
     """Return what the help calls a value; None leaves it to the type."""
-    kinds = {click.IntRange: "N", click.Path: "FILE", type(click.INT): "N", type(click.STRING): "TEXT"}
+    if float in option.kinds and option.element is None:
+        return "SHARE" if option.bounds is not None and option.bounds.most == 1 else "X"
+    kinds = {click.IntRange: "N", click.Path: "FILE", type(click.INT): "N", type(click.STRING): "NAME"}
     return kind.name if isinstance(kind, Parsed) else kinds.get(type(kind))
 
 
