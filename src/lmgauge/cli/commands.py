@@ -214,8 +214,7 @@ Tasks
     show: {_ERRORS}
     without: jiwer_words
     {_SYSTEMS}
-  rescore [rescore.rescore]: Choose the best of n-best lists by a recognizer's scores and language models.
-    verbs: rescore cli.rescore.Written
+  rescore: Choose the best of n-best lists by a recognizer's scores and language models.
     show: weights metric lower_for_models document lowercase remove_punctuation format id field score output
     show: write_scores significance
     without: {OF_EVALUATION} collapse_spaces jiwer_words

@@ -30,7 +30,7 @@ OFF = {"interpolate": "--back-off"}
 """What turns an option off, where it is not --no- and its name."""
 HEADINGS = {
     "valid": "Neural models",
-    **dict.fromkeys(("output", "vega", "figures", "details", "rows"), "Output"),
+    **dict.fromkeys(("output", "vega", "figures", "details", "rows", "write_scores"), "Output"),
     "seed": "Statistics",
     "threads": "Resources",
     "reference": "Text",
@@ -178,8 +178,7 @@ def command_of(name: str, row: Row) -> Command:
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
         call = Call(row, context)
-        if call.html is not None:
-            _check_page(call)
+        _check_files(call)
         if row.run:
             imported(row.run)(call)
         elif "json" in row.without:
@@ -385,14 +384,16 @@ def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -
         context.exit()
 
 
-def _check_page(call: Call) -> None:
-    """Refuse a page that cannot be made, or that would replace what the command reads or writes.
-
-    Raises:
-        click.UsageError: it is -.
-        MissingExtraError: what draws pages is not installed.
-        UsageError: it would replace something.
-    """
+def _check_files(call: Call) -> None:
+    """Refuse a standard stream that is named twice, and a page that cannot be made or would replace what is read or written."""
+    if len(call.aside) > 1:
+        raise click.UsageError(f"{' and '.join(f'{_spelled(name)} -' for name in call.aside)} would both be standard output")
+    read = [value for name, value in call.values.items() if name not in (*_ROWS, *_WRITTEN)]
+    values = [one for value in read for one in (value if isinstance(value, tuple) else (value,))]
+    if values.count("-") > 1:
+        raise click.UsageError("standard input (-) is named twice, but can be read only once")
+    if call.html is None:
+        return
     from glob import glob
 
     from lmgauge.files import refuse_replacing
@@ -400,9 +401,7 @@ def _check_page(call: Call) -> None:
 
     if call.html == "-":
         raise click.UsageError("--html needs a file: standard output is for what is printed")
-    outputs = {f"--{name.replace('_', '-')}": call.values[name] for name in _WRITTEN if name in call.values}
-    read = [value for name, value in call.values.items() if name not in _WRITTEN]
-    values = [one for value in read for one in (value if isinstance(value, tuple) else (value,))]
+    outputs = {_spelled(name): call.values[name] for name in _WRITTEN if name in call.values}
     paths = [path for one in values if isinstance(one, str) for path in (one, *glob(one), *one.partition("=")[2].split(","))]
     refuse_replacing(outputs | {"--html": call.html}, paths)
     check_installed()
