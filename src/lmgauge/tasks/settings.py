@@ -26,6 +26,7 @@ from lmgauge.choices import (
 )
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
+from lmgauge.files import PathLike
 from lmgauge.option_numbers import Bounds, Count, Natural
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.text.reading_options import ReadingOptions
