@@ -18,7 +18,7 @@ class Row(NamedTuple):
     Attributes:
         summary: one line for `lmgauge --help`, and the first of the command's own page.
         verbs: the verb, by its place below `lmgauge`: the command's name if none is named; further ones and classes of
-            settings, whose keywords are options too. Required is what all require.
+            settings, whose keywords are options too. Required is what all verbs require.
         run: what takes a `Call`, where running the verb and showing its result is not all.
         arguments: keywords that are arguments, in their order; if None the verb's positional ones but models and outputs.
         stdin: the argument that is standard input where it is not named.
@@ -139,7 +139,6 @@ Measure
     show: overlap_unit n near fold passages field
     without: job ray document id given boundary keep
     metavars: train=TRAIN... TEST, output=DIR
-    required: train
   pairs: Say how often models prefer the good text of minimal pairs.
     show: good bad by context device
     without: {OF_EVALUATION}
@@ -153,7 +152,6 @@ Measure
     show: k fpr threads field
     without: {OF_EVALUATION} group given boundary keep
     metavars: reference=MODEL
-    required: model
 
 Corpora
   filter [filter.filter_documents]: Keep the documents that models find likely, with a column for each figure.
@@ -186,7 +184,6 @@ Compare
     show: events exhaustive top_k examples seed threads field group
     without: {OF_EVALUATION} text id keep
     metavars: candidate=CANDIDATE... [TEXT]..., top_k=K[,K...], output=DIR
-    required: base
   correlate: Say whether better language models go with better task scores.
     verbs: tasks.correlate_tables
     show: x y system log_x
@@ -219,7 +216,6 @@ Tasks
     show: write_scores significance
     without: {OF_EVALUATION} collapse_spaces jiwer_words
     metavars: document=FILE
-    required: nbest
   f1 [tasks.score_labels]: Measure precision, recall and F1 of labeled outputs.
     verbs: tasks.score_label_files
     without: reference sentence align top segments group shard output

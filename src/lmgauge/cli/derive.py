@@ -20,6 +20,7 @@ from click.core import ParameterSource
 from lmgauge.cli.commands import COMMANDS, Row, imported
 from lmgauge.cli.odd_values import NAMED_NUMBERS, NUMBER, PARSERS, CommaList, KindChoice, Parsed
 from lmgauge.declaration import REQUIRED, Option, options_of, own_keywords, section_of
+from lmgauge.option_numbers import Bounds
 
 SHORT = {"output": "-o", "model": "-m", "models": "-m", "count": "-n", "x": "-x", "y": "-y"}
 SHORT |= {"width": "-w", "score_only": "-b", "reference": "-r", "test_set": "-t", "language_pair": "-l", "plus_plus": "-p"}
@@ -69,7 +70,8 @@ def declared(verbs: tuple[str, ...]) -> list[Callable[..., Any]]:
 def declared_options(verbs: tuple[str, ...]) -> dict[str, Option]:
     """Return what the verbs of a row declare, each name once; what not all verbs ask for can be left out."""
     each = [options_of(verb) for verb in declared(verbs)]
-    needed = set.intersection(*({one.name for one in options if one.default is REQUIRED} for options in each))
+    called = [options for options, path in zip(each, verbs, strict=True) if not path.startswith("cli.")]
+    needed = set.intersection(*({one.name for one in options if one.default is REQUIRED} for options in called or each))
     options: dict[str, Option] = {}
     for one in chain(*each):
         free = one.default is REQUIRED and one.name not in needed
@@ -266,7 +268,7 @@ def _metavar(option: Option, kind: click.ParamType[Any]) -> str | None:
     """Return what the help calls a value; None leaves it to the type."""
     if float in option.kinds and option.element is None:
         return "SHARE" if option.bounds is not None and option.bounds.most == 1 else "X"
-    kinds = {click.IntRange: "N", click.Path: "FILE", type(click.INT): "N", type(click.STRING): "NAME"}
+    kinds = {click.IntRange: "N", click.Path: "FILE", type(click.STRING): "NAME"}
     return kind.name if isinstance(kind, Parsed) else kinds.get(type(kind))
 
 
@@ -287,12 +289,8 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
     if option.is_path:
         return click.Path(allow_dash=True)
     if int in option.kinds and str not in option.kinds:
-        bounds = option.bounds
-        return (
-            click.INT
-            if bounds is None
-            else click.IntRange(int(bounds.least), None if bounds.most == float("inf") else int(bounds.most))
-        )
+        bounds = option.bounds or Bounds(float("-inf"))
+        return click.IntRange(*(None if abs(one) == float("inf") else int(one) for one in (bounds.least, bounds.most)))
     if float in option.kinds:
         return click.STRING if str in option.kinds else NUMBER
     return click.STRING if str in option.kinds else None
