@@ -17,6 +17,7 @@ class Row(NamedTuple):
 
     Attributes:
         summary: one line for `lmgauge --help`, and the first of the command's own page.
+        guesses: words of the field that people try in place of the command's name.
         verbs: the verb, by its place below `lmgauge`: the command's name if none is named; further ones and classes of
             settings, whose keywords are options too. Required is what all verbs require.
         run: what takes a `Call`, where running the verb and showing its result is not all.
@@ -27,7 +28,6 @@ class Row(NamedTuple):
         without: keywords that are not offered; "json" where a command prints nothing, "html" where its result makes no page.
         choices: keyword -> place below `lmgauge` of the words that are offered, where these are not all of its own, or more.
         metavars: what the help calls values, by keyword.
-        negative: yes where arguments may begin with -, as negative numbers do.
         required: keywords that only programs may leave out, or only some of the verbs.
     """
 
@@ -41,8 +41,8 @@ class Row(NamedTuple):
     without: tuple[str, ...] = ()
     choices: Mapping[str, str] = {}
     metavars: Mapping[str, str] = {}
-    negative: str = ""
     required: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
 
 
 def imported(path: str) -> Any:
@@ -69,6 +69,7 @@ _TRANSLATIONS = f"""without: align top
 _TABLE = f"""
 Train
   train [training.train]: Train a language model on text.
+    guesses: build count estimate fit learn lm lmplz ngram ngram-count
     verbs: train train_neural
     stdin: texts
     show: order tokenizer vocabulary min_count interpolate memory resume preset epochs
@@ -76,31 +77,37 @@ Train
     metavars: kind=KIND
     required: output
   mix [models.mix]: Mix models, with weights estimated on held-out text.
+    guesses: ensemble interpolate
     show: field format reserved device
     without: {OF_SEGMENTS} {OF_EVALUATION} html
     metavars: held_out=[TEXTS]..., weights=W,W...
     required: output
   spell [models.spell]: Give a model a speller for unseen words, so that bits are exact.
+    guesses: characters oov open-vocabulary speller spelling unk
     arguments: model
     show: order max_count field format
     without: {OF_SEGMENTS} html
   prune [models.prune]: Drop the n-grams that a model needs least.
+    guesses: compress shrink trim
     arguments: model
     show: field format
     without: {OF_SEGMENTS} html
     required: output
   cache [models.cache]: Make a model adapt to the text it scores.
+    guesses: adapt dynamic
     arguments: model held_out
     show: order window decay field format reserved
     without: {OF_SEGMENTS} {OF_EVALUATION} html
     metavars: held_out=[TEXTS]...
     required: output
   sample [models.sample]: Draw text from a model.
+    guesses: gen generate generation
     show: device
     without: {OF_EVALUATION} html
 
 Measure
   eval [evaluate.evaluate]: Measure how well models predict a text.
+    guesses: bpb evaluate evaluation measure perplexity ppl query test
     verbs: evaluate evaluate_scores context_curve evaluate_protocols cli.shards.run_in_shards
     stdin: text
     show: output per_segment per_token per_word columns unit field group document given context device
@@ -109,43 +116,53 @@ Measure
     choices: protocol=cli.evaluate.PROTOCOLS
     metavars: contexts=N,N...
   baseline: Say what a network must beat: compressors and n-grams.
+    guesses: baselines compressors gzip ladder xz zstd
     show: order character_order memory threads field
     without: group id given boundary keep
     metavars: models=RUN|MODEL, output=DIR
   merge: Put the shards of a job together to the result of the whole.
+    guesses: combine gather join reduce shard shards
   import: Make a run of what another program scored.
     verbs: import_scores
     show: unit field document given
     without: group id keep html
   report [runs.report]: Make one page to look at: the answer, charts, tables, and the text in color.
+    guesses: dashboard html page plot view visualize
     show: text train document seed threads
     without: html
   diagnose [runs.diagnose]: Show where a model fails.
+    guesses: analyze errors
     show: text train only examples contexts seed threads context device
     without: {OF_EVALUATION} reserved
   explore [runs.explore]: Look at all of a run, or two of one text, in the browser.
+    guesses: browse serve server ui viewer watch
     show: text train context device
     without: json html
     metavars: runs=[RUN] [RUN]
   audit [runs.audit]: Check a result, or show what is wrong with it.
+    guesses: check prove validate verify
     verbs: audit cli.runs.subject
     arguments: what
     show: levels contexts max_overlap exhaustive seed field context device
     without: {OF_SEGMENTS} {OF_EVALUATION} run
     metavars: what=TEXT...|RUN
   overlap [overlap.overlap]: Find test text inside training text.
+    guesses: contamination decontaminate dedup leak
     verbs: overlap cli.shards.run_in_shards
     arguments: train
     show: overlap_unit n near fold passages field
     without: job ray document id given boundary keep
     metavars: train=TRAIN... TEST, output=DIR
   pairs: Say how often models prefer the good text of minimal pairs.
+    guesses: blimp minimal-pairs syntaxgym
     show: good bad by context device
     without: {OF_EVALUATION}
   multiple-choice: Say how often models prefer the right answer of questions.
+    guesses: choices questions arc hellaswag mmlu
     show: given choices answer by boundary context device
     without: {OF_EVALUATION}
   membership [models_and_texts.membership]: Ask whether a model has seen texts in training.
+    guesses: extraction memorization mia min-k mink seen
     verbs: membership cli.models_and_texts.suspects
     stdin: texts
     arguments: model texts
@@ -155,6 +172,7 @@ Measure
 
 Corpora
   filter [filter.filter_documents]: Keep the documents that models find likely, with a column for each figure.
+    guesses: ccnet drop keep prefilter
     verbs: filter_documents
     show: field lines by max_perplexity min_perplexity keep buckets min_bytes workers threads
     metavars: model=[NAME=]MODEL, keep=pA..pB
@@ -163,11 +181,13 @@ Corpora
     show: field lines by workers threads
     metavars: model=[NAME=]MODEL
   percentiles [filter.percentiles]: Learn the percentiles of perplexity that a filter keeps by.
+    guesses: cutoffs quantiles thresholds
     verbs: learn_percentiles
     show: field lines by group workers threads
     without: shard
     metavars: model=[NAME=]MODEL
   select: Select the documents of a pool that are most like a target.
+    guesses: moore-lewis xenc choose data-selection
     verbs: select_documents
     arguments: pool
     show: cuts tolerance share max_difference order field
@@ -175,9 +195,11 @@ Corpora
 
 Compare
   compare [runs.compare]: Say whether results may be compared, and whether their difference is real.
+    guesses: bootstrap diff paired significance
     verbs: compare compare_recipes cli.runs.check cli.runs.compared
     show: text train
   divergence [models_and_texts.divergence]: Measure how far models' predictions are from those of a base.
+    guesses: js jsd kl kl-divergence kld
     verbs: divergence save_base cli.models_and_texts.diverged
     stdin: candidate
     arguments: base candidate
@@ -185,11 +207,13 @@ Compare
     without: {OF_EVALUATION} text id keep
     metavars: candidate=CANDIDATE... [TEXT]..., top_k=K[,K...], output=DIR
   correlate: Say whether better language models go with better task scores.
+    guesses: correlation pearson spearman
     verbs: tasks.correlate_tables
     show: x y system log_x
 
 Tasks
   bleu [tasks.score]: Score translations with BLEU, as sacreBLEU does.
+    guesses: sacrebleu
     verbs: tasks.bleu
     show: order smoothing lowercase tokenizer test_set language_pair sentence
     {_TRANSLATIONS}
@@ -202,6 +226,7 @@ Tasks
     show: normalized no_punct case_sensitive test_set language_pair sentence
     {_TRANSLATIONS}
   wer [tasks.score]: Measure the word error rate of transcripts, as jiwer does.
+    guesses: jiwer
     verbs: tasks.wer
     show: {_ERRORS}
     without: collapse_spaces
@@ -212,11 +237,13 @@ Tasks
     without: jiwer_words
     {_SYSTEMS}
   rescore: Choose the best of n-best lists by a recognizer's scores and language models.
+    guesses: mert n-best nbest rerank rescoring
     show: weights metric lower_for_models document lowercase remove_punctuation format id field score output
     show: write_scores significance
     without: {OF_EVALUATION} collapse_spaces jiwer_words
     metavars: document=FILE
   f1 [tasks.score_labels]: Measure precision, recall and F1 of labeled outputs.
+    guesses: accuracy classification precision recall
     verbs: tasks.score_label_files
     without: reference sentence align top segments group shard output
     choices: format=choices.FORMATS
@@ -227,19 +254,22 @@ Tools
     verbs: cli.quickstart.quickstart
     without: html
   doctor [doctor.doctor]: Look whether this install works, and what is missing for what.
+    guesses: diagnostics env environment install selfcheck version versions
     without: html
   info: Show what is in a model, or in a run.
+    guesses: describe inspect show
     show: context device
     without: html
     metavars: what=MODEL|RUN
   convert: Convert between ARPA files, binary files of KenLM, and model folders.
+    guesses: arpa export
     verbs: api.convert.convert
     show: trie quantize array
     without: json html
   calc [calc.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.
+    guesses: bits entropy calculate
     verbs: calc report.calc.blocks
     without: html
-    negative: yes
   split: Split text into train, validation and test, the same for the same seed on every machine.
     show: unit field group document
     without: id given keep boundary html
@@ -255,7 +285,7 @@ def _row(command: str) -> tuple[str, Row]:
     for key, words in lines:
         if key in ("choices", "metavars"):
             said[key] = dict(word.split("=", 1) for word in words.split(", "))
-        elif key in ("stdin", "negative"):
+        elif key == "stdin":
             said[key] = words
         else:
             said[key] = (*said.get(key, ()), *words.split())

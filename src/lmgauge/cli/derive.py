@@ -121,10 +121,6 @@ class Call:
         known = own_keywords(verb).keys() | fields_of(verb)
         return {name: value for name, value in (self.values | more).items() if name in known}
 
-    def refuse_others(self, reason: str, *verbs: Callable[..., Any]) -> None:
-        """Refuse options that none of the verbs knows: none is ignored in silence."""
-        self.refuse(self.values.keys() - fields_of(*verbs), reason)
-
     def refuse(self, names: Collection[str], reason: str) -> None:
         """Refuse options that do not apply to what was chosen: none is ignored in silence.
 
@@ -188,7 +184,7 @@ def command_of(name: str, row: Row) -> Command:
         else:
             call.answer(call())
 
-    parsing = {"ignore_unknown_options": bool(row.negative)}
+    parsing = {"ignore_unknown_options": any(one.type is click.UNPROCESSED for one in parameters)}  # numbers may be negative
     return Command(name, params=parameters, callback=run, about=about_it, context_settings=parsing)
 
 

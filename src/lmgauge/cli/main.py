@@ -125,9 +125,7 @@ def _commands_like(word: str) -> list[str]:
     """Return the commands that a word stands for in the field, or, where none does, those spelled like it."""
     from difflib import get_close_matches
 
-    from lmgauge.cli.guesses import GUESSES
-
-    known = {guess: name for name, guesses in GUESSES.items() for guess in guesses} | {name: name for name in COMMANDS}
+    known = {guess: name for name, row in COMMANDS.items() for guess in (name, *row.guesses)}
     if word in known:
         return [known[word]]
     return list(dict.fromkeys(known[near] for near in get_close_matches(word, known, n=3, cutoff=0.7)))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _FOLDER = "lmgauge-quickstart"
 _ORDERS = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
-_TRAINING = "--order 5 --vocabulary spelled --min-count 2"
 
 
 def quickstart(*, output: PathLike | None = None, threads: Count | None = None) -> tuple[Any, str, Any]:
@@ -68,11 +67,9 @@ def show(call: Call) -> None:
 
     results, title, page = call()
     trigram = f"{call['output']}/trigram" if call["output"] else "kn5/"
-    commands = (
-        f"lmgauge train modified-kneser-ney {_TRAINING} train.txt -o kn5/",
-        f"lmgauge eval -m {trigram} test.txt",
-    )
-    yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
+    train = "lmgauge train modified-kneser-ney --order 5 --vocabulary spelled --min-count 2 train.txt -o kn5/"
+    commands = (Text(command, indent=2) for command in (train, f"lmgauge eval -m {trigram} test.txt"))
+    yours: Document = (Heading("Now your own text:"), *commands)
     call.answer(results, lambda: (*evaluations.blocks(results, title), *yours))
     if isinstance(page, Path):
         say_where(page, err=call.as_json)
