@@ -108,18 +108,14 @@ class Call:
         from lmgauge.report.progress import progress
 
         called = verb or declared(self.row.verbs)[0]
+        known = own_keywords(called).keys() | fields_of(called)
         with progress() as listener, listening(listener):
-            return called(**self.keywords(called, **more))
+            return called(**{name: value for name, value in (self.values | more).items() if name in known})
 
     @property
     def aside(self) -> list[str]:
         """Return the options whose rows stand on standard output in place of what is shown."""
         return [name for name in _ROWS if self.values.get(name) == "-"]
-
-    def keywords(self, verb: Callable[..., Any], /, **more: Any) -> dict[str, Any]:
-        """Return the user's values that a verb knows, and others in their place."""
-        known = own_keywords(verb).keys() | fields_of(verb)
-        return {name: value for name, value in (self.values | more).items() if name in known}
 
     def refuse(self, names: Collection[str], reason: str) -> None:
         """Refuse options that do not apply to what was chosen: none is ignored in silence.
@@ -134,9 +130,11 @@ class Call:
                 off = written[name] is False and parameter.secondary_opts
                 raise click.UsageError(f"{(off or parameter.opts)[-1]} {reason}", self.context)
 
-    def answer(self, result: object, blocks: Callable[[], Any] | None = None, page: tuple[str, Any] | None = None) -> None:
+    def answer(
+        self, result: object, blocks: Callable[[], Any] | None = None, page: tuple[str, Any] | None = None, plain: str = ""
+    ) -> None:
         """Print a result, unless rows take its place on standard output; write its page; exit with 1 if it did not pass."""
-        # page: its title, and what is on it
+        # page: its title, and what is on it; plain: what is printed in place of the blocks
         from lmgauge.cli.say import write_page
 
         if blocks is None:
@@ -147,6 +145,8 @@ class Call:
             from lmgauge.json_text import to_json
 
             click.echo(to_json(getattr(result, "to_dict", lambda: result)()), err=bool(self.aside))
+        elif plain:
+            click.echo(plain)
         elif not self.aside:
             from lmgauge.report.terminal import show
 
