@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.cli.commands import run
 from tests.programs import running
 
-from lmgauge.cli.main import cli
 from lmgauge.cli.training import epoch_line, live_line
 from lmgauge.models.training.loop import TrainingEvent
 
@@ -31,7 +31,7 @@ def texts(tmp_path: Path) -> tuple[str, str]:
 
 
 def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["train", *arguments])
+    return run("train", *arguments)
 
 
 def test_a_model_is_trained_and_told(texts: tuple[str, str], tmp_path: Path) -> None:
