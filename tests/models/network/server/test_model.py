@@ -163,7 +163,7 @@ def test_a_request_that_fails_ends_the_waiting_of_the_others(
 
     with Dying().running() as toy:
         model = load_completions(toy.url, ScoringOptions())
-        with pytest.raises(ServerError, match="line 1: .*HTTP 400: no"):
+        with pytest.raises(ServerError, match=r"line 1: .*HTTP 400: no"):
             list(model.score(Corpus.from_strings(["refused", "busy", "busy", "busy"])))
         asked = len(toy.requests)
         run_workers(lambda _: free.wait(), 4)  # none of the four waits for the server any more
