@@ -1,7 +1,7 @@
 """The commands: a row of each. `lmgauge.cli.derive` makes options, help and call of the verb that a row names.
 
 Below a heading of `lmgauge --help` stands each command with its line there, then what is not derived, by the fields of
-`Row`: words, or NAME=VALUE with commas between. What stands twice is added. Beside the name stands `run`, below `lmgauge.cli`.
+`Row`: words, or NAME=VALUE with commas between. What stands twice is added. In brackets is `run`, below `lmgauge.cli`.
 """
 
 from __future__ import annotations

@@ -286,7 +286,8 @@ def _type(option: Option, row: Row) -> click.ParamType[Any] | None:
         return click.Path(allow_dash=True)
     if int in option.kinds and str not in option.kinds:
         bounds = option.bounds or Bounds(float("-inf"))
-        return click.IntRange(*(None if abs(one) == float("inf") else int(one) for one in (bounds.least, bounds.most)))
+        least, most = (None if abs(one) == float("inf") else int(one) for one in (bounds.least, bounds.most))
+        return click.IntRange(least, most)
     if float in option.kinds:
         return click.STRING if str in option.kinds else NUMBER
     return click.STRING if str in option.kinds else None
@@ -379,7 +380,7 @@ def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -
 
 
 def _check_files(call: Call) -> None:
-    """Refuse a standard stream that is named twice, and a page that cannot be made or would replace what is read or written."""
+    """Refuse a standard stream that is named twice, and a page that cannot be made or would replace another file."""
     if len(call.aside) > 1:
         raise click.UsageError(f"{' and '.join(f'{_spelled(name)} -' for name in call.aside)} would both be standard output")
     read = [value for name, value in call.values.items() if name not in (*_ROWS, *_WRITTEN)]
