@@ -87,8 +87,8 @@ def rescore(
     output, scored = settings.output, settings.write_scores
     if output is not None:
         form_of_best(output)
-    given: list[Any] = [nbest, tune, model, ref, test_ref, settings.document]
-    read = [os.fspath(one) for each in given for one in listed(each) if isinstance(one, PATHS)]
+    inputs: list[Any] = [nbest, tune, model, ref, test_ref, settings.document]
+    read = [os.fspath(one) for each in inputs for one in listed(each) if isinstance(one, PATHS)]
     refuse_replacing({"-o": output, "--write-scores": scored}, [*read, *(file for one in read for file in glob(one))])
     tuned = tune is not None
     if tuned == (settings.weights is not None):
