@@ -137,11 +137,15 @@ class NgramTables(LoadedTables):
 
     def whole(self, *, eos: bool) -> WholeDistributions:
         """Return what answers questions about whole distributions; what it finds out is held for the next one."""
-        return self._whole.setdefault(eos, WholeDistributions(self, eos=eos))
+        return self._with_eos if eos else self._without_eos
 
     @cached_property
-    def _whole(self) -> dict[bool, WholeDistributions]:
-        return {}
+    def _with_eos(self) -> WholeDistributions:
+        return WholeDistributions(self, eos=True)
+
+    @cached_property
+    def _without_eos(self) -> WholeDistributions:
+        return WholeDistributions(self, eos=False)
 
     @cached_property
     def children(self) -> list[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
