@@ -1,7 +1,8 @@
 """The commands: a row of each. `lmgauge.cli.derive` makes options, help and call of the verb that a row names.
 
-Below a heading of `lmgauge --help` stands each command with its line there, then what is not derived, by the fields of
-`Row`: words, or NAME=VALUE with commas between. What stands twice is added. In brackets is `run`, below `lmgauge.cli`.
+Below a heading of `lmgauge --help` stands each command with its line there: NAME = VERB [RUN], the verb by its place below
+`lmgauge` where its name is another, and what runs it below `lmgauge.cli`. Then what else is not derived, by the fields of
+`Row`: words, or NAME=VALUE with commas between. What stands twice is added.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ class Row(NamedTuple):
     Attributes:
         summary: one line for `lmgauge --help`, and the first of the command's own page.
         guesses: words of the field that people try in place of the command's name.
-        verbs: the verb, by its place below `lmgauge`: the command's name if none is named; further ones and classes of
-            settings, whose keywords are options too. Required is what all verbs require.
+        verbs: the verb, and in a line of their own further ones and classes of settings, whose keywords are options too.
+            Required is what all verbs require.
         run: what takes a `Call`, where running the verb and showing its result is not all.
         arguments: keywords that are arguments, in their order; if None the verb's positional ones but models and outputs.
         stdin: the argument that is standard input where it is not named.
@@ -70,7 +71,7 @@ _TABLE = f"""
 Train
   train [training.train]: Train a language model on text.
     guesses: build count estimate fit learn lm lmplz ngram ngram-count
-    verbs: train train_neural
+    verbs: train_neural
     stdin: texts
     show: order tokenizer vocabulary min_count interpolate memory resume preset epochs
     without: {OF_SEGMENTS} paper initializer_range sum_over_steps html
@@ -106,12 +107,11 @@ Train
     without: {OF_EVALUATION} html
 
 Measure
-  eval [evaluate.evaluate]: Measure how well models predict a text.
+  eval = evaluate [evaluate.evaluate]: Measure how well models predict a text.
     guesses: bpb evaluate evaluation measure perplexity ppl query test
-    verbs: evaluate evaluate_scores context_curve evaluate_protocols cli.shards.run_in_shards
+    verbs: evaluate_scores context_curve evaluate_protocols cli.shards.run_in_shards
     stdin: text
     show: output per_segment per_token per_word columns unit field group document given context device
-    hide: per_context
     without: texts name
     choices: protocol=cli.evaluate.PROTOCOLS
     metavars: contexts=N,N...
@@ -122,8 +122,7 @@ Measure
     metavars: models=RUN|MODEL, output=DIR
   merge: Put the shards of a job together to the result of the whole.
     guesses: combine gather join reduce shard shards
-  import: Make a run of what another program scored.
-    verbs: import_scores
+  import = import_scores: Make a run of what another program scored.
     show: unit field document given
     without: group id keep html
   report [runs.report]: Make one page to look at: the answer, charts, tables, and the text in color.
@@ -141,14 +140,14 @@ Measure
     metavars: runs=[RUN] [RUN]
   audit [runs.audit]: Check a result, or show what is wrong with it.
     guesses: check prove validate verify
-    verbs: audit cli.runs.subject
+    verbs: cli.runs.subject
     arguments: what
     show: levels contexts max_overlap exhaustive seed field context device
     without: {OF_SEGMENTS} {OF_EVALUATION} run
     metavars: what=TEXT...|RUN
   overlap [overlap.overlap]: Find test text inside training text.
     guesses: contamination decontaminate dedup leak
-    verbs: overlap cli.shards.run_in_shards
+    verbs: cli.shards.run_in_shards
     arguments: train
     show: overlap_unit n near fold passages field
     without: job ray document id given boundary keep
@@ -163,7 +162,7 @@ Measure
     without: {OF_EVALUATION}
   membership [models_and_texts.membership]: Ask whether a model has seen texts in training.
     guesses: extraction memorization mia min-k mink seen
-    verbs: membership cli.models_and_texts.suspects
+    verbs: cli.models_and_texts.suspects
     stdin: texts
     arguments: model texts
     show: k fpr threads field
@@ -171,24 +170,20 @@ Measure
     metavars: reference=MODEL
 
 Corpora
-  filter [filter.filter_documents]: Keep the documents that models find likely, with a column for each figure.
+  filter = filter_documents [filter.documents]: Keep the documents that models find likely, with a column for each figure.
     guesses: ccnet drop keep prefilter
-    verbs: filter_documents
     show: field lines by max_perplexity min_perplexity keep buckets min_bytes workers threads
     metavars: model=[NAME=]MODEL, keep=pA..pB
-  score [filter.filter_documents]: Give each document columns with what models make of it.
-    verbs: score_documents
+  score = score_documents [filter.documents]: Give each document columns with what models make of it.
     show: field lines by workers threads
     metavars: model=[NAME=]MODEL
-  percentiles [filter.percentiles]: Learn the percentiles of perplexity that a filter keeps by.
+  percentiles = learn_percentiles [filter.percentiles]: Learn the percentiles of perplexity that a filter keeps by.
     guesses: cutoffs quantiles thresholds
-    verbs: learn_percentiles
     show: field lines by group workers threads
     without: shard
     metavars: model=[NAME=]MODEL
-  select: Select the documents of a pool that are most like a target.
+  select = select_documents: Select the documents of a pool that are most like a target.
     guesses: moore-lewis xenc choose data-selection
-    verbs: select_documents
     arguments: pool
     show: cuts tolerance share max_difference order field
     without: group id given boundary keep
@@ -196,43 +191,37 @@ Corpora
 Compare
   compare [runs.compare]: Say whether results may be compared, and whether their difference is real.
     guesses: bootstrap diff paired significance
-    verbs: compare compare_recipes cli.runs.check cli.runs.compared
+    verbs: compare_recipes cli.runs.check cli.runs.compared
     show: text train
   divergence [models_and_texts.divergence]: Measure how far models' predictions are from those of a base.
     guesses: js jsd kl kl-divergence kld
-    verbs: divergence save_base cli.models_and_texts.diverged
+    verbs: save_base cli.models_and_texts.diverged
     stdin: candidate
     arguments: base candidate
     show: events exhaustive top_k examples seed threads field group
     without: {OF_EVALUATION} text id keep
     metavars: candidate=CANDIDATE... [TEXT]..., top_k=K[,K...], output=DIR
-  correlate: Say whether better language models go with better task scores.
+  correlate = tasks.correlate_tables: Say whether better language models go with better task scores.
     guesses: correlation pearson spearman
-    verbs: tasks.correlate_tables
     show: x y system log_x
 
 Tasks
-  bleu [tasks.score]: Score translations with BLEU, as sacreBLEU does.
+  bleu = tasks.bleu [tasks.score]: Score translations with BLEU, as sacreBLEU does.
     guesses: sacrebleu
-    verbs: tasks.bleu
     show: order smoothing lowercase tokenizer test_set language_pair sentence
     {_TRANSLATIONS}
-  chrf [tasks.score]: Score translations with chrF or chrF++, as sacreBLEU does.
-    verbs: tasks.chrf
+  chrf = tasks.chrf [tasks.score]: Score translations with chrF or chrF++, as sacreBLEU does.
     show: char_order word_order plus_plus beta lowercase test_set language_pair sentence
     {_TRANSLATIONS}
-  ter [tasks.score]: Measure the translation edit rate, as sacreBLEU does.
-    verbs: tasks.ter
+  ter = tasks.ter [tasks.score]: Measure the translation edit rate, as sacreBLEU does.
     show: normalized no_punct case_sensitive test_set language_pair sentence
     {_TRANSLATIONS}
-  wer [tasks.score]: Measure the word error rate of transcripts, as jiwer does.
+  wer = tasks.wer [tasks.score]: Measure the word error rate of transcripts, as jiwer does.
     guesses: jiwer
-    verbs: tasks.wer
     show: {_ERRORS}
     without: collapse_spaces
     {_SYSTEMS}
-  cer [tasks.score]: Measure the character error rate of transcripts, as jiwer does.
-    verbs: tasks.cer
+  cer = tasks.cer [tasks.score]: Measure the character error rate of transcripts, as jiwer does.
     show: {_ERRORS}
     without: jiwer_words
     {_SYSTEMS}
@@ -242,16 +231,14 @@ Tasks
     show: write_scores significance
     without: {OF_EVALUATION} collapse_spaces jiwer_words
     metavars: document=FILE
-  f1 [tasks.score_labels]: Measure precision, recall and F1 of labeled outputs.
+  f1 = tasks.score_label_files [tasks.score_labels]: Measure precision, recall and F1 of labeled outputs.
     guesses: accuracy classification precision recall
-    verbs: tasks.score_label_files
     without: reference sentence align top segments group shard output
     choices: format=choices.FORMATS
     {_SYSTEMS}
 
 Tools
-  quickstart [quickstart.show]: Train and evaluate four models on bundled text.
-    verbs: cli.quickstart.quickstart
+  quickstart = cli.quickstart.quickstart [quickstart.show]: Train and evaluate four models on bundled text.
     without: html
   doctor [doctor.doctor]: Look whether this install works, and what is missing for what.
     guesses: diagnostics env environment install selfcheck version versions
@@ -261,14 +248,13 @@ Tools
     show: context device
     without: html
     metavars: what=MODEL|RUN
-  convert: Convert between ARPA files, binary files of KenLM, and model folders.
+  convert = api.convert.convert: Convert between ARPA files, binary files of KenLM, and model folders.
     guesses: arpa export
-    verbs: api.convert.convert
     show: trie quantize array
     without: json html
   calc [calc.calc]: Compute perplexity, cross-entropy and bits from the probabilities of events.
     guesses: bits entropy calculate
-    verbs: calc report.calc.blocks
+    verbs: report.calc.blocks
     without: html
   split: Split text into train, validation and test, the same for the same seed on every machine.
     show: unit field group document
@@ -280,8 +266,9 @@ Tools
 def _row(command: str) -> tuple[str, Row]:
     """Return the name and the row of a command."""
     (head, summary), *lines = (line.strip().split(": ", 1) for line in command.split("\n"))
-    name, _, run = head.rstrip("]").partition(" [")
-    said: dict[str, Any] = {"run": run and f"cli.{run}"}
+    declared, _, run = head.rstrip("]").partition(" [")
+    name, _, verb = declared.partition(" = ")
+    said: dict[str, Any] = {"run": run and f"cli.{run}", "verbs": (verb or name.replace("-", "_"),)}
     for key, words in lines:
         if key in ("choices", "metavars"):
             said[key] = dict(word.split("=", 1) for word in words.split(", "))
@@ -289,7 +276,7 @@ def _row(command: str) -> tuple[str, Row]:
             said[key] = words
         else:
             said[key] = (*said.get(key, ()), *words.split())
-    return name, Row(summary, **{"verbs": (name.replace("-", "_"),)} | said)
+    return name, Row(summary, **said)
 
 
 _PARTS = [re.split(r"\n  (?=\S)", section) for section in _TABLE.strip().split("\n\n")]
