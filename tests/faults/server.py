@@ -82,7 +82,7 @@ def _become(job: dict[str, object]) -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End this fork as Python does, but take no module apart: all memory would be copied, which costs more than a command."""
+    """End this fork as Python does, but take no module apart: that copies all memory, and costs more than a command."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
