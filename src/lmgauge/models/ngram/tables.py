@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,7 @@ _LARGEST = 700.0  # a logarithm whose exponential a double holds
 _ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
+class Events(NamedTuple):
     """Scored events in the order of the text."""
 
     logprob: NDArray[np.float64]  # float64 [n], natural log-probabilities
