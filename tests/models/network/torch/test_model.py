@@ -13,14 +13,16 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tests.models.network.conftest import TEXT  # noqa: E402
+from tests.models.network.conftest import TEXT, network  # noqa: E402
 
 from lmgauge import evaluate  # noqa: E402
 from lmgauge.errors import InputError, ModelFileError, UsageError  # noqa: E402
 from lmgauge.evaluation.audit.levels import audit  # noqa: E402
 from lmgauge.evaluation.options import AuditSettings  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
+from lmgauge.models.network.torch import split_network  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel, load_neural  # noqa: E402
+from lmgauge.models.network.torch.split_network import _fused_norm  # noqa: E402
 from lmgauge.scores import ScoreBatch  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 
@@ -289,6 +291,33 @@ def test_memory_that_runs_out_means_smaller_batches(checkpoint: Folder) -> None:
 def test_options_that_cannot_be_followed(options: dict[str, Any], message: str, checkpoint: Folder) -> None:
     with pytest.raises(UsageError, match=message):
         load_neural(checkpoint("gpt2"), ScoringOptions(**options))
+
+
+@pytest.mark.parametrize(("kind", "same"), [("llama", True), ("mamba", True), ("gemma2", False)])
+def test_a_norm_in_one_pass_over_memory_is_the_network_s_own(kind: str, same: bool) -> None:
+    """It stands in for it on GPUs; Gemma's, which adds 1 to its weights, is left as it is."""
+    made = network(kind, 100)
+    norms = [module for module in made.modules() if type(module).__name__.endswith("RMSNorm")]
+    assert norms
+    states = torch.randn(7, 32)
+    for norm in norms:
+        fast = _fused_norm(norm)
+        assert (fast is not None) == same
+        if fast is not None:
+            torch.testing.assert_close(fast(states), norm(states))
+
+
+def test_short_sequences_do_without_attention_that_is_planned_for_each_shape(
+    checkpoint: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_neural(checkpoint("gpt2"))
+    monkeypatch.setattr(split_network, "_PLANNED_TOKENS", 5)
+    planned = []
+    model.network.base_model.register_forward_pre_hook(lambda *_: planned.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    for length in (4, 5):
+        model.engine.split.states(torch.zeros((1, length), dtype=torch.int64))
+    assert planned == [False, True]
+    assert torch.backends.cuda.cudnn_sdp_enabled()
 
 
 def test_a_stream_needs_a_window(checkpoint: Folder) -> None:
