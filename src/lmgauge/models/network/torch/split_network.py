@@ -219,8 +219,8 @@ def _close(a: Tensor, b: Tensor, tolerance: float) -> bool:
 
 
 def _fused(network: PreTrainedModel) -> list[_Replaced]:
-    # What takes several passes over memory: GELU's tanh approximation (Hendrycks & Gimpel 2016), and on GPUs RMSNorm (Zhang &
-    # Sennrich 2019).
+    # What takes several passes over memory: GELU's tanh approximation (Hendrycks & Gimpel 2016), and on GPUs RMSNorm (Zhang
+    # & Sennrich 2019).
     from transformers.activations import FastGELUActivation, NewGELUActivation
 
     def in_one_pass(part: torch.nn.Module) -> torch.nn.Module | None:
