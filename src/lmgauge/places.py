@@ -21,6 +21,7 @@ from lmgauge.json_text import to_json
 from lmgauge.remote.addresses import base_name, is_remote, is_web, joined, shown_name
 from lmgauge.remote.protocol import FileState
 from lmgauge.remote.stores import store_of
+from lmgauge.threads import map_in_order
 
 __all__ = [
     "FileState",
@@ -65,10 +66,7 @@ def file_states(places: Sequence[Place]) -> list[FileState]:
     """Return the sizes of several files in bytes, and their versions; of remote ones, several are asked for at a time."""
     if sum(map(is_remote, places)) < 2:
         return list(map(file_state, places))
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(_ASKED_AT_A_TIME) as pool:
-        return list(pool.map(file_state, places))
+    return list(map_in_order(file_state, places, _ASKED_AT_A_TIME))
 
 
 def exists(place: Place) -> bool:

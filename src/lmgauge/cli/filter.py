@@ -11,7 +11,7 @@ from lmgauge.cli.derive import Call
 from lmgauge.cli.say import say
 
 
-def filter_documents(call: Call) -> None:
+def documents(call: Call) -> None:
     """Filter or score, and say what became of the documents."""
     from lmgauge.report.documents import document_of
 

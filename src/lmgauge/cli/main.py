@@ -11,12 +11,12 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from lmgauge.cli.commands import COMMANDS, SECTIONS
-from lmgauge.errors import LmgaugeError
+from lmgauge.errors import LmgaugeError, NotEnoughMemoryError
 from lmgauge.version import __version__
 
 INTERRUPTED = 130
@@ -36,17 +36,6 @@ def _complain(message: str) -> None:
     from lmgauge.cli.say import say
 
     say(f"lmgauge: error: {message}", err=True)
-
-
-class _Failure(click.ClickException):
-    """An error of ours, in click's clothes: one line on standard error and the right exit code."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.__dict__["exit_code"] = exit_code  # click declares one for the class
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        _complain(self.format_message())
 
 
 class LazyGroup(click.Group):
@@ -98,17 +87,15 @@ class LazyGroup(click.Group):
             ctx: of the whole program.
 
         Raises:
-            click.ClickException: one of our errors, or too little memory, in one line.
+            NotEnoughMemoryError: it needs less memory in another way, which it says.
         """
         from lmgauge.cli.say import show_warnings
 
         show_warnings()
         try:
             return super().invoke(ctx)
-        except LmgaugeError as error:
-            raise _Failure(" ".join(str(error).split("\n")), error.exit_code) from error
         except MemoryError as error:
-            raise _Failure(f"there is not enough memory for this; try {self._memory_advice(ctx)}", 2) from error
+            raise NotEnoughMemoryError(f"there is not enough memory for this; try {self._memory_advice(ctx)}") from error
 
     def _memory_advice(self, ctx: click.Context) -> str:
         """Return what makes the command that ran out of memory need less of it."""
@@ -125,9 +112,7 @@ def _commands_like(word: str) -> list[str]:
     """Return the commands that a word stands for in the field, or, where none does, those spelled like it."""
     from difflib import get_close_matches
 
-    from lmgauge.cli.guesses import GUESSES
-
-    known = {guess: name for name, guesses in GUESSES.items() for guess in guesses} | {name: name for name in COMMANDS}
+    known = {guess: name for name, row in COMMANDS.items() for guess in (name, *row.guesses)}
     if word in known:
         return [known[word]]
     return list(dict.fromkeys(known[near] for near in get_close_matches(word, known, n=3, cutoff=0.7)))
@@ -159,6 +144,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = _interrupted()
+    except LmgaugeError as error:
+        _complain(" ".join(str(error).split("\n")))
+        code = error.exit_code
     except click.ClickException as error:
         context: click.Context | None = getattr(error, "ctx", None)
         hint = f" (see `{context.command_path} --help`)" if context else ""

@@ -137,11 +137,11 @@ class NgramTables(LoadedTables):
 
     def whole(self, *, eos: bool) -> WholeDistributions:
         """Return what answers questions about whole distributions; what it finds out is held for the next one."""
-        return self._whole.setdefault(eos, WholeDistributions(self, eos=eos))
+        return self._whole[eos]
 
     @cached_property
-    def _whole(self) -> dict[bool, WholeDistributions]:
-        return {}
+    def _whole(self) -> tuple[WholeDistributions, WholeDistributions]:
+        return WholeDistributions(self, eos=False), WholeDistributions(self, eos=True)
 
     @cached_property
     def children(self) -> list[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:

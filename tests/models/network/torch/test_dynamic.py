@@ -22,7 +22,7 @@ TEXT = ["the cat sat on the mat .", "it was a long day", "the mat sat on the cat
 
 @pytest.fixture(scope="module")
 def network(checkpoint: Callable[..., Path]) -> Any:
-    return lmgauge.load_model(checkpoint("gpt2"), end="eos", stream=False)
+    return lmgauge.load_model(checkpoint("gpt2"), end="eos", stream=False, dtype="float32")
 
 
 def test_each_segment_is_scored_before_it_is_learned(network: Any) -> None:

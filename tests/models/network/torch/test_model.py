@@ -20,7 +20,6 @@ from lmgauge.errors import InputError, ModelFileError, UsageError  # noqa: E402
 from lmgauge.evaluation.audit.levels import audit  # noqa: E402
 from lmgauge.evaluation.options import AuditSettings  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
-from lmgauge.models.network.torch import split_network  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel, load_neural  # noqa: E402
 from lmgauge.models.network.torch.split_network import _fused_norm  # noqa: E402
 from lmgauge.scores import ScoreBatch  # noqa: E402
@@ -61,6 +60,11 @@ def plain(folder: Path, pieces: list[str], context: int | None = None, stride: i
     return np.array(found)
 
 
+def rounding(model: NeuralModel) -> float:
+    """What a row may differ by from another program's: convolutions of a GPU (Mamba) add up in another order."""
+    return 2e-5 if model.network.device.type == "cpu" else 2e-4
+
+
 @pytest.mark.parametrize("kind", POSITIONS)
 def test_scores_are_those_of_a_plain_loop(kind: str, checkpoint: Folder) -> None:
     folder = checkpoint(kind)
@@ -69,7 +73,7 @@ def test_scores_are_those_of_a_plain_loop(kind: str, checkpoint: Folder) -> None
     # Strings are records without line ends: the newline is put where a line of a file has it.
     corpus = Corpus.from_strings([line + "\n" for line in TEXT.splitlines()])
     found = np.concatenate([batch.logprob for batch in model.score(corpus)])
-    np.testing.assert_allclose(found, expected, atol=2e-5)
+    np.testing.assert_allclose(found, expected, atol=rounding(model))
 
 
 @pytest.mark.parametrize("kind", POSITIONS)
@@ -223,8 +227,9 @@ def test_a_wrapped_network_scores_as_its_checkpoint(checkpoint: Folder) -> None:
     folder = checkpoint("llama")
     network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     wrapped = NeuralModel.wrap(network, transformers.AutoTokenizer.from_pretrained(folder))
-    np.testing.assert_array_equal(logprobs(wrapped), logprobs(load_neural(folder)))
-    assert wrapped.fingerprint == load_neural(folder).fingerprint
+    loaded = load_neural(folder, ScoringOptions(device="cpu"))
+    np.testing.assert_array_equal(logprobs(wrapped), logprobs(loaded))
+    assert wrapped.fingerprint == loaded.fingerprint
 
 
 def test_a_network_whose_logits_are_its_own_secret_is_asked_for_them(checkpoint: Folder) -> None:
@@ -305,19 +310,6 @@ def test_a_norm_in_one_pass_over_memory_is_the_network_s_own(kind: str, same: bo
         assert (fast is not None) == same
         if fast is not None:
             torch.testing.assert_close(fast(states), norm(states))
-
-
-def test_short_sequences_do_without_attention_that_is_planned_for_each_shape(
-    checkpoint: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = load_neural(checkpoint("gpt2"))
-    monkeypatch.setattr(split_network, "_PLANNED_TOKENS", 5)
-    planned = []
-    model.network.base_model.register_forward_pre_hook(lambda *_: planned.append(torch.backends.cuda.cudnn_sdp_enabled()))
-    for length in (4, 5):
-        model.engine.split.states(torch.zeros((1, length), dtype=torch.int64))
-    assert planned == [False, True]
-    assert torch.backends.cuda.cudnn_sdp_enabled()
 
 
 def test_a_stream_needs_a_window(checkpoint: Folder) -> None:

@@ -21,8 +21,9 @@ from lmgauge.models.network.torch.journal import Journal
 from lmgauge.models.network.torch.split_network import SplitNetwork
 from lmgauge.models.network.torch.stepping import Stepper
 
-# Nats by which a row may differ when it is scored again in another batch.
-_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
+# Nats by which a row may differ when it is scored again in another batch; with 1.1 billion weights on a GPU it was 0.21 in
+# bfloat16, and 0.024 in float16.
+_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.03}
 # The same where the scale of activations depends on all that is shown, later tokens too.
 _ROUNDED = 0.1
 # Tokens of a stream that a recurrent network is shown at a time.

@@ -26,8 +26,6 @@ _TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 0.01, to
 _ROUNDED_ACTIVATIONS = 0.1
 _SCALES_TOLD_APART = 0.02
 _ROWS_OF_LOGITS = 8  # made into distributions at a time
-# Of a sequence that cuDNN's attention is worth its plan for: each new shape took the processor of an H100 some 26 ms.
-_PLANNED_TOKENS = 512
 
 
 class SplitNetwork:
@@ -128,13 +126,7 @@ class SplitNetwork:
         """Return the last hidden states of sequences, each seen from its beginning."""
         # ids: int64 [batch, length].
         # -> [batch, length, hidden], in the network's dtype.
-        kinds: Any = torch.backends.cuda  # of attention; of no effect on a processor
-        before = kinds.cudnn_sdp_enabled()
-        kinds.enable_cudnn_sdp(before and ids.shape[1] >= _PLANNED_TOKENS)
-        try:
-            states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
-        finally:
-            kinds.enable_cudnn_sdp(before)
+        states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
         return states
 
     def last(self, ids: Tensor, rows: Tensor) -> Tensor:
