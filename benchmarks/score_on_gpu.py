@@ -830,20 +830,20 @@ def main() -> int:
             for program in PROGRAMS[part]
             if asked is None or program in asked
         ]
-        found: dict[str, dict[str, list[Answer]]] = {part: {} for part in arguments.parts}
+        answers_of: dict[str, dict[str, list[Answer]]] = {part: {} for part in arguments.parts}
         goals: list[Goal] = []
         following = _Child(jobs[0]) if jobs else None
         try:
             for i, job in enumerate(jobs):
                 child, following = following, _Child(jobs[i + 1]) if i + 1 < len(jobs) else None
                 harness.note(f"{time.perf_counter() - begin:.0f} s: {job.part}, {job.program}")
-                found[job.part][job.program] = child.answers(arguments.limit) if child else []
+                answers_of[job.part][job.program] = child.answers(arguments.limit) if child else []
                 if i + 1 == len(jobs) or jobs[i + 1].part != job.part:
                     try:
-                        goals += _report(job.part, found[job.part])
+                        goals += _report(job.part, answers_of[job.part])
                     except Exception:
                         traceback.print_exc()
-                        print(json.dumps(found[job.part]))
+                        print(json.dumps(answers_of[job.part]))
                     sys.stdout.flush()
         finally:
             if following is not None:

@@ -22,13 +22,13 @@ def add_exponentials(logits: Tensor, largest: Tensor, total: Tensor) -> None:
 def _kernel(logits, largest, total, columns, block: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads types
     row = tl.program_id(0).to(tl.int64)
     top = tl.load(largest + row)
-    added = tl.load(total + row)
+    amount = tl.load(total + row)
     places = tl.arange(0, block)
     for begin in range(0, columns, block):
         values = tl.load(logits + row * columns + begin + places, mask=begin + places < columns, other=float("-inf"))
         new = tl.maximum(top, tl.max(values, 0))
         shift = tl.where(new == float("-inf"), 0.0, new)  # -inf less -inf is NaN
-        added = added * tl.exp(top - shift).to(tl.float64) + tl.sum(tl.exp(values - shift), 0).to(tl.float64)
+        amount = amount * tl.exp(top - shift).to(tl.float64) + tl.sum(tl.exp(values - shift), 0).to(tl.float64)
         top = new
     tl.store(largest + row, top)
-    tl.store(total + row, added)
+    tl.store(total + row, amount)
