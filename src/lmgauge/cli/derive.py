@@ -9,8 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, get_args, get_origin
 
@@ -75,7 +74,7 @@ def declared_options(verbs: tuple[str, ...]) -> dict[str, Option]:
     options: dict[str, Option] = {}
     for one in chain(*each):
         free = one.default is REQUIRED and one.name not in needed
-        options.setdefault(one.name, replace(one, default=None) if free else one)
+        options.setdefault(one.name, one._replace(default=None) if free else one)
     return options
 
 
@@ -134,13 +133,15 @@ class Call:
         self, result: object, blocks: Callable[[], Any] | None = None, page: tuple[str, Any] | None = None, plain: str = ""
     ) -> None:
         """Print a result, unless rows take its place on standard output; write its page; exit with 1 if it did not pass."""
-        # page: its title, and what is on it; plain: what is printed in place of the blocks
+        # page: its title, and what is on it, if not the blocks; plain: what is printed in place of the blocks
         from lmgauge.cli.say import write_page
 
-        if blocks is None:
+        def document() -> Any:
             from lmgauge.report.documents import document_of
 
-            blocks = partial(document_of, result)
+            return document_of(result)
+
+        blocks = blocks or document
         if self.as_json:
             from lmgauge.json_text import to_json
 
@@ -152,7 +153,8 @@ class Call:
 
             show(blocks())
         if self.html is not None:
-            write_page(self.html, *(page or (repr(result)[1:-1], blocks())))
+            title, shown = page or (repr(result)[1:-1], None)
+            write_page(self.html, title, shown or blocks())
         if not getattr(result, "passed", True):
             self.context.exit(1)
 
@@ -175,6 +177,9 @@ def command_of(name: str, row: Row) -> Command:
 
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
+        from lmgauge.cli.say import show_warnings
+
+        show_warnings()
         call = Call(row, context)
         _check_files(call)
         if row.run:

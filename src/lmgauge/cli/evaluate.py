@@ -17,10 +17,11 @@ def evaluate(call: Call) -> None:
     """Run what the options ask for, and refuse what does not go with it."""
     from lmgauge.api.context_curve import context_curve
     from lmgauge.api.evaluate import evaluate_protocols
-    from lmgauge.cli.models_and_texts import model_among
 
     scores = "scores" in call.values
     if ("model" in call.values) == scores:
+        from lmgauge.cli.models_and_texts import model_among
+
         folder = model_among(call["text"])
         hint = f"; {folder} is a model: write -m {folder}" if folder and not scores else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")

@@ -20,7 +20,6 @@ from lmgauge.errors import LmgaugeError, NotEnoughMemoryError
 from lmgauge.version import __version__
 
 INTERRUPTED = 130
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 
 _EPILOG = """\b
@@ -89,9 +88,6 @@ class LazyGroup(click.Group):
         Raises:
             NotEnoughMemoryError: it needs less memory in another way, which it says.
         """
-        from lmgauge.cli.say import show_warnings
-
-        show_warnings()
         try:
             return super().invoke(ctx)
         except MemoryError as error:
@@ -136,7 +132,6 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted."""
-    _prepare_process()
     _prepare_streams()
     output = sys.stdout
     try:
@@ -162,16 +157,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = 0 if error.code == 1 else error.code
     gc.freeze()  # the process ends: nobody needs to look for garbage once more
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _prepare_process() -> None:
-    """Leave out work that a command pays for while it starts, and that does nothing for it.
-
-    Imports make tens of thousands of objects and no garbage, so the collector need not look at them every 700. The threads
-    that NumPy's BLAS starts wait for work in a loop of some 50 ms; with the shortest time (2^4 cycles) they sleep at once.
-    """
-    gc.set_threshold(max(_OBJECTS_BETWEEN_COLLECTIONS, gc.get_threshold()[0]))
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 class _LosingFile(io.FileIO):

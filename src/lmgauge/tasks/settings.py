@@ -26,8 +26,8 @@ from lmgauge.choices import (
 )
 from lmgauge.declaration import settings
 from lmgauge.errors import UsageError
-from lmgauge.files import PathLike
 from lmgauge.option_numbers import Bounds, Count, Natural
+from lmgauge.remote.addresses import PathLike
 from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.text.reading_options import ReadingOptions
 
