@@ -619,7 +619,7 @@ def _child(text: str) -> None:
             import lm_eval.models.huggingface  # noqa: F401
     sys.stdin.readline()
     answers = sys.stdout
-    sys.stdout = sys.stderr  # what libraries print is no answer
+    sys.stdout = sys.stderr  # answers alone go to standard output
     try:
         for answer in CHILDREN[job.part][job.program](job):
             print(json.dumps(answer), file=answers, flush=True)
