@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -50,6 +52,23 @@ SLOWEST = (
     *("laws/test_honest_task_scores.py", "models/training/test_run.py", "evaluation/audit/test_sound.py"),
 )
 """Files of tests that begin before all others, so that both workers end at about the same time."""
+
+
+@cache
+def _has_gpu() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+@pytest.fixture(autouse=True)
+def float32_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks of tests compute in float32 where there is a GPU, too: its default, bfloat16, has few digits to compare."""
+    if "torch" in sys.modules and _has_gpu():
+        from lmgauge.models.network.torch import checkpoint
+
+        chosen = checkpoint.choose_dtype
+        monkeypatch.setattr(checkpoint, "choose_dtype", lambda name, device: chosen(name.replace("auto", "float32"), device))
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -29,7 +29,7 @@ def model_among(texts: Sequence[str]) -> str | None:
 def _is_model(path: str) -> bool:
     # a model's folder, a file called as GGUF, ARPA and KenLM files are, or the address of a server
     named = path.endswith((".gguf", *ARPA_ENDINGS, *KENLM_ENDINGS)) or path.startswith(("http://", "https://"))
-    return named or Path(path, "config.json").is_file()
+    return named or os.path.isfile(os.path.join(path, "config.json"))
 
 
 def membership(call: Call) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +25,8 @@ def report(call: Call) -> None:
     made = call(output=output)
     call.answer(made, lambda: made.verdicts)
     if output is not None:
+        from pathlib import Path
+
         say_where(Path(output), err=call.as_json)
 
 
