@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from lmgauge.api.evaluate import RegionRows, word_settings
 from lmgauge.api.inputs import PathLike, Text, opened, text_of
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.evaluate import sum_block
-from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, segment_rows, with_kept
+from lmgauge.evaluation.run_rows import Rows, rows_of_run
 from lmgauge.evaluation.runs import Run, lockstep, remembered
 from lmgauge.evaluation.words.results import WordSurprisals
 from lmgauge.evaluation.words.rows import words_of_table
-from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible
 from lmgauge.result_list import pandas_module
-from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
     from lmgauge import Corpus
-    from lmgauge.text.segments import Segments
-
-Rows = Literal["segment", "token"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,39 +98,7 @@ class RunRows:
         Raises:
             InputError: the table or the text cannot be read.
         """
-        import pyarrow as pa
-
-        columns_of = self._segments if rows == "segment" else self._tokens
-        blocks = lockstep([self.run.batches()], self.text, [self.run.name])
-        parts = [pa.table(columns_of(block, batch)) for block, (batch,) in blocks if len(batch)]
-        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
-
-    def _segments(self, block: Segments | None, batch: ScoreBatch) -> dict[str, Any]:
-        if block is None:  # what has no rows is not known
-            some = batch.segment_events > 0
-            events, lossy = batch.segment_events[some], np.zeros(0, bool)
-            batch = replace(batch, segments=batch.segments[some], segment_events=events, lossy=lossy)
-        sums, policy = sum_block(batch).total.per_segment(), ContextPolicy.parse(self.run.origin.context)
-        groups = [] if self.text is None else self.text.group_names
-        return self._in_order(SEGMENT_COLUMNS, segment_rows(self.run.name, batch, sums, block, groups, policy))
-
-    def _tokens(self, block: Segments | None, batch: ScoreBatch) -> dict[str, Any]:
-        import pyarrow as pa
-
-        place = batch.row_segments() - (0 if block is None else block.first)
-        ids = pa.nulls(len(batch), pa.string()) if block is None else pa.array(block.identifiers()).take(pa.array(place))
-        columns = {"model": pa.repeat(self.run.name, len(batch)), ID_COLUMN: ids}
-        stored = batch.to_arrow()
-        for name, values in zip(stored.schema.names, stored.columns, strict=True):
-            columns[name] = values.cast(pa.string()) if name in ("token", "kind") else values
-        return self._in_order(columns, columns if block is None else columns | block.kept(place))
-
-    def _in_order(self, own: Iterable[str], columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return columns with bits behind the log-probabilities, and the fields that are carried along last."""
-        names = list(with_kept(tuple(own), () if self.text is None else self.text.kept))
-        names.insert(names.index("logprob") + 1, "bits")
-        bits = nats_to_bits(-np.asarray(columns["logprob"], np.float64))
-        return {name: bits if name == "bits" else columns[name] for name in names}
+        return rows_of_run(self.run, self.text, rows)
 
 
 def read_run(path: PathLike, text: Text | None = None) -> RunRows:

@@ -15,8 +15,7 @@ PROTOCOLS = (*PROTOCOL_NAMES, ALL_PROTOCOLS)
 
 def evaluate(call: Call) -> None:
     """Run what the options ask for, and refuse what does not go with it."""
-    from lmgauge.api.context_curve import context_curve
-    from lmgauge.api.evaluate import evaluate_protocols
+    from lmgauge import context_curve, evaluate_protocols
 
     scores = "scores" in call.values
     if ("model" in call.values) == scores:

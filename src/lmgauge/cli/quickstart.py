@@ -37,8 +37,7 @@ def quickstart(*, output: PathLike | None = None, threads: Count | None = None) 
         lmgauge quickstart
         lmgauge quickstart -o quickstart/
     """
-    from lmgauge.api.evaluate import evaluate
-    from lmgauge.api.report import report
+    from lmgauge import evaluate, report
     from lmgauge.files import making_parents
     from lmgauge.temporaries import scratch_folder
 
