@@ -117,7 +117,7 @@ def test_a_run_of_a_candidate_is_colored_by_its_divergence(opens: Opens) -> None
     by_cost = opened.page.evaluate(shades)
     opened.page.evaluate("document.querySelector('input[value=\"kl0\"]').click()")
     opened.page.locator(".legend", has_text="KL divergence from the base").wait_for()
-    opened.page.wait_for_function(f"JSON.stringify({shades}) !== '{json.dumps(by_cost, separators=(',', ':'))}'")
+    opened.page.wait_for_function(f"() => JSON.stringify({shades}) !== '{json.dumps(by_cost, separators=(',', ':'))}'")
     assert [name.split()[0] if name else "" for name in opened.page.evaluate(shades)] == ["", "c6", "c12", "c12"]
     about = "document.querySelectorAll('.passage .text > span')[2].about().join(' ')"
     assert "KL from the base: 0.012 bits" in opened.page.evaluate(about)
