@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tests.models.network.conftest import TEXT, network  # noqa: E402
+from tests.models.network.conftest import TEXT, network, rounding  # noqa: E402
 
 from lmgauge import evaluate  # noqa: E402
 from lmgauge.errors import InputError, ModelFileError, UsageError  # noqa: E402
@@ -58,11 +58,6 @@ def plain(folder: Path, pieces: list[str], context: int | None = None, stride: i
             if reach == len(ids):
                 break
     return np.array(found)
-
-
-def rounding(model: NeuralModel) -> float:
-    """What a row may differ by from another program's: convolutions of a GPU (Mamba) add up in another order."""
-    return 2e-5 if model.network.device.type == "cpu" else 2e-4
 
 
 @pytest.mark.parametrize("kind", POSITIONS)

@@ -164,7 +164,7 @@ def test_a_certain_token_is_certain_in_bfloat16() -> None:
 def test_a_gpu_s_kernel_adds_what_torch_adds() -> None:
     logits = 20 * torch.randn(6, 9000)
     logits[1], logits[2, :5000], logits[3, 77], logits[4], logits[5, 8999] = -torch.inf, -torch.inf, torch.nan, 1e4, 3e38
-    kernel = output_layer._gpu_kernel()
+    kernel = output_layer._gpu_kernel(torch.device("cuda"))
     assert kernel is not None
     found = []
     for add, device in ((output_layer._add_exponentials, "cpu"), (kernel, "cuda")):

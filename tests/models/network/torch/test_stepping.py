@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tests.models.network.conftest import network  # noqa: E402
+from tests.models.network.conftest import network, rounding  # noqa: E402
 
 from lmgauge.errors import ModelFileError  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
@@ -160,9 +160,8 @@ def test_distributions_are_the_scores(kind: str, options: dict[str, Any], checkp
                 context = [1]
             at = segment
             alone = model.log_distribution(context)
-            rounding = 2e-5 if model.network.device.type == "cpu" else 2e-4
-            assert alone[token] == pytest.approx(logprob, abs=rounding)
-            np.testing.assert_allclose(model.log_distributions(np.array([context] * 2)), [alone] * 2, atol=rounding)
+            assert alone[token] == pytest.approx(logprob, abs=rounding(model))
+            np.testing.assert_allclose(model.log_distributions(np.array([context] * 2)), [alone] * 2, atol=rounding(model))
             context.append(token)
 
 
