@@ -170,8 +170,8 @@ def _add_exponentials(logits: Tensor, largest: Tensor, total: Tensor) -> None:
 
 @cache
 def _gpu_kernel(device: torch.device) -> _AddTile | None:
-    # The same in one pass over memory, for which nothing waits: a quarter to a third more sentences a second on an H100. None
-    # without Triton, which torch brings on Linux, or without a compiler for it.
+    # The same in one pass over memory, for which nothing waits: a quarter to a third more sentences a second on an H100.
+    # None without Triton, which torch brings on Linux, or without a compiler for it.
     try:
         from lmgauge.models.network.torch.gpu_sums import add_exponentials
 
