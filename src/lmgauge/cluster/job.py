@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
-from lmgauge.work.shard import Shard
-
-Write = Callable[[int, object], None]
-"""Stores what came of a part of the work, by its number; parts come in order."""
+P = TypeVar("P")
 
 
-class Work(Protocol):
+class Work(Protocol[P]):
     """A job that is ready to run: models are loaded, files are there."""
 
     kind: str
     inputs: list[str]  # paths of what it reads, which no output may replace
 
-    def made_of(self) -> Mapping[str, Any]:
-        """Return model, text and settings as plain values: equal if, and only if, two shards are of one job.
+    def made_of(self) -> Any:
+        """Return model, text and settings as a dataclass: equal if, and only if, two shards are of one job.
 
-        The text is read for its digest, unless `compute` has read it.
+        The text is read for its digest, unless all pieces were taken.
         """
 
-    def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Compute the segments of a shard and store what came of them; return what else `merge` must know, as plain values.
+    def pieces(self) -> Iterable[tuple[int, P]]:
+        """Yield all pieces of the work in order, each with the number of its unit, which is of one shard."""
 
-        Args:
-            shard: which of them.
-            write: stores what came of a part.
+    def compute(self, own: Iterator[P]) -> Iterator[object]:
+        """Yield what comes of the pieces of a shard, in order: a dataclass for each, or one for all.
 
         Raises:
             LmgaugeError: a text or a model cannot be used.
         """
 
+    def facts(self) -> Any:
+        """Return what `merge` must know besides, as a dataclass, once all is computed."""
+
 
 class Job(Protocol):
     """What is to be computed, before anything is loaded: it can be sent to another machine."""
 
-    def prepare(self) -> Work:
+    def prepare(self) -> Work[Any]:
         """Load what is needed.
 
         Raises:

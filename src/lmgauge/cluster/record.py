@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lmgauge.decoding import Whole
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import is_special, local_path
 from lmgauge.places import is_remote
+from lmgauge.text.documents import Corpus
 from lmgauge.work.manifest import Manifest, decode_facts, difference, read_manifest
+from lmgauge.work.parts import read_parts
 from lmgauge.work.shard import Shard
 
 RECORD_FILE = "shard.json"
@@ -51,6 +53,35 @@ class ShardRecord:
     def facts(self, kind: type[T]) -> T:
         """Return what this shard found out besides its parts."""
         return decode_facts(self.manifest.facts, kind, self.path / RECORD_FILE)
+
+
+class StoredParts(Generic[T]):
+    """What came of all pieces of some work, taken from its shards side by side."""
+
+    # Pieces 0, 1, 2, ... of units 0, 0, 1, ... come from shards 0, 0, 1, ... of two.
+
+    def __init__(self, records: Sequence[ShardRecord], kind: type[T], known: Mapping[type, object] | None = None) -> None:
+        self._records, self._taken = records, 0
+        self._parts = [read_parts(record.parts, kind, known) for record in records]
+
+    def take(self, unit: int, what: str) -> tuple[int, T]:
+        """Return what came of the next piece, which is of this unit, and the index of the shard that has it."""
+        owner = unit % len(self._parts)
+        number, part = next(self._parts[owner], (-1, None))
+        if part is None or number != self._taken:
+            raise self.refusal(owner, what)
+        self._taken += 1
+        return owner, part
+
+    def refusal(self, owner: int, what: str) -> InputError:
+        """Return what to say of a shard that does not have what it should."""
+        return InputError(f"{self._records[owner].path}: has no {what}; run this shard again")
+
+    def finish(self) -> None:
+        """Refuse shards of a longer text, which agree with this one as far as it goes."""
+        for record, parts in zip(self._records, self._parts, strict=True):
+            if next(parts, None) is not None:
+                raise InputError(f"{record.path}: is of more than the text; run this shard again")
 
 
 def is_shard_folder(path: Path) -> bool:
@@ -98,6 +129,14 @@ def _shard_folders(path: Path) -> list[Path]:
     if not inside:
         raise InputError(f"{path}: has no shard in it; make some with --shard i/n -o {path}")
     return inside
+
+
+def digest_of(corpus: Corpus) -> str:
+    """Return the SHA-256 of a text, which is read for it unless it was."""
+    if not corpus.report.sha256:
+        for _ in corpus:
+            pass
+    return corpus.report.sha256
 
 
 def stored_paths(paths: list[Any]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -82,23 +83,24 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
     complete = _complete(folder, work, shard)
     if complete is not None:
         return FinishedShard(work.kind, shard.number, shard.of, str(folder), complete.place.parts, False)
+    own: list[int] = []  # numbers of pieces, in the order in which they are computed
+
+    def _owned() -> Iterator[Any]:
+        for number, (unit, piece) in enumerate(work.pieces()):
+            if shard.has(unit):
+                own.append(number)
+                yield piece
+
     with writing_directory(folder, is_ours=is_shard_folder) as made:
-        parts = 0
         with writing_parts(made / PARTS_FILE) as write:
-
-            def _write(number: int, part: object) -> None:
-                nonlocal parts
-                write(number, part)
-                parts += 1
-
-            facts = work.compute(shard, _write)
-        parts = facts.get("parts", parts)
-        facts = {**facts, "shard": vars(shard), "parts": parts}
-        write_manifest(made / RECORD_FILE, work.kind, work.made_of(), facts, [PARTS_FILE])
-    return FinishedShard(work.kind, shard.number, shard.of, str(folder), parts, True)
+            for done, part in enumerate(work.compute(_owned())):
+                write(own[done] if own else 0, part)
+        facts = {**asdict(work.facts()), "shard": vars(shard), "parts": len(own)}
+        write_manifest(made / RECORD_FILE, work.kind, asdict(work.made_of()), facts, [PARTS_FILE])
+    return FinishedShard(work.kind, shard.number, shard.of, str(folder), len(own), True)
 
 
-def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:
+def _complete(folder: Path, work: Work[Any], shard: Shard) -> ShardRecord | None:
     # Record of a shard that is complete; None where there is none, or it is damaged.
     if not (folder / RECORD_FILE).exists():
         return None
@@ -108,5 +110,5 @@ def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:
         _LOG.warning("%s", error)
         return None
     there = {"job": record.manifest.job, "shard": vars(record.shard), **record.manifest.made_of}
-    refuse_other(folder, there, {"job": work.kind, "shard": vars(shard), **described(work.made_of())})
+    refuse_other(folder, there, {"job": work.kind, "shard": vars(shard), **described(asdict(work.made_of()))})
     return record
