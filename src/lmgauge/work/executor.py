@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError
 from lmgauge.threads import be_worker, map_as_done
 from lmgauge.work.countdown import Countdown
-from lmgauge.work.task import Call, StoppedError, TaskError, failure, stopping
+from lmgauge.work.stage import StoppedError, Task, TaskError, failure, stopping
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -44,52 +43,85 @@ def run_tasks(
         with RayEngine(ray, workers=workers) as engine:
             yield from engine.results(stage, title, work, settings, tasks)
         return
-    calls = [Call(stage, number, work, settings) for number in range(tasks)]
+    calls = [Task(stage, number, work, settings) for number in range(tasks)]
     if workers is None or min(workers, tasks) < 2:
-        yield from (call() for call in calls)
+        yield from map(_result, calls)
         return
     countdown, found = Countdown(title, tasks), dict[int, R]()
-    with closing(ProcessCrew(workers)) as crew:
-        for number, result in crew.run(calls):
+    with closing(Crew(workers, processes=True)) as crew:
+        for number, result in crew.run(_result, calls):
             found[number] = result
             countdown.step()
     yield from (found[number] for number in range(tasks))
 
 
-class ThreadCrew:
-    """Does tasks in threads of this process. Kernels release the GIL, so that threads do not wait for each other."""
+def _result(task: Task) -> Any:
+    return task.work(task.number, task.settings)
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
 
-    def run(self, calls: Iterable[Call[R]]) -> Generator[tuple[int, R]]:
+class Crew:
+    """Does tasks in threads of this process; or in other processes, for each of which a thread waits."""
+
+    # Kernels release the GIL, so that threads do not wait for each other; processes are for tasks that hold it. They start
+    # at the first tasks, and stay for more until `close`.
+
+    def __init__(self, workers: int, *, processes: bool = False) -> None:
+        self._count, self._processes = workers, processes
+        self._workers: list[_Worker] = []
+
+    def run(self, do: Callable[[Task], R], tasks: Iterable[Task]) -> Generator[tuple[int, R]]:
         """Do tasks, and yield their numbers and results as they are done."""
-        # If one fails, or the caller closes the iterator, those at work end when they next ask whether to `go_on`.
-        stopped = threading.Event()
-        failures: list[LmgaugeError] = []
+        # If one fails, or the caller closes the iterator, threads at work end when they next ask whether to go on, and
+        # processes are ended.
+        stopped, failures = threading.Event(), list[LmgaugeError]()
+        free = list(self._workers)
 
-        def _do(call: Call[R]) -> R:
+        def _placed() -> Iterator[tuple[Task, _Worker | None]]:
+            for task in tasks:
+                if self._processes and not free:
+                    self._workers.append(_start())
+                    free.append(self._workers[-1])
+                yield task, free.pop() if self._processes else None
+
+        def _do(placed: tuple[Task, _Worker | None]) -> R:
+            task, worker = placed
             try:
                 with stopping(stopped):
-                    return call()
+                    result = do(task) if worker is None else worker.result(do, task)
             except StoppedError:
                 raise
             except Exception as error:
-                failures.append(failure(call, error))
+                if stopped.is_set():
+                    raise StoppedError from error
+                failures.append(failure(task, error))
                 stopped.set()
+                self.close()
                 raise failures[-1] from error
+            if worker is not None:
+                free.append(worker)
+            return result
 
         try:
-            with closing(map_as_done(_do, calls, self._workers)) as done:
-                for call, result in done:
-                    yield call.number, result
+            with closing(map_as_done(_do, _placed(), self._count)) as done:
+                for (task, _), result in done:
+                    yield task.number, result
         except StoppedError:
             raise failures[0] from None
-        finally:
+        except BaseException:
             stopped.set()
+            self.close()
+            raise
 
     def close(self) -> None:
-        """Threads that have nothing to do need not be ended."""
+        """End the processes, whatever they are at; they have some seconds to remove what is half-written."""
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.process.terminate()
+        end = time.monotonic() + _GRACE_SECONDS
+        for worker in workers:
+            worker.process.join(max(0.0, end - time.monotonic()))
+            worker.process.kill()
+            worker.process.join()
 
 
 @dataclass(frozen=True)
@@ -97,75 +129,22 @@ class _Worker:
     process: BaseProcess
     connection: Connection
 
-    def send(self, task: Call[R]) -> Call[R]:
+    def result(self, do: Callable[[Task], R], task: Task) -> R:
         try:
-            self.connection.send(task)
-        except BrokenPipeError:
-            raise self._ended(task) from None
-        return task
-
-    def answer(self, task: Call[R]) -> R:
-        try:
+            self.connection.send((do, task))
             answer = self.connection.recv()
         except (EOFError, OSError):
-            raise self._ended(task) from None
+            self.process.join(10)
+            code = self.process.exitcode
+            if code is not None and code < 0:
+                how = f"was killed by signal {-code}, perhaps for lack of memory"
+            else:
+                how = f'ended with exit code {code}; a script that trains in processes needs `if __name__ == "__main__":`'
+            raise LmgaugeError(f"{task}: its process {how}") from None
         if isinstance(answer, TaskError):
             raise answer.error()
         result: R = answer
         return result
-
-    def _ended(self, task: Call[Any]) -> LmgaugeError:
-        # What to say of a process that ended before it answered.
-        self.process.join(10)
-        code = self.process.exitcode
-        if code is not None and code < 0:
-            how = f"was killed by signal {-code}, perhaps for lack of memory"
-        else:
-            how = f'ended with exit code {code}; a script that trains in processes needs `if __name__ == "__main__":`'
-        return LmgaugeError(f"{task}: its process {how}")
-
-
-class ProcessCrew:
-    """Does tasks that hold the GIL in other processes, which start at the first task and wait for more until `close`."""
-
-    def __init__(self, workers: int) -> None:
-        self._count = workers
-        self._workers: list[_Worker] = []
-
-    def run(self, calls: Iterable[Call[R]]) -> Generator[tuple[int, R]]:
-        """Do tasks, and yield their numbers and results as they are done."""
-        # If one fails, or the caller closes the iterator before its end, the processes are ended.
-        rest = iter(calls)
-        at_work: dict[Connection, tuple[_Worker, Call[R]]] = {}
-        try:
-            for number, task in enumerate(islice(rest, self._count)):
-                if number == len(self._workers):
-                    self._workers.append(_start())
-                worker = self._workers[number]
-                at_work[worker.connection] = worker, worker.send(task)
-            while at_work:
-                ready = wait(list(at_work))
-                for connection in [each for each in at_work if each in ready]:
-                    worker, task = at_work.pop(connection)
-                    result = worker.answer(task)
-                    for following in islice(rest, 1):
-                        at_work[worker.connection] = worker, worker.send(following)
-                    yield task.number, result
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """End the processes, whatever they are at; they have some seconds to remove what is half-written."""
-        for worker in self._workers:
-            worker.process.terminate()
-        end = time.monotonic() + _GRACE_SECONDS
-        for worker in self._workers:
-            worker.process.join(max(0.0, end - time.monotonic()))
-            worker.process.kill()
-            worker.process.join()
-            worker.connection.close()
-        self._workers = []
 
 
 def _start() -> _Worker:
@@ -201,11 +180,11 @@ def _work(connection: Connection) -> None:
     be_worker()
     while True:
         try:
-            task = connection.recv()
+            do, task = connection.recv()
         except (EOFError, OSError):
             return
         try:
-            result = task()
+            result = do(task)
         except Exception as error:
             connection.send(TaskError.of(task, error))
             raise SystemExit(1) from error

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
-from lmgauge.work.countdown import Countdown
 from lmgauge.work.ray_connection import LOCAL, ray_at, refuse_unanswered
-from lmgauge.work.stage import Array, Read, Stage
-from lmgauge.work.task import Task, TaskError, made_arrays
+from lmgauge.work.stage import Array, Engine, Read, Stage, Task, TaskError, made_arrays
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -23,7 +21,7 @@ _GROUP = 1000
 """Names that a task gets in one argument: Ray runs a task again only if its arguments have less than 100 KB each."""
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Runs stages as tasks of Ray, which does again what is lost with a process or a machine."""
 
     # An array is what a task returned; if the machine that holds it dies, the tasks that made it run once more. So what the
@@ -37,12 +35,7 @@ class RayEngine:
         self.workers = int(self._ray.cluster_resources().get("CPU", 1))
         self._arrays: dict[str, Any] = {}
         self._sources: list[Any] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+        self.notes = {}
 
     def close(self) -> None:
         """Let go of all arrays, and of Ray."""
@@ -96,12 +89,9 @@ class RayEngine:
         for name in names:
             self._arrays.pop(name, None)
 
-    def run(self, stage: Stage) -> None:
-        """Run all tasks of a stage; then drop what no later stage reads."""
-        # Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
-        countdown = Countdown(stage.title or stage.name, stage.tasks)
+    def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
         common = self._source((stage.name, stage.work, stage.settings))
-        tasks = {self._submit(task, common): task for task in (Task.of(stage, number) for number in range(stage.tasks))}
+        tasks = {self._submit(task, common): task for task in map(stage.task, numbers)}
         waiting, retries = list(tasks), _RETRIES
         try:
             while waiting:
@@ -120,12 +110,11 @@ class RayEngine:
                         tasks[again] = task
                         waiting.append(again)
                     else:
-                        countdown.step()
+                        yield task.number
         except BaseException:
             for receipt in waiting:
                 self._ray.cancel(receipt, force=True)
             raise
-        self.drop(stage.drops)
 
     def _submit(self, task: Task, common: Any) -> Any:
         names = [*task.needs, *task.makes]
@@ -140,10 +129,6 @@ class RayEngine:
         references = remote.remote(common, task.number, len(arrays), *arrays, *groups)
         self._arrays.update(zip(task.makes, references, strict=False))
         return references[-1]
-
-    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
-        """Return what `make` does: there is no earlier run."""
-        return make()
 
     def results(self, stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int) -> Iterator[T]:
         """Run tasks, and yield what each returns, in order, when all are done."""
