@@ -123,7 +123,7 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     tokens = 0
     for record in records:
         try:
-            ((_, part),) = read_parts(record.parts, _Part)
+            ((_, part),) = read_parts(record.file, _Part)
             _take(search, part)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             if isinstance(error, LmgaugeError):

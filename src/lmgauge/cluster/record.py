@@ -34,16 +34,12 @@ class ShardRecord:
 
     path: Path
     manifest: Manifest
-    place: _Place
+    shard: Shard
+    pieces: int  # of the text, that it has
 
     @property
-    def shard(self) -> Shard:
-        """Return which shard it is."""
-        return self.place.shard
-
-    @property
-    def parts(self) -> Path:
-        """Return the file with what came of its parts."""
+    def file(self) -> Path:
+        """Return the file with what came of its pieces."""
         return self.path / PARTS_FILE
 
     def made_of(self, kind: type[T]) -> T:
@@ -62,7 +58,7 @@ class StoredParts(Generic[T]):
 
     def __init__(self, records: Sequence[ShardRecord], kind: type[T], known: Mapping[type, object] | None = None) -> None:
         self._records, self._taken = records, 0
-        self._parts = [read_parts(record.parts, kind, known) for record in records]
+        self._parts = [read_parts(record.file, kind, known) for record in records]
 
     def take(self, unit: int, what: str) -> tuple[int, T]:
         """Return what came of the next piece, which is of this unit, and the index of the shard that has it."""
@@ -92,7 +88,8 @@ def is_shard_folder(path: Path) -> bool:
 def read_record(folder: Path) -> ShardRecord:
     """Read what a shard says of itself, and see whether either file was changed after it was written."""
     manifest = read_manifest(folder / RECORD_FILE, [PARTS_FILE])
-    return ShardRecord(folder, manifest, decode_facts(manifest.facts, _Place, folder / RECORD_FILE))
+    place = decode_facts(manifest.facts, _Place, folder / RECORD_FILE)
+    return ShardRecord(folder, manifest, place.shard, place.parts)
 
 
 def find_records(paths: Sequence[Path]) -> list[ShardRecord]:

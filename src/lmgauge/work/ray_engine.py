@@ -17,8 +17,6 @@ T = TypeVar("T")
 
 _RETRIES = 5
 _SECONDS_BETWEEN_LOOKS = 5.0
-_GROUP = 1000
-"""Names that a task gets in one argument: Ray runs a task again only if its arguments have less than 100 KB each."""
 
 
 class RayEngine(Engine):
@@ -90,7 +88,8 @@ class RayEngine(Engine):
             self._arrays.pop(name, None)
 
     def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
-        common = self._source((stage.name, stage.work, stage.settings))
+        # Once for all tasks: Ray runs a task again only if its arguments have less than 100 KB each.
+        common = self._source(stage)
         tasks = {self._submit(task, common): task for task in map(stage.task, numbers)}
         waiting, retries = list(tasks), _RETRIES
         try:
@@ -117,8 +116,6 @@ class RayEngine(Engine):
             raise
 
     def _submit(self, task: Task, common: Any) -> Any:
-        names = [*task.needs, *task.makes]
-        groups = [names[i : i + _GROUP] for i in range(0, len(names), _GROUP)]
         # Two at least: Ray takes an iterator as the one value of a task that returns one.
         count = max(2, len(task.makes) + 1)
         options = {"num_cpus": 1, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
@@ -126,7 +123,7 @@ class RayEngine(Engine):
         # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
         # a lost array kept the core from the task that makes it again.
         arrays = [self._arrays[name] for name in task.needs]
-        references = remote.remote(common, task.number, len(arrays), *arrays, *groups)
+        references = remote.remote(common, task.number, *arrays)
         self._arrays.update(zip(task.makes, references, strict=False))
         return references[-1]
 
@@ -145,15 +142,14 @@ def _result(read: Read, number: int, settings: tuple[Callable[[int, S], T], S]) 
     yield work(number, own)
 
 
-def _do(common: tuple[str, Any, Any], number: int, needs: int, *rest: Any) -> Iterator[Any]:
+def _do(stage: Stage, number: int, *arrays: Array) -> Iterator[Any]:
     # Do a task in a process of Ray: yield what it makes, and a receipt at the end.
     be_worker()
-    names = [name for group in rest[needs:] for name in group]
-    arrays: dict[str, Array] = dict(zip(names, rest[:needs], strict=False))
-    stage, work, settings = common
-    task = Task(stage, number, work, settings, names[:needs], names[needs:])
+    task = stage.task(number)
+    own = dict(zip(task.needs, arrays, strict=True))
+    del arrays
     try:
-        for array in made_arrays(task, arrays.__getitem__):
+        for array in made_arrays(task, own.__getitem__):
             yield array
             del array
     except Exception as error:
