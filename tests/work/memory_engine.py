@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from lmgauge.work.stage import Array, Engine, Stage, make_arrays
+from lmgauge.work.stage import Array, Engine, Stage, below, make_arrays
 
 
 class MemoryEngine(Engine):
@@ -25,9 +25,10 @@ class MemoryEngine(Engine):
         return self._arrays[name]
 
     def drop(self, names: Sequence[str]) -> None:
-        """Forget arrays; names that are not there do not matter."""
+        """Forget arrays, and those below them."""
         for name in names:
-            self._arrays.pop(name, None)
+            for each in below(name, self._arrays):
+                del self._arrays[each]
 
     def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
         for number in numbers:

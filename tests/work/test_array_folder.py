@@ -63,8 +63,12 @@ def test_sizes_are_those_of_what_is_there(tmp_path: Path) -> None:
     for count in (100, 40):
         files.write("a/b", np.zeros(count, np.uint8))
         assert files.total_size() == 128 + count + 8  # a header before the numbers, and a sum behind
-    files.remove("a/b")
-    files.remove("a/b")
+    files.write("a/b/c", np.zeros(1))
+    files.write("a/bc", np.zeros(1))
+    for _ in range(2):
+        files.remove("a/b")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "bc.npy"]
+    files.remove("a")
     assert files.total_size() == 0
     with pytest.raises(KeyError, match=r"^there is no array a/b: .*b.npy is missing; remove the folder and start again"):
         files.read("a/b")

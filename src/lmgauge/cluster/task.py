@@ -154,7 +154,7 @@ class _StoredRows:
     """The statistics of blocks, from shards."""
 
     def __init__(self, records: Sequence[ShardRecord], work: TaskWork) -> None:
-        self._records, self._parts = records, StoredParts(records, _Part)
+        self._parts = StoredParts(records, _Part)
         self._columns, self._systems, self._first = len(work.metric.columns), len(work.files.names), 0
 
     def __call__(self, block: Block) -> list[Statistics]:

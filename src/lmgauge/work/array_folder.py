@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -97,8 +98,10 @@ class ArrayFolder:
             raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
 
     def remove(self, name: str) -> None:
-        """Remove an array, if there is one of this name."""
-        self._path(name).unlink(missing_ok=True)
+        """Remove an array, if there is one of this name, and those below it."""
+        path = self._path(name)
+        path.unlink(missing_ok=True)
+        shutil.rmtree(path.with_suffix(""), ignore_errors=True)
 
     def total_size(self) -> int:
         """Return the size of all files, in bytes."""

@@ -153,7 +153,7 @@ class FolderEngine(Engine):
         return self._arrays.read(name)
 
     def drop(self, names: Sequence[str]) -> None:
-        """Remove arrays; names that are not there do not matter."""
+        """Remove arrays, and those below them."""
         for name in names:
             self._arrays.remove(name)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
 from lmgauge.work.ray_connection import LOCAL, ray_at, refuse_unanswered
-from lmgauge.work.stage import Array, Engine, Read, Stage, Task, TaskError, made_arrays
+from lmgauge.work.stage import Array, Engine, Read, Stage, Task, TaskError, below, made_arrays
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -83,9 +83,10 @@ class RayEngine(Engine):
                 raise LmgaugeError(f"{what}: the head of the cluster was lost: {error}") from error
 
     def drop(self, names: Sequence[str]) -> None:
-        """Forget arrays; names that are not there do not matter."""
+        """Forget arrays, and those below them."""
         for name in names:
-            self._arrays.pop(name, None)
+            for each in below(name, self._arrays):
+                del self._arrays[each]
 
     def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
         # Once for all tasks: Ray runs a task again only if its arguments have less than 100 KB each.

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -64,7 +64,7 @@ class Stage:
     settings: Any  # what all tasks of the stage know; small, and can be pickled
     needs: Callable[[int], Sequence[str]]  # the names of the arrays that a task may read, by its number
     makes: Callable[[int], Sequence[str]]  # the names of the arrays that it yields, by its number
-    drops: Sequence[str] = ()  # the names of arrays that no later stage reads
+    drops: Sequence[str] = ()  # the names of arrays that no later stage reads, see `Engine.drop`
     title: str = ""  # what the stage does, to say while it runs, such as `counting`; else its name
 
     def task(self, number: int) -> Task:
@@ -106,7 +106,7 @@ class Engine(ABC):
 
     @abstractmethod
     def drop(self, names: Sequence[str]) -> None:
-        """Forget arrays; names that are not there do not matter."""
+        """Forget arrays: `a` is `a` and what stands below it, such as `a/0/1`; names that are not there do not matter."""
 
     @abstractmethod
     def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
@@ -187,6 +187,11 @@ def make_arrays(task: Task, read: Read, write: Callable[[str, Array], object]) -
     for array in made_arrays(task, read):
         write(next(names), array)
         del array
+
+
+def below(name: str, names: Iterable[str]) -> list[str]:
+    """Return those of some names that are this one, or stand below it."""
+    return [each for each in names if each == name or each.startswith(f"{name}/")]
 
 
 def failure(task: Task, error: Exception) -> LmgaugeError:
