@@ -106,12 +106,12 @@ def test_notes_that_are_damaged_say_nothing(folder: Path, text: bytes) -> None:
         assert not any(note in engine.notes for note in (("a", None), ("count", 1), ("count", 2)))
 
 
-def test_removing_leaves_nothing_but_what_was_there(folder: Path, tmp_path: Path) -> None:
+def test_removing_leaves_nothing_but_files_of_others(folder: Path, tmp_path: Path) -> None:
     with opened(folder) as engine:
         engine.remove()
     assert not folder.exists()
-    (tmp_path / "empty").mkdir()
-    with opened(tmp_path / "empty") as engine:
+    with opened(tmp_path / "shared") as engine:
         engine.notes["count", None] = None
+        (tmp_path / "shared" / "thesis.tex").touch()
         engine.remove()
-    assert list((tmp_path / "empty").iterdir()) == []
+    assert [path.name for path in (tmp_path / "shared").iterdir()] == ["thesis.tex"]

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError
 from lmgauge.threads import be_worker, map_as_done
 from lmgauge.work.countdown import Countdown
-from lmgauge.work.stage import StoppedError, Task, TaskError, failure, stopping
+from lmgauge.work.stage import StoppedError, Task, failure, sent_failure, stopping
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -141,8 +141,8 @@ class _Worker:
             else:
                 how = f'ended with exit code {code}; a script that trains in processes needs `if __name__ == "__main__":`'
             raise LmgaugeError(f"{task}: its process {how}") from None
-        if isinstance(answer, TaskError):
-            raise answer.error()
+        if isinstance(answer, LmgaugeError):
+            raise answer
         result: R = answer
         return result
 
@@ -186,7 +186,7 @@ def _work(connection: Connection) -> None:
         try:
             result = do(task)
         except Exception as error:
-            connection.send(TaskError.of(task, error))
+            connection.send(sent_failure(task, error))
             raise SystemExit(1) from error
         connection.send(result)
 

@@ -101,14 +101,12 @@ class FolderEngine(Engine):
 
     def _open(self, stack: ExitStack, work: Mapping[str, Any], *, resume: bool) -> None:
         # Begin the work in the folder, or go on with it.
-        self._made = not self.place.exists()
         self.place.mkdir(parents=True, exist_ok=True)
         names = {path.name for path in self.place.iterdir() if not path.name.startswith(f".{_WORK}.")}  # of a killed run
         if self._earlier() is None and names - _OURS:
             raise UsageError(f"{self.place}: holds other files; name a folder that is empty or does not exist yet")
         stack.enter_context(locking(self.place / _LOCK, f"{self.place}: another run is using this folder"))
         earlier, self.notes = self._earlier(), Notes(self.place / _FINISHED)
-        self._made = self._made or (earlier is not None and earlier.facts == "made")
         if resume and earlier is not None:
             refuse_other(self.place, earlier.made_of, described(work))
             return
@@ -120,7 +118,7 @@ class FolderEngine(Engine):
                 "continue it with --resume (resume=True), or remove the folder to start again"
             )
         self._clear()
-        write_manifest(self.place / _WORK, "stages", work, "made" if self._made else "found")
+        write_manifest(self.place / _WORK, "stages", work)
 
     def _earlier(self) -> Manifest | None:
         return read_manifest(self.place / _WORK) if (self.place / _WORK).exists() else None
@@ -135,13 +133,12 @@ class FolderEngine(Engine):
         self._stack.close()
 
     def remove(self) -> None:
-        """Remove what is there of the work, and the folder if it was made for it."""
+        """Remove what is there of the work, and the folder, if nothing else is in it."""
         self._clear()
         for name in (_WORK, _LOCK):
             (self.place / name).unlink(missing_ok=True)
-        if self._made:
-            with suppress(OSError):  # somebody put a file of their own there
-                self.place.rmdir()
+        with suppress(OSError):  # somebody put a file of their own there
+            self.place.rmdir()
 
     def write(self, name: str, array: Array) -> None:
         """Hold an array that the program itself made."""

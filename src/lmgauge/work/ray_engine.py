@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
 from lmgauge.work.ray_connection import LOCAL, ray_at, refuse_unanswered
-from lmgauge.work.stage import Array, Engine, Read, Stage, Task, TaskError, below, made_arrays
+from lmgauge.work.stage import Array, Engine, Read, Stage, Task, below, made_arrays, sent_failure
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -64,8 +64,8 @@ class RayEngine(Engine):
             self._wait([reference], what)
             return self._ray.get(reference)
         except exceptions.RayTaskError as error:
-            if isinstance(error.cause, TaskError):
-                raise error.cause.error() from None
+            if isinstance(error.cause, LmgaugeError):
+                raise error.cause from None
             raise LmgaugeError(f"{what}: {type(error.cause).__name__}: {error.cause}") from error
         except exceptions.RayError as error:
             reason = next(iter(str(error).splitlines()), "")
@@ -101,7 +101,7 @@ class RayEngine(Engine):
                     try:
                         self._get(receipt, str(task))
                     except LmgaugeError as error:
-                        # Ray's own: its process outlived its machine by a moment. What the task raises is a TaskError.
+                        # Ray's own: its process outlived its machine by a moment. What a task raises has no cause.
                         if not (retries and isinstance(getattr(error.__cause__, "cause", None), OSError)):
                             raise
                         retries -= 1
@@ -154,7 +154,7 @@ def _do(stage: Stage, number: int, *arrays: Array) -> Iterator[Any]:
             yield array
             del array
     except Exception as error:
-        raise TaskError.of(task, error) from None
+        raise sent_failure(task, error) from None
     if not task.makes:
         yield None
     yield True

@@ -201,26 +201,11 @@ def failure(task: Task, error: Exception) -> LmgaugeError:
     return LmgaugeError(f"{task}: {type(error).__name__}: {error}")
 
 
-class TaskError(Exception):
-    """An error of a task on its way from another process: unlike some errors, it can be pickled."""
-
-    def __init__(self, kind: type[LmgaugeError], message: str, trace: str) -> None:
-        super().__init__(kind, message, trace)
-        self._kind, self._message, self._trace = kind, message, trace
-
-    @classmethod
-    def of(cls, task: Task, error: Exception) -> TaskError:
-        """Return an error of a task; call it where the error is handled."""
-        shown = failure(task, error)
-        return cls(type(shown), str(shown), traceback.format_exc())
-
-    def error(self) -> LmgaugeError:
-        """Return the error for the user, with the other process's traceback as a note."""
-        # Not by its constructor, which may take other arguments than a message.
-        error = self._kind.__new__(self._kind, self._message)
-        error.args = (self._message,)  # which those of the operating system do not set
-        error.add_note(self._trace)
-        return error
+def sent_failure(task: Task, error: Exception) -> LmgaugeError:
+    """Return what to send to another process for an error of a task, where it is handled: its traceback is a note."""
+    shown = failure(task, error)
+    shown.add_note(traceback.format_exc())
+    return shown
 
 
 class StoppedError(Exception):
