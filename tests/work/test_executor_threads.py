@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from lmgauge.errors import InputError
 from lmgauge.threads import run_workers
 from lmgauge.work.array_folder import ArrayFolder
 from lmgauge.work.executor import Crew
@@ -29,3 +31,21 @@ def test_tasks_that_ask_for_threads_do_the_work_themselves(tmp_path: Path) -> No
     assert done == {0: None, 1: None}
     first, second = files.read("0").tolist(), files.read("1").tolist()
     assert (first[0], second[0], first[1] != second[1]) == (1, 1, True)
+
+
+def test_no_task_is_begun_once_one_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    crew, closed, begun = Crew(2), threading.Event(), list[int]()
+    monkeypatch.setattr(crew, "close", closed.set)
+
+    def fail(task: Task) -> None:
+        begun.append(task.number)
+        raise InputError("line 3 is bad")
+
+    def tasks() -> Iterator[Task]:
+        yield Task("s", 0, fail, None)
+        assert closed.wait(60)
+        yield Task("s", 1, fail, None)
+
+    with pytest.raises(InputError, match="line 3 is bad"):
+        list(crew.run(fail, tasks()))
+    assert begun == [0]

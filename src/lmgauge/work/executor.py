@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, TypeVar
@@ -85,6 +85,8 @@ class Crew:
 
         def _do(placed: tuple[Task, _Worker | None]) -> R:
             task, worker = placed
+            if stopped.is_set():  # of a process that was started meanwhile nobody would end the work
+                raise StoppedError
             try:
                 with stopping(stopped):
                     result = do(task) if worker is None else worker.result(do, task)
@@ -105,11 +107,11 @@ class Crew:
             with closing(map_as_done(_do, _placed(), self._count)) as done:
                 for (task, _), result in done:
                     yield task.number, result
-        except StoppedError:
-            raise failures[0] from None
-        except BaseException:
+        except BaseException as error:
             stopped.set()
             self.close()
+            if isinstance(error, StoppedError):
+                raise failures[0] from None
             raise
 
     def close(self) -> None:
@@ -151,15 +153,15 @@ def _start() -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True, name="lmgauge")
-    with _interrupts_held():
+    with interrupts_held():
         process.start()
     theirs.close()
     return _Worker(process, ours)
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    # Hold Ctrl-C back in the block; a process started there never gets it: the one that started it ends it.
+def interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back in the block; a process started there never gets it: the one that started it ends it."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -174,8 +176,8 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _work(connection: Connection) -> None:
-    # Do tasks until there are no more; end with the process that started this one, even if that was killed.
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Do tasks until there are no more.
+    end_with_parent()
     signal.signal(signal.SIGTERM, _leave)
     be_worker()
     while True:
@@ -196,8 +198,13 @@ def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit(1)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Let this process end with the one that started it, even if that is killed."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+
+    def _wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=_wait, daemon=True).start()
