@@ -79,8 +79,9 @@ class Crew:
         def _placed() -> Iterator[tuple[Task, _Worker | None]]:
             for task in tasks:
                 if self._processes and not free:
-                    self._workers.append(_start())
-                    free.append(self._workers[-1])
+                    worker = _start()  # first: `close` may come meanwhile
+                    self._workers.append(worker)
+                    free.append(worker)
                 yield task, free.pop() if self._processes else None
 
         def _do(placed: tuple[Task, _Worker | None]) -> R:
