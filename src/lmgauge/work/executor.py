@@ -91,8 +91,6 @@ class Crew:
             try:
                 with stopping(stopped):
                     result = do(task) if worker is None else worker.result(do, task)
-            except StoppedError:
-                raise
             except Exception as error:
                 if stopped.is_set():
                     raise StoppedError from error
