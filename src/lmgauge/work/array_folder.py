@@ -23,7 +23,7 @@ from lmgauge.work.stage import Array
 _SUFFIX, _UNFINISHED = ".npy", ".unfinished"
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
 _SUM_BYTES = 8
-_LARGEST_PIECE = 1 << 30  # systems write at most 2 GB at a time
+_LARGEST_PIECE = 1 << 30  # systems write and read at most 2 GB at a time
 
 
 class MissingArrayError(InputError, KeyError):
@@ -131,7 +131,11 @@ def _sum_of(name: str, header: bytes, data: memoryview) -> bytes:
 
 def _read_array(file: io.FileIO, path: Path, name: str | None) -> Array:
     # Array of an open file; with a name its bytes must be those that were written, before NumPy looks at them.
-    whole = np.fromfile(file, np.uint8)
+    # Not by `np.fromfile`, which says nothing of a disk that fails.
+    whole = np.empty(os.fstat(file.fileno()).st_size, np.uint8)
+    rest = whole.data
+    while rest.nbytes and (count := file.readinto(rest[:_LARGEST_PIECE])):
+        rest = rest[count:]
     # 8 bytes, the length of the header in 2, the header, the numbers, the sum.
     begin = 10 + int.from_bytes(whole[8:10].tobytes(), "little")
     header, data, stored = whole[:begin].tobytes(), whole[begin:-_SUM_BYTES], whole[-_SUM_BYTES:].tobytes()
