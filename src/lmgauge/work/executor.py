@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from lmgauge.errors import LmgaugeError
-from lmgauge.threads import be_worker, map_as_done
+from lmgauge.threads import StoppedError, be_worker, map_as_done
 from lmgauge.work.countdown import Countdown
-from lmgauge.work.stage import StoppedError, Task, failure, sent_failure, stopping
+from lmgauge.work.stage import Task, failure, sent_failure
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -73,8 +73,7 @@ class Crew:
         """Do tasks, and yield their numbers and results as they are done."""
         # If one fails, or the caller closes the iterator, threads at work end when they next ask whether to go on, and
         # processes are ended.
-        stopped, failures = threading.Event(), list[LmgaugeError]()
-        free = list(self._workers)
+        failures, free = list[LmgaugeError](), list(self._workers)
 
         def _placed() -> Iterator[tuple[Task, _Worker | None]]:
             for task in tasks:
@@ -86,18 +85,14 @@ class Crew:
 
         def _do(placed: tuple[Task, _Worker | None]) -> R:
             task, worker = placed
-            if stopped.is_set():  # of a process that was started meanwhile nobody would end the work
-                raise StoppedError
             try:
-                with stopping(stopped):
-                    result = do(task) if worker is None else worker.result(do, task)
+                if failures:  # of a process that was started meanwhile nobody would end the work
+                    raise StoppedError
+                result = do(task) if worker is None else worker.result(do, task)
             except Exception as error:
-                if stopped.is_set():
-                    raise StoppedError from error
                 failures.append(failure(task, error))
-                stopped.set()
                 self.close()
-                raise failures[-1] from error
+                raise failures[0] from error  # what the end of the other processes looks like is no news
             if worker is not None:
                 free.append(worker)
             return result
@@ -106,11 +101,8 @@ class Crew:
             with closing(map_as_done(_do, _placed(), self._count)) as done:
                 for (task, _), result in done:
                     yield task.number, result
-        except BaseException as error:
-            stopped.set()
+        except BaseException:
             self.close()
-            if isinstance(error, StoppedError):
-                raise failures[0] from None
             raise
 
     def close(self) -> None:

@@ -14,11 +14,10 @@ them all:
 
 from __future__ import annotations
 
-import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, MutableMapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
@@ -26,6 +25,7 @@ from typing import Any, Self, TypeVar, cast
 from numpy.typing import NDArray
 
 from lmgauge.errors import LmgaugeError
+from lmgauge.threads import go_on
 from lmgauge.work.countdown import Countdown
 from lmgauge.work.manifest import decode_facts
 
@@ -33,8 +33,6 @@ T = TypeVar("T")
 Array = NDArray[Any]
 Read = Callable[[str], Array]
 """Returns an array by its name. A task may only ask for what its stage says that it needs."""
-
-_here = threading.local()
 
 
 @dataclass(frozen=True)
@@ -165,12 +163,12 @@ def made_arrays(task: Task, read: Read) -> Iterator[Array]:
     def _checked(name: str) -> Array:
         if name not in needs:
             raise KeyError(f"stage {task.stage} reads {name}, which it does not say that it needs")
-        _go_on()
+        go_on()
         return read(name)
 
     count = 0
     for array in task.work(_checked, task.number, task.settings):
-        _go_on()
+        go_on()
         count += 1  # enumerate would hold on to the array while the next one is made
         if count > len(task.makes):
             break
@@ -206,22 +204,3 @@ def sent_failure(task: Task, error: Exception) -> LmgaugeError:
     shown = failure(task, error)
     shown.add_note(traceback.format_exc())
     return shown
-
-
-class StoppedError(Exception):
-    """Raised in a task that need not go on, as another one failed, or nobody waits for it any more."""
-
-
-@contextmanager
-def stopping(stopped: threading.Event) -> Iterator[None]:
-    """Let the task that this thread does in the block end once the event is set, when it next reads or writes an array."""
-    _here.stopped = stopped
-    try:
-        yield
-    finally:
-        del _here.stopped
-
-
-def _go_on() -> None:
-    if hasattr(_here, "stopped") and _here.stopped.is_set():
-        raise StoppedError
