@@ -92,7 +92,7 @@ class Crew:
             except Exception as error:
                 failures.append(failure(task, error))
                 self.close()
-                raise failures[0] from error  # what the end of the other processes looks like is no news
+                raise failures[0] from error  # of the other processes it is not told how they ended
             if worker is not None:
                 free.append(worker)
             return result
