@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from lmgauge import errors
+from lmgauge.files import OutputError
+from lmgauge.work.array_folder import MissingArrayError
 
 
 @pytest.mark.parametrize("kind", [errors.InputError, errors.UsageError, errors.ModelFileError, errors.CheckFailedError])
@@ -21,3 +25,18 @@ def test_a_message_is_not_as_long_as_the_value_it_quotes() -> None:
     assert len(message) < 3000
     assert message.startswith("file: the field holds aaa")
     assert message.endswith("aaa; write it again")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.InputError("train.txt:3: not UTF-8"),
+        errors.MissingExtraError("ray", extra="ray"),
+        OutputError("models: the disk is full"),
+        MissingArrayError("there is no array a"),
+    ],
+)
+def test_an_error_is_the_same_in_another_process(error: errors.LmgaugeError) -> None:
+    error.add_note("where it was raised")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.__notes__) == (type(error), str(error), ["where it was raised"])

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from lmgauge.readable import visible_on_page
 from lmgauge.remote.addresses import without_secrets
@@ -42,6 +43,16 @@ class LmgaugeError(Exception):
 
     def __init__(self, *texts: object) -> None:
         super().__init__(*(_harmless(text) if isinstance(text, str) else text for text in texts))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not by its constructor, which may take other arguments than a message.
+        return _again, (type(self), self.args), vars(self)
+
+
+def _again(kind: type[LmgaugeError], texts: tuple[object, ...]) -> LmgaugeError:
+    error = kind.__new__(kind, *texts)
+    error.args = texts  # which those of the operating system do not set
+    return error
 
 
 def _harmless(text: str) -> str:

@@ -10,7 +10,7 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.cli.main import main
 from lmgauge.cluster import EvaluationJob
-from lmgauge.cluster.on_engine import compute_shard, write_shards
+from lmgauge.cluster.running import compute_shard, write_shards
 from lmgauge.errors import LmgaugeError
 from lmgauge.text import units
 from lmgauge.work.executor import run_tasks

@@ -58,15 +58,15 @@ def test_pieces_that_mean_harm(text: Path, model: Path, tmp_path: Path) -> None:
     lmgauge.cluster.run_shard(job, 0, 1, tmp_path)
     folder = tmp_path / "1-of-1"
     record, draw = read_record(folder), random.Random(2)
-    manifest, pieces = record.manifest, list(read_parts(record.parts, ScoredPiece, {TokenStrings: _NONE}))
+    manifest, pieces = record.manifest, list(read_parts(record.file, ScoredPiece, {TokenStrings: _NONE}))
     made_of = {name: value for name, value in manifest.made_of.items() if name != "lmgauge"}
     refused = 0
     for _ in range(250):
         at = draw.randrange(len(pieces))
-        with writing_parts(record.parts) as write:
+        with writing_parts(record.file) as write:
             for number, (place, piece) in enumerate(pieces):
                 write(place, changed(piece, draw) if number == at else piece)
-        write_manifest(folder / "shard.json", manifest.job, made_of, manifest.facts, [record.parts.name])
+        write_manifest(folder / "shard.json", manifest.job, made_of, manifest.facts, [record.file.name])
         try:
             assert isinstance(lmgauge.merge(tmp_path).to_dict(), dict)
         except LmgaugeError as error:

@@ -45,7 +45,7 @@ def one_stage(index: int, tasks: int, makes: int, needs: list[str], drops: bool)
         (index, needs, makes),
         needs=lambda number: needs,
         makes=lambda number: [f"S{index}/{number}/{k}" for k in range(makes)],
-        drops=needs[1:] if drops else (),
+        drops=[f"S{index - 1}"] if drops else (),
     )
 
 

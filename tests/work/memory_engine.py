@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Generator, Sequence
 
-from lmgauge.work.stage import Array, Stage
-from lmgauge.work.task import Task, make_arrays
-
-T = TypeVar("T")
+from lmgauge.work.stage import Array, Engine, Stage, below, make_arrays
 
 
-class MemoryEngine:
+class MemoryEngine(Engine):
     """Runs stages in this thread."""
 
     workers = 1
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
-        self._made: dict[str, Any] = {}
+        self.notes = {}
 
     def write(self, name: str, array: Array) -> None:
         """Hold an array that the program itself made."""
@@ -29,19 +25,12 @@ class MemoryEngine:
         return self._arrays[name]
 
     def drop(self, names: Sequence[str]) -> None:
-        """Forget arrays; names that are not there do not matter."""
+        """Forget arrays, and those below them."""
         for name in names:
-            self._arrays.pop(name, None)
+            for each in below(name, self._arrays):
+                del self._arrays[each]
 
-    def run(self, stage: Stage) -> None:
-        """Run all tasks of a stage; then drop what no later stage reads."""
-        for number in range(stage.tasks):
-            make_arrays(Task.of(stage, number), self.read, self.write)
-        self.drop(stage.drops)
-
-    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
-        """Return what `make` does, which is called once."""
-        if name not in self._made:
-            self._made[name] = make()
-        made: T = self._made[name]
-        return made
+    def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
+        for number in numbers:
+            make_arrays(stage.task(number), self.read, self.write)
+            yield number

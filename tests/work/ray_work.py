@@ -43,14 +43,13 @@ def wait_for_two_machines(log: Path, number: int) -> None:
         time.sleep(0.05)
 
 
-def with_a_broken_pipe(common: tuple[str, Any, Any], number: int, needs: int, *rest: Any) -> Iterator[Any]:
+def with_a_broken_pipe(stage: Stage, number: int, *arrays: Array) -> Iterator[Any]:
     """Do a task; before, task 2 fails once as Ray does in a process that outlives its machine."""
-    stage, _, log = common
-    failed = Path(f"{log}.{stage}.{number}")
+    failed = Path(f"{stage.settings}.{stage.name}.{number}")
     if number == 2 and not failed.exists():
         failed.touch()
         raise OSError("Broken pipe")
-    yield from _do(common, number, needs, *rest)
+    yield from _do(stage, number, *arrays)
 
 
 def gather(read: Read, number: int, log: str) -> Iterator[Array]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,9 @@ from tests.work.process_work import fail, power, report
 
 from lmgauge.errors import LmgaugeError, MissingExtraError
 from lmgauge.work.array_folder import ArrayFolder, DiskFullError
-from lmgauge.work.executor import ProcessCrew, run_tasks
+from lmgauge.work.executor import Crew, run_tasks
 from lmgauge.work.folder_engine import FolderEngine
-from lmgauge.work.task import Call, Task, do_task
+from lmgauge.work.stage import Task, make_arrays
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
@@ -34,15 +35,21 @@ def alive(process: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProcessCrew, ArrayFolder]]:
+def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Crew, ArrayFolder]]:
     files = ArrayFolder(tmp_path_factory.mktemp("arrays"))
-    crew = ProcessCrew(2)
+    crew = Crew(2, processes=True)
     yield crew, files
     crew.close()
 
 
-def calls(files: ArrayFolder, tasks: list[Task]) -> Iterator[Call[int]]:
-    return (Call(task.stage, task.number, do_task, (task, files)) for task in tasks)
+def run(crew: tuple[Crew, ArrayFolder], tasks: list[Task]) -> list[int]:
+    """Do tasks, and return their numbers in order."""
+    processes, files = crew
+    return sorted(number for number, _ in processes.run(partial(make_arrays, read=files.read, write=files.write), tasks))
+
+
+def is_there(folder: Path, name: str) -> bool:
+    return (folder / f"{name}.npy").exists()
 
 
 @pytest.mark.parametrize("workers", [None, 1, 2])
@@ -52,13 +59,12 @@ def test_results_come_in_order_whoever_computes_them(workers: int | None) -> Non
     assert len({process for _, process in found} - {os.getpid()}) == (2 if workers == 2 else 0)
 
 
-def test_tasks_run_in_two_other_processes_that_stay(crew: tuple[ProcessCrew, ArrayFolder]) -> None:
+def test_tasks_run_in_two_other_processes_that_stay(crew: tuple[Crew, ArrayFolder]) -> None:
     processes, files = crew
     seen = []
     for stage in ("a", "b"):
         tasks = [Task(stage, number, report, None, [], [f"{stage}/{number}"]) for number in range(5)]
-        done = dict(processes.run(calls(files, tasks)))
-        assert done == {number: files.size(f"{stage}/{number}") for number in range(5)}
+        assert run(crew, tasks) == [0, 1, 2, 3, 4]
         rows = [files.read(f"{stage}/{number}").tolist() for number in range(5)]
         assert {threads for _, threads in rows} == {1}
         seen.append({process for process, _ in rows})
@@ -83,18 +89,22 @@ def test_tasks_run_in_two_other_processes_that_stay(crew: tuple[ProcessCrew, Arr
     ],
 )
 def test_errors_come_back_in_words_and_end_the_other_processes(
-    crew: tuple[ProcessCrew, ArrayFolder], how: str, kind: type[LmgaugeError], message: str
+    crew: tuple[Crew, ArrayFolder], how: str, kind: type[LmgaugeError], message: str
 ) -> None:
-    processes, files = crew
+    _, files = crew
     tasks = [Task("fail", number, fail, how, [], [f"{how}/{number}", f"{how}/{number}/last"]) for number in range(3)]
     began = time.monotonic()
     with pytest.raises(LmgaugeError) as error:
-        list(processes.run(calls(files, tasks)))
+        run(crew, tasks)
     assert time.monotonic() - began < 30
     assert type(error.value) is kind
     assert str(error.value).startswith(message)
     for name in (f"{how}/0", f"{how}/1"):
-        assert not files.size(name) or not alive(int(files.read(name)[0]))
+        try:
+            process = int(files.read(name)[0])
+        except KeyError:
+            continue
+        assert not alive(process)
 
 
 def test_arrays_are_the_same_as_in_memory(tmp_path: Path) -> None:
@@ -127,7 +137,7 @@ def test_processes_end_with_the_program(tmp_path: Path, number: int) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     command = [sys.executable, str(script), str(tmp_path / "work")]
     program = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    wait_for(lambda: files.size("0") and files.size("1"))
+    wait_for(lambda: is_there(tmp_path / "work" / "arrays", "0") and is_there(tmp_path / "work" / "arrays", "1"))
     processes = [int(files.read(name)[0]) for name in "01"]
     assert all(map(alive, processes))
     (os.killpg if number == signal.SIGINT else os.kill)(program.pid, number)
@@ -152,13 +162,14 @@ def test_ctrl_c_does_not_reach_processes_and_their_end_leaves_nothing(tmp_path: 
     sys.path.insert(0, {str(ROOT)!r})
     from pathlib import Path
     from lmgauge.work.array_folder import ArrayFolder
-    from lmgauge.work.executor import ProcessCrew
-    from lmgauge.work.task import Call, Task, do_task
+    from lmgauge.work.executor import Crew
+    from functools import partial
+    from lmgauge.work.stage import Task, make_arrays
     from tests.work.process_work import write_long
-    crew, files = ProcessCrew(2), ArrayFolder(Path("arrays"))
+    crew, files = Crew(2, processes=True), ArrayFolder(Path("arrays"))
     tasks = [Task("write", number, write_long, None, [], [f"a{{number}}"]) for number in range(2)]
     try:
-        list(crew.run(Call("write", task.number, do_task, (task, files)) for task in tasks))
+        list(crew.run(partial(make_arrays, read=files.read, write=files.write), tasks))
     except KeyboardInterrupt:
         print("interrupted")
 """

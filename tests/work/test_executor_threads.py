@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from lmgauge.errors import InputError
 from lmgauge.threads import run_workers
 from lmgauge.work.array_folder import ArrayFolder
-from lmgauge.work.executor import ThreadCrew
-from lmgauge.work.stage import Array, Read
-from lmgauge.work.task import Call, Task, do_task
+from lmgauge.work.executor import Crew
+from lmgauge.work.stage import Array, Read, Task, make_arrays
 
 
 def threads_of(read: Read, number: int, begun: threading.Barrier) -> Iterator[Array]:
@@ -25,7 +27,25 @@ def threads_of(read: Read, number: int, begun: threading.Barrier) -> Iterator[Ar
 def test_tasks_that_ask_for_threads_do_the_work_themselves(tmp_path: Path) -> None:
     files, begun = ArrayFolder(tmp_path), threading.Barrier(2)
     tasks = [Task("s", number, threads_of, begun, [], [str(number)]) for number in range(2)]
-    done = dict(ThreadCrew(2).run(Call("s", task.number, do_task, (task, files)) for task in tasks))
-    assert done == {number: files.size(str(number)) for number in range(2)}
+    done = dict(Crew(2).run(partial(make_arrays, read=files.read, write=files.write), tasks))
+    assert done == {0: None, 1: None}
     first, second = files.read("0").tolist(), files.read("1").tolist()
     assert (first[0], second[0], first[1] != second[1]) == (1, 1, True)
+
+
+def test_no_task_is_begun_once_one_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    crew, closed, begun = Crew(2), threading.Event(), list[int]()
+    monkeypatch.setattr(crew, "close", closed.set)
+
+    def fail(task: Task) -> None:
+        begun.append(task.number)
+        raise InputError("line 3 is bad")
+
+    def tasks() -> Iterator[Task]:
+        yield Task("s", 0, fail, None)
+        assert closed.wait(60)
+        yield Task("s", 1, fail, None)
+
+    with pytest.raises(InputError, match="line 3 is bad"):
+        list(crew.run(fail, tasks()))
+    assert begun == [0]

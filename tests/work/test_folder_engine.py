@@ -129,19 +129,6 @@ with FolderEngine(sys.argv[1], {}) as engine:
     assert float(arrays) < 3  # of 24
 
 
-def test_bytes_are_counted(tmp_path: Path) -> None:
-    with FolderEngine(tmp_path, WORK, workers=2) as engine:
-        engine.write("a", np.arange(6, dtype=np.uint8))
-        start = engine.peak_bytes
-        engine.run(logged(tmp_path / "log"))
-        each = 1136  # of the 12 files, with their header and sum
-        assert engine.peak_bytes == start + 12 * each
-        engine.drop([f"log/{i}/x" for i in range(6)] + ["nothing"])
-        engine.run(logged(tmp_path / "log", name="second", tasks=4))
-        assert engine.peak_bytes == start + 14 * each
-        assert engine.peak_bytes == sum(path.stat().st_size for path in (tmp_path / "arrays").rglob("*.npy"))
-
-
 def test_progress_is_said(tmp_path: Path) -> None:
     lines: list[str] = []
     with FolderEngine(tmp_path, WORK) as engine, listening(lines.append):
@@ -206,7 +193,7 @@ def test_a_full_disk_is_said_in_words_and_the_run_can_be_resumed(
     with FolderEngine(tmp_path / "work", WORK) as engine, monkeypatch.context() as patches:
         engine.write("a", np.arange(6, dtype=np.uint8))
         patches.setattr(array_folder, "_write_all", write_all)
-        patches.setattr("lmgauge.work.work_record.open", opened, raising=False)
+        patches.setattr("lmgauge.work.folder_engine.open", opened, raising=False)
         with pytest.raises(OutputError) as error:
             engine.run(logged(log))
     words = str(error.value)

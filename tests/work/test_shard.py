@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from lmgauge.cluster.evaluation import numbered_pieces
+from lmgauge import train
+from lmgauge.cluster import EvaluationJob
 from lmgauge.errors import UsageError
 from lmgauge.text import units
 from lmgauge.text.documents import Corpus
@@ -83,10 +84,10 @@ def test_each_unit_has_one_shard() -> None:
 def test_pieces_tile_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "UNIT_BYTES", 10)
     lines = [f"line {i}" * (i % 4) for i in range(30)]
-    cut = list(numbered_pieces(Corpus.from_strings(lines, block_bytes=37)))
-    assert [number for number, _, _ in cut] == list(range(len(cut)))
-    assert [piece.text(i).decode() for _, _, piece in cut for i in range(len(piece))] == lines
-    assert [piece.first for _, _, piece in cut][1:] == [piece.first + len(piece) for _, _, piece in cut][:-1]
-    numbers = [unit for _, unit, _ in cut]
+    text = Corpus.from_strings(lines, block_bytes=37)
+    cut = list(EvaluationJob(train("laplace", text, order=1), text).prepare().pieces())
+    assert [piece.text(i).decode() for _, piece in cut for i in range(len(piece))] == lines
+    assert [piece.first for _, piece in cut][1:] == [piece.first + len(piece) for _, piece in cut][:-1]
+    numbers = [unit for unit, _ in cut]
     assert numbers == sorted(numbers)
     assert set(numbers) == set(range(max(numbers) + 1))

@@ -1,8 +1,8 @@
 """The public names of this room, and their homes."""
 
 from lmgauge.cluster.evaluation import EvaluationJob as EvaluationJob
-from lmgauge.cluster.on_engine import run_on_ray as run_on_ray
 from lmgauge.cluster.overlap import OverlapJob as OverlapJob
+from lmgauge.cluster.running import run_on_ray as run_on_ray
 from lmgauge.cluster.running import run_shard as run_shard
 from lmgauge.cluster.task import TaskJob as TaskJob
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 from lmgauge.api.inputs import PATHS, Model, Text, followed, named_models, one_text
-from lmgauge.cluster.job import Write
-from lmgauge.cluster.record import ShardRecord
-from lmgauge.cluster.scored_piece import PieceEncoder, PieceReader
+from lmgauge.cluster.record import ShardRecord, digest_of
+from lmgauge.cluster.scored_piece import PieceDecoder, PieceEncoder, ScoredPiece
 from lmgauge.context_policy import policy_of
 from lmgauge.counted_note import CountedNote, merged_notes
 from lmgauge.decoding import Meta, Whole
@@ -27,12 +26,11 @@ from lmgauge.json_text import plain
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import say_progress
-from lmgauge.scores import ScoreBatch, TokenStrings, join_pieces
+from lmgauge.scores import ScoreBatch, join_pieces
 from lmgauge.scoring import score_together
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.units import UnitCounter, pieces
-from lmgauge.work.shard import Shard
 
 _WHERE = ("device", "devices", "processes")
 """Settings that say where numbers are computed, and change none."""
@@ -99,50 +97,38 @@ class EvaluationWork:
         self.inputs = [os.fspath(job.model)] if isinstance(job.model, PATHS) else []
         self.inputs += [source.path for source in corpus.sources]
 
-    def made_of(self) -> Mapping[str, Any]:
+    def made_of(self) -> _MadeOf:
         """Return model, text and settings; see `Work`."""
-        if not self._corpus.report.sha256:
-            for _ in self._corpus:
-                pass
         text = {name: value for name, value in self._settings["text"].items() if name != "paths"}
         chosen = {name: value for name, value in self._settings.items() if name not in ("text", *_WHERE)}
-        made_of: Mapping[str, Any] = plain(
-            {
-                "model": self._origin.to_metadata(),
-                "text": self._corpus.report.sha256,
-                "settings": chosen | {"text": text},
-                "block_bytes": self._corpus.block_bytes,
-            }
-        )
-        return made_of
+        return _MadeOf(self._origin, digest_of(self._corpus), chosen | {"text": text}, self._corpus.block_bytes)
 
-    def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Score the blocks of a shard and store a row for each of their tokens; see `Work`."""
-        own: list[int] = []  # numbers of pieces, in the order in which they are scored
+    def pieces(self) -> Iterator[tuple[int, Segments]]:
+        """Yield the pieces of the text; see `Work`."""
+        units = UnitCounter()
+        for block in self._corpus:
+            for piece in pieces(block):
+                yield units.unit_of(piece), piece
 
-        def _owned() -> Iterator[Segments]:
-            for number, unit, piece in numbered_pieces(self._corpus):
-                if shard.has(unit):
-                    own.append(number)
-                    yield piece
+    def compute(self, own: Iterator[Segments]) -> Iterator[ScoredPiece]:
+        """Score pieces, a row for each of their tokens; see `Work`."""
 
         def _checked(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, ScoreBatch]:
             sum_block(batches[0])  # refuses here what would be refused when shards are merged
             return block, batches[0]
 
-        encode = PieceEncoder()
+        encode, scored = PieceEncoder(), 0
         model = cast("LanguageModel", self._model)
-        scored = 0
-        rows = score_together([model], _owned(), _checked, spans=True, threads=self._job.threads)
-        for done, (piece, batch) in enumerate(rows):
-            write(own[done], encode(batch))
+        for piece, batch in score_together([model], own, _checked, spans=True, threads=self._job.threads):
+            yield encode(batch)
             scored += piece.byte_count()
             say_progress(f"scored {scored / 1e6:,.0f} MB")
-        notes = [
-            asdict(_Note(note.template, note.number)) if isinstance(note, CountedNote) else str(note)
-            for note in getattr(model, "notes", ())
-        ]
-        return {"settings": self._settings, "notes": notes}
+
+    def facts(self) -> _Facts:
+        """Return settings, and notes with their numbers; see `Work`."""
+        notes = getattr(self._model, "notes", ())
+        counted = [_Note(note.template, note.number) if isinstance(note, CountedNote) else str(note) for note in notes]
+        return _Facts(self._settings, counted)
 
 
 def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None:
@@ -157,13 +143,6 @@ def _refuse_uncut(model: LanguageModel, corpus: Corpus, *, joined: bool) -> None
         raise UsageError(f"{model.label}: a server answers many requests at a time: leave out --shard, and raise --threads")
 
 
-def numbered_pieces(blocks: Iterable[Segments]) -> Iterator[tuple[int, int, Segments]]:
-    """Yield the pieces that a text is cut into, each with its number and that of its unit, from 0."""
-    counter = UnitCounter()
-    for number, piece in enumerate(piece for block in blocks for piece in pieces(block)):
-        yield number, counter.unit_of(piece), piece
-
-
 class StoredModel:
     """What shards have scored, in place of the model that did: it knows the scores of one text."""
 
@@ -176,27 +155,11 @@ class StoredModel:
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the scores of the tokens of each block of the text; arguments as of any model."""
-        shared: dict[tuple[bytes, ...], TokenStrings] = {}
-        readers = [PieceReader(record.parts, shared) for record in self._records]
-        units = UnitCounter()
-        number = total = 0
+        stored, units, total = PieceDecoder(self._records), UnitCounter(), 0
         for block in segments:
-            made = []
-            for piece in pieces(block):
-                owner = units.unit_of(piece) % len(readers)
-                # Shards are read side by side: pieces 0, 1, 2, ... of units 0, 0, 1, ... come from shards 0, 0, 1, ... of
-                # two.
-                batch = readers[owner].next(number, piece)
-                if batch is None:
-                    raise InputError(f"{self._records[owner].path}: has no scores of {piece.place(0)}; run this shard again")
-                made.append(batch)
-                number += 1
+            yield join_pieces([stored(units.unit_of(piece), piece) for piece in pieces(block)])
             total += len(block)
-            yield join_pieces(made)
-        # A shard of another, longer text would agree as far as the text goes.
-        for record, reader in zip(self._records, readers, strict=True):
-            if not reader.is_at_end():
-                raise InputError(f"{record.path}: has scores of more than the text; run this shard again")
+        stored.parts.finish()
         self.notes = merged_notes([_stored_notes(record, total) for record in self._records], total)
 
 
@@ -212,8 +175,9 @@ def _stored_notes(record: ShardRecord, total: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _MadeOf:
-    model: dict[str, Any]
+    model: Origin
     text: str  # its SHA-256
+    settings: dict[str, Any]  # that change numbers
     block_bytes: Annotated[int, Meta(gt=0, le=1 << 31)]  # about how many bytes of the text a block has
 
 
@@ -235,7 +199,7 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None, output: Path | 
     # -> what `evaluate` gives where one process scores all tokens, to the bit.
     first = records[0]
     made_of, settings = first.made_of(_MadeOf), first.facts(_Facts).settings
-    origin = Origin.of_metadata(made_of.model, str(first.path))
+    origin = made_of.model
     if corpus is None:
         corpus = Run(origin.model, first.path, first.path, origin, made_of.text, None, settings).corpus()
     if corpus is None:

@@ -74,9 +74,6 @@ def merge(shards: PathLike | Sequence[PathLike], output: PathLike | None = None,
     corpus = None if text is None else corpus_of(text)
     if output is not None and job != "evaluation":
         raise UsageError(f"{records[0].path}: a run folder (-o) is for evaluations, and this is a shard of kind {job}")
-    if output is not None:
-        refuse_replacing({"-o": output}, [*map(str, paths), *(str(record.path) for record in records)])
-        merged: Merged = put_together(records, corpus, Path(output))
-    else:
-        merged = put_together(records, corpus)
+    refuse_replacing({"-o": output}, [*map(str, paths), *(str(record.path) for record in records)])
+    merged: Merged = put_together(records, corpus, *([] if output is None else [Path(output)]))
     return merged

@@ -4,19 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.api.inputs import Text, corpus_of
-from lmgauge.cluster.job import Write
-from lmgauge.cluster.record import RECORD_FILE, ShardRecord, stored_paths
+from lmgauge.cluster.record import RECORD_FILE, ShardRecord, digest_of, stored_paths
 from lmgauge.decoding import Whole
 from lmgauge.errors import InputError, LmgaugeError, UsageError
-from lmgauge.json_text import plain
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.common_runs import MetRuns
 from lmgauge.text.overlap.duplicates import NearPair
@@ -29,7 +27,6 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.units import UnitCounter, pieces
 from lmgauge.work.manifest import decode_facts
 from lmgauge.work.parts import read_parts
-from lmgauge.work.shard import Shard
 
 
 @dataclass(frozen=True)
@@ -79,69 +76,43 @@ class OverlapWork:
             raise UsageError("every shard reads both texts: save standard input in a file first")
         self.inputs = [source.path for corpus in (self._train, self._test) for source in corpus.sources]
 
-    def made_of(self) -> Mapping[str, Any]:
+    def made_of(self) -> _MadeOf:
         """Return texts and settings; see `Work`."""
-        for corpus in (self._train, self._test):
-            if not corpus.report.sha256:
-                for _ in corpus:
-                    pass
-        made_of: Mapping[str, Any] = plain(
-            {
-                "train": self._train.report.sha256,
-                "test": self._test.report.sha256,
-                "search": asdict(self._job.settings),
-                "settings": {name: value for name, value in self._test.settings.items() if name != "paths"},
-            }
-        )
-        return made_of
+        how = {name: value for name, value in self._test.settings.items() if name != "paths"}
+        return _MadeOf(digest_of(self._train), digest_of(self._test), self._job.settings, how)
 
-    def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Read a shard of the training text beside the test, and store which tokens are in both; see `Work`."""
+    def pieces(self) -> Iterator[tuple[int, Segments]]:
+        """Yield the pieces of the training text; nothing runs on from one unit to the next; see `Work`."""
+        units, joints = UnitCounter(), Joints()
+        for block in self._train:
+            for piece in [block] if block.terminator else pieces(block):
+                may_begin = joints.breaks_before(piece) and len(piece) > 0
+                yield units.unit_of(piece, may_begin=may_begin), piece
+
+    def compute(self, own: Iterator[Segments]) -> Iterator[_Part]:
+        """Read pieces of the training text beside the test, and tell which tokens are in both; see `Work`."""
         search = OverlapSearch(self._test, self._job.settings)
-        blocks = 0
-
-        def _owned() -> Iterator[Segments]:
-            nonlocal blocks
-            for unit, piece in _pieces(self._train):
-                if shard.has(unit):
-                    blocks += 1
-                    yield piece
-
-        tokens = search.read(_owned(), self._job.threads)
+        tokens, near = search.read(own, self._job.threads), search.near
         met = search.follower.met()
-        if search.near is not None:
-            search.near.compare()
-        write(0, _Part(np.flatnonzero(search.duplicates.matches), met))
+        if near is not None:
+            near.compare()
+        alike = ("", []) if near is None else (near.missing, list(near.best.values()))
+        yield _Part(np.flatnonzero(search.duplicates.matches), met, tokens, search.follower.sources, *alike)
+
+    def facts(self) -> _Facts:
+        """Return how the test is read, and what is said of the training text; see `Work`."""
         report = self._train.report
-        return {
-            "test": self._test.settings,
-            "train": {
-                "bytes": report.bytes, "segments": report.segments, "sha256": report.sha256, "notes": report.notes()
-            },
-            "tokens": tokens,
-            "parts": blocks,
-            "sources": search.follower.sources,
-            "near_missing": search.near.missing if search.near is not None else "",
-            "near": [asdict(pair) for pair in search.near.best.values()] if search.near is not None else [],
-        }  # fmt: skip
-
-
-def _pieces(train: Corpus) -> Iterator[tuple[int, Segments]]:
-    # Pieces of a training text, each with the number of its unit; nothing runs on from one unit to the next.
-    units, joints = UnitCounter(), Joints()
-    for block in train:
-        for piece in [block] if block.terminator else pieces(block):
-            may_begin = joints.breaks_before(piece) and len(piece) > 0
-            yield units.unit_of(piece, may_begin=may_begin), piece
+        train = TrainingText(report.bytes, report.segments, report.sha256, tuple(report.notes()))
+        return _Facts(self._test.settings, train)
 
 
 def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     """Return what of the test is in the whole training text, from all shards."""
     # records: of all shards, in order.
     first = records[0]
-    made_of, facts = first.made_of(_MadeOf), [record.facts(_Facts) for record in records]
+    made_of, facts = first.made_of(_MadeOf), first.facts(_Facts)
     if corpus is None:
-        how = dict(facts[0].test)
+        how = dict(facts.test)
         if not how:
             raise InputError("the test text that the shards read was strings: give it with text")
         paths = stored_paths(how.pop("paths", []))
@@ -149,48 +120,52 @@ def merge(records: Sequence[ShardRecord], corpus: Corpus | None) -> Overlap:
     search = OverlapSearch(corpus, made_of.search)
     if search.test.sha256 != made_of.test:
         raise InputError("the test text is not what the shards read: it was changed, or another one is named")
-    for record, own in zip(records, facts, strict=True):
+    tokens = 0
+    for record in records:
         try:
-            _take(search, record, own)
+            ((_, part),) = read_parts(record.file, _Part)
+            _take(search, part)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             if isinstance(error, LmgaugeError):
                 raise
             raise InputError(f"{record.path}: does not hold what it should ({error!r}); run this shard again") from error
-    return search.finish(facts[0].train, sum(own.tokens for own in facts))
+        tokens += part.tokens
+    return search.finish(facts.train, tokens)
 
 
 @dataclass(frozen=True)
 class _MadeOf:
-    test: str  # its SHA-256
+    train: str  # their SHA-256
+    test: str
     search: OverlapSettings
+    settings: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class _Part:
     duplicates: NDArray[np.int64]  # the segments of the test that are in the training text
     met: MetRuns
+    tokens: Whole  # of this part of the training text
+    sources: list[str]
+    near_missing: str
+    near: list[NearPair]
 
 
 @dataclass(frozen=True)
 class _Facts:
     test: dict[str, Any]
     train: TrainingText
-    tokens: Whole
-    sources: list[str]
-    near_missing: str
-    near: list[NearPair]
 
 
-def _take(search: OverlapSearch, record: ShardRecord, facts: _Facts) -> None:
-    ((_, part),) = read_parts(record.parts, _Part)
-    _check(part.met, len(search.test.ids), search.settings.shortest, len(facts.sources))
-    search.follower.take(part.met, facts.sources)
+def _take(search: OverlapSearch, part: _Part) -> None:
+    _check(part.met, len(search.test.ids), search.settings.shortest, len(part.sources))
+    search.follower.take(part.met, part.sources)
     if (part.duplicates < 0).any():
         raise ValueError("duplicates")
     search.duplicates.matches[part.duplicates] = True
     if search.near is not None:
-        search.near.missing = search.near.missing or facts.near_missing
-        for pair in facts.near:
+        search.near.missing = search.near.missing or part.near_missing
+        for pair in part.near:
             if not 0 <= pair.segment < len(search.test):
                 raise ValueError("near duplicates")
             search.near.take(pair)

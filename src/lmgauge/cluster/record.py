@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lmgauge.decoding import Whole
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import is_special, local_path
 from lmgauge.places import is_remote
+from lmgauge.text.documents import Corpus
 from lmgauge.work.manifest import Manifest, decode_facts, difference, read_manifest
+from lmgauge.work.parts import read_parts
 from lmgauge.work.shard import Shard
 
 RECORD_FILE = "shard.json"
@@ -32,16 +34,12 @@ class ShardRecord:
 
     path: Path
     manifest: Manifest
-    place: _Place
+    shard: Shard
+    pieces: int  # of the text, that it has
 
     @property
-    def shard(self) -> Shard:
-        """Return which shard it is."""
-        return self.place.shard
-
-    @property
-    def parts(self) -> Path:
-        """Return the file with what came of its parts."""
+    def file(self) -> Path:
+        """Return the file with what came of its pieces."""
         return self.path / PARTS_FILE
 
     def made_of(self, kind: type[T]) -> T:
@@ -53,6 +51,35 @@ class ShardRecord:
         return decode_facts(self.manifest.facts, kind, self.path / RECORD_FILE)
 
 
+class StoredParts(Generic[T]):
+    """What came of all pieces of some work, taken from its shards side by side."""
+
+    # Pieces 0, 1, 2, ... of units 0, 0, 1, ... come from shards 0, 0, 1, ... of two.
+
+    def __init__(self, records: Sequence[ShardRecord], kind: type[T], known: Mapping[type, object] | None = None) -> None:
+        self._records, self._taken = records, 0
+        self._parts = [read_parts(record.file, kind, known) for record in records]
+
+    def take(self, unit: int, what: str) -> tuple[int, T]:
+        """Return what came of the next piece, which is of this unit, and the index of the shard that has it."""
+        owner = unit % len(self._parts)
+        number, part = next(self._parts[owner], (-1, None))
+        if part is None or number != self._taken:
+            raise self.refusal(owner, what)
+        self._taken += 1
+        return owner, part
+
+    def refusal(self, owner: int, what: str) -> InputError:
+        """Return what to say of a shard that does not have what it should."""
+        return InputError(f"{self._records[owner].path}: has no {what}; run this shard again")
+
+    def finish(self) -> None:
+        """Refuse shards of a longer text, which agree with this one as far as it goes."""
+        for record, parts in zip(self._records, self._parts, strict=True):
+            if next(parts, None) is not None:
+                raise InputError(f"{record.path}: is of more than the text; run this shard again")
+
+
 def is_shard_folder(path: Path) -> bool:
     """Return True if a folder holds a shard and nothing else, so that it may be replaced by one."""
     return {file.name for file in path.iterdir()} == {RECORD_FILE, PARTS_FILE}
@@ -61,7 +88,8 @@ def is_shard_folder(path: Path) -> bool:
 def read_record(folder: Path) -> ShardRecord:
     """Read what a shard says of itself, and see whether either file was changed after it was written."""
     manifest = read_manifest(folder / RECORD_FILE, [PARTS_FILE])
-    return ShardRecord(folder, manifest, decode_facts(manifest.facts, _Place, folder / RECORD_FILE))
+    place = decode_facts(manifest.facts, _Place, folder / RECORD_FILE)
+    return ShardRecord(folder, manifest, place.shard, place.parts)
 
 
 def find_records(paths: Sequence[Path]) -> list[ShardRecord]:
@@ -98,6 +126,14 @@ def _shard_folders(path: Path) -> list[Path]:
     if not inside:
         raise InputError(f"{path}: has no shard in it; make some with --shard i/n -o {path}")
     return inside
+
+
+def digest_of(corpus: Corpus) -> str:
+    """Return the SHA-256 of a text, which is read for it unless it was."""
+    if not corpus.report.sha256:
+        for _ in corpus:
+            pass
+    return corpus.report.sha256
 
 
 def stored_paths(paths: list[Any]) -> list[str]:

@@ -1,23 +1,64 @@
-"""Runs one shard of a job: a folder appears when it is complete, and is left alone by whoever runs it again."""
+"""Runs shards of a job: one, whose folder appears when it is complete and is then left alone; or all on a cluster of Ray."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from lmgauge.api.inputs import PathLike
-from lmgauge.cluster.job import Job, Work
+from lmgauge.cluster.merging import Merged, merge
 from lmgauge.cluster.record import PARTS_FILE, RECORD_FILE, ShardRecord, is_shard_folder, read_record
 from lmgauge.errors import InputError
 from lmgauge.files import refuse_replacing, writing_directory
 from lmgauge.shown import Shown
+from lmgauge.temporaries import scratch_folder
 from lmgauge.work.manifest import described, refuse_other, write_manifest
 from lmgauge.work.parts import writing_parts
+from lmgauge.work.ray_engine import RayEngine
 from lmgauge.work.shard import Shard
 
 _LOG = logging.getLogger(__name__)
+P = TypeVar("P")
+
+
+class Work(Protocol[P]):
+    """A job that is ready to run: models are loaded, files are there."""
+
+    kind: str
+    inputs: list[str]  # paths of what it reads, which no output may replace
+
+    def made_of(self) -> Any:
+        """Return model, text and settings as a dataclass: equal if, and only if, two shards are of one job.
+
+        The text is read for its digest, unless all pieces were taken.
+        """
+
+    def pieces(self) -> Iterable[tuple[int, P]]:
+        """Yield all pieces of the work in order, each with the number of its unit, which is of one shard."""
+
+    def compute(self, own: Iterator[P]) -> Iterator[object]:
+        """Yield what comes of the pieces of a shard, in order: a dataclass for each, or one for all.
+
+        Raises:
+            LmgaugeError: a text or a model cannot be used.
+        """
+
+    def facts(self) -> Any:
+        """Return what `merge` must know besides, as a dataclass, once all is computed."""
+
+
+class Job(Protocol):
+    """What is to be computed, before anything is loaded: it can be sent to another machine."""
+
+    def prepare(self) -> Work[Any]:
+        """Load what is needed.
+
+        Raises:
+            LmgaugeError: something is missing, or this job cannot be cut.
+        """
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,24 +122,25 @@ def run_shard(job: Job, rank: int, world_size: int, output: PathLike) -> Finishe
     refuse_replacing({"-o": folder}, work.inputs)
     complete = _complete(folder, work, shard)
     if complete is not None:
-        return FinishedShard(work.kind, shard.number, shard.of, str(folder), complete.place.parts, False)
+        return FinishedShard(work.kind, shard.number, shard.of, str(folder), complete.pieces, False)
+    own: list[int] = []  # numbers of pieces, in the order in which they are computed
+
+    def _owned() -> Iterator[Any]:
+        for number, (unit, piece) in enumerate(work.pieces()):
+            if shard.has(unit):
+                own.append(number)
+                yield piece
+
     with writing_directory(folder, is_ours=is_shard_folder) as made:
-        parts = 0
         with writing_parts(made / PARTS_FILE) as write:
-
-            def _write(number: int, part: object) -> None:
-                nonlocal parts
-                write(number, part)
-                parts += 1
-
-            facts = work.compute(shard, _write)
-        parts = facts.get("parts", parts)
-        facts = {**facts, "shard": vars(shard), "parts": parts}
-        write_manifest(made / RECORD_FILE, work.kind, work.made_of(), facts, [PARTS_FILE])
-    return FinishedShard(work.kind, shard.number, shard.of, str(folder), parts, True)
+            for done, part in enumerate(work.compute(_owned())):
+                write(own[done] if own else 0, part)
+        facts = {**asdict(work.facts()), "shard": vars(shard), "parts": len(own)}
+        write_manifest(made / RECORD_FILE, work.kind, asdict(work.made_of()), facts, [PARTS_FILE])
+    return FinishedShard(work.kind, shard.number, shard.of, str(folder), len(own), True)
 
 
-def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:
+def _complete(folder: Path, work: Work[Any], shard: Shard) -> ShardRecord | None:
     # Record of a shard that is complete; None where there is none, or it is damaged.
     if not (folder / RECORD_FILE).exists():
         return None
@@ -108,5 +150,48 @@ def _complete(folder: Path, work: Work, shard: Shard) -> ShardRecord | None:
         _LOG.warning("%s", error)
         return None
     there = {"job": record.manifest.job, "shard": vars(record.shard), **record.manifest.made_of}
-    refuse_other(folder, there, {"job": work.kind, "shard": vars(shard), **described(work.made_of())})
+    refuse_other(folder, there, {"job": work.kind, "shard": vars(shard), **described(asdict(work.made_of()))})
     return record
+
+
+def write_shards(shards: Iterable[dict[str, bytes]], count: int, output: Path) -> None:
+    """Write the folders of all shards of a job for `merge`, from the bytes of their files."""
+    for number, files in enumerate(shards, 1):
+        with writing_directory(output / Shard(number, count).folder, is_ours=is_shard_folder) as folder:
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+
+
+def run_on_ray(job: Job, address: str, output: PathLike | None = None) -> Merged:
+    """Compute a job on a cluster of Ray, and return the result of the whole: `--ray`.
+
+    Args:
+        job: as in `run_shard`.
+        address: of the cluster, or `local`; see `RayEngine`.
+        output: of an evaluation, the run folder to write.
+
+    Raises:
+        UsageError: there is no cluster at the address, or the job cannot be cut.
+        LmgaugeError: what computing raises.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "a dog"])
+        >>> job = lmgauge.cluster.EvaluationJob(lmgauge.train("laplace", text, order=2), text)
+        >>> run_on_ray(job, "127.0.0.1:1")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: no Ray cluster answers at 127.0.0.1:1: ...
+    """
+    job.prepare()  # what is wrong with the job is said before anything is started
+    with RayEngine(address) as engine, scratch_folder() as folder:
+        count = engine.workers
+        write_shards(engine.results("shards", "computing shards", compute_shard, (job, count), count), count, folder)
+        return merge(folder, output)
+
+
+def compute_shard(number: int, settings: tuple[Job, int]) -> dict[str, bytes]:
+    """Return the files of a shard: the machines need not see the folder of the output."""
+    job, shards = settings
+    with scratch_folder() as folder:
+        done = run_shard(job, number, shards, folder)
+        return {name: (Path(done.folder) / name).read_bytes() for name in (RECORD_FILE, PARTS_FILE)}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.cluster.record import ShardRecord, StoredParts
 from lmgauge.errors import InputError
 from lmgauge.scores import KINDS, ScoreBatch, Strings, TokenStrings
 from lmgauge.text.segments import Segments
-from lmgauge.work.parts import read_parts
 
 _NONE = Strings([])
 
@@ -39,32 +39,27 @@ class PieceEncoder:
         return ScoredPiece(replace(batch, strings=_NONE), number, tokens)
 
 
-class PieceReader:
-    """Reads the pieces of one shard one after another, as batches, once they are known to be of a block."""
+class PieceDecoder:
+    """Turns what the shards of a text have stored into batches, once they are known to be of a block."""
 
-    def __init__(self, path: Path, shared: dict[tuple[bytes, ...], TokenStrings]) -> None:
-        # shared: the strings of all shards by their bytes, so that equal ones are one object.
-        self._pieces, self._shared = read_parts(path, ScoredPiece, {TokenStrings: _NONE}), shared
-        self._strings: list[TokenStrings] = []
+    def __init__(self, records: Sequence[ShardRecord]) -> None:
+        self.parts = StoredParts(records, ScoredPiece, {TokenStrings: _NONE})
+        self._shared: dict[tuple[bytes, ...], TokenStrings] = {}  # by their bytes, so that equal ones are one object
+        self._strings: list[list[TokenStrings]] = [[] for _ in records]
 
-    def next(self, number: int, block: Segments) -> ScoreBatch | None:
-        """Return the scores of the piece of a number, which is this block; None if the next piece is another one."""
-        stored, piece = next(self._pieces, (-1, None))
-        if piece is None or stored != number:
-            return None
+    def __call__(self, unit: int, block: Segments) -> ScoreBatch:
+        """Return the scores of the next piece of the text, which is this block."""
+        owner, piece = self.parts.take(unit, f"scores of {block.place(0)}")
+        own = self._strings[owner]
         try:
-            if piece.strings == len(self._strings):
+            if piece.strings == len(own):
                 tokens = [token.decode("utf-8", "surrogatepass") for token in piece.tokens]
-                self._strings.append(self._shared.setdefault(tuple(piece.tokens), Strings(tokens)))
-            batch = replace(piece.batch, strings=self._strings[piece.strings])
+                own.append(self._shared.setdefault(tuple(piece.tokens), Strings(tokens)))
+            batch = replace(piece.batch, strings=own[piece.strings])
             _check(batch, block)
         except (IndexError, ValueError, TypeError) as error:
             raise InputError(f"the stored scores are not those of {block.place(0)}: {error}") from error
         return batch
-
-    def is_at_end(self) -> bool:
-        """Return True if all pieces were taken."""
-        return next(self._pieces, None) is None
 
 
 def _check(batch: ScoreBatch, block: Segments) -> None:

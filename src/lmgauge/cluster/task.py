@@ -7,8 +7,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 
 from lmgauge import tasks
-from lmgauge.cluster.job import Write
-from lmgauge.cluster.record import ShardRecord, stored_paths
+from lmgauge.cluster.record import ShardRecord, StoredParts, stored_paths
 from lmgauge.errors import InputError, UsageError
-from lmgauge.json_text import plain
 from lmgauge.places import is_remote
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Systems
@@ -29,8 +27,6 @@ from lmgauge.tasks.scoring import block_statistics, say_segments, score_parallel
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 from lmgauge.tasks.transcript_files import files_to_score
 from lmgauge.work.manifest import described, difference, file_sha256
-from lmgauge.work.parts import read_parts
-from lmgauge.work.shard import Shard
 
 _SEGMENTS = 256  # of a unit
 
@@ -102,31 +98,30 @@ class TaskWork:
         self.files: ParallelSegments = files_to_score(metric, self.references, self.hypotheses, job.reading)
         self.inputs = [path for name in named for path in _files_of(name)]
 
-    def made_of(self) -> Mapping[str, Any]:
+    def made_of(self) -> _MadeOf:
         """Return metric, texts and settings; see `Work`."""
-        job = self._job
-        drawn = {name: value for name, value in asdict(job.settings).items() if name != "threads"}
-        digests = [file_sha256(Path(path)) for path in self.inputs]
-        made_of: Mapping[str, Any] = plain(
-            {
-                "metric": job.metric,
-                "options": dict(job.options),
-                "systems": list(self.files.names),
-                "text": hashlib.sha256(" ".join(digests).encode()).hexdigest(),
-                "reading": {f.name: getattr(job.reading, f.name) for f in fields(job.reading)},
-                "settings": drawn,
-            }
-        )
-        return made_of
+        job, digests = self._job, [file_sha256(Path(path)) for path in self.inputs]
+        text = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+        drawn = replace(job.settings, threads=None)
+        return _MadeOf(job.metric, dict(job.options), list(self.files.names), text, job.reading, drawn)
 
-    def compute(self, shard: Shard, write: Write) -> Mapping[str, Any]:
-        """Count the statistics of a shard's segments and store them; see `Work`."""
-        for number, unit, piece in _pieces(self.files):
-            if shard.has(unit):
-                rows = block_statistics(self.metric, piece, self._job.settings.threads)
-                write(number, _Part(list(rows)))
-            say_segments((unit + 1) * _SEGMENTS)
-        return {"references": self.references, "hypotheses": self.hypotheses}
+    def pieces(self) -> Iterator[tuple[int, Block]]:
+        """Yield the pieces of the texts; see `Work`."""
+        first = 0
+        for block in self.files:
+            for piece in _cut(block, first):
+                yield first // _SEGMENTS, piece
+                first += len(piece)
+                say_segments(first)
+
+    def compute(self, own: Iterator[Block]) -> Iterator[_Part]:
+        """Count the statistics of the segments of pieces; see `Work`."""
+        for piece in own:
+            yield _Part(list(block_statistics(self.metric, piece, self._job.settings.threads)))
+
+    def facts(self) -> _Facts:
+        """Return the paths; see `Work`."""
+        return _Facts(self.references, self.hypotheses)
 
 
 def known_metrics() -> dict[str, type[TaskMetric]]:
@@ -140,14 +135,6 @@ def _files_of(name: str) -> list[str]:
     if os.path.isdir(name):
         return sorted(entry.path for entry in os.scandir(name) if entry.is_file())
     return [name] if os.path.isfile(name) else sorted(path for path in glob(name) if os.path.isfile(path))
-
-
-def _pieces(blocks: Iterable[Block]) -> Iterator[tuple[int, int, Block]]:
-    first = number = 0
-    for block in blocks:
-        for piece in _cut(block, first):
-            yield number, first // _SEGMENTS, piece
-            first, number = first + len(piece), number + 1
 
 
 def _cut(block: Block, first: int) -> Iterator[Block]:
@@ -166,27 +153,22 @@ class _Part:
 class _StoredRows:
     """The statistics of blocks, from shards."""
 
-    def __init__(self, records: Sequence[ShardRecord], columns: int, systems: int) -> None:
-        self._records, self._columns, self._systems = records, columns, systems
-        self._parts = [read_parts(record.parts, _Part) for record in records]
-        self._first = self._number = 0
+    def __init__(self, records: Sequence[ShardRecord], work: TaskWork) -> None:
+        self._parts = StoredParts(records, _Part)
+        self._columns, self._systems, self._first = len(work.metric.columns), len(work.files.names), 0
 
     def __call__(self, block: Block) -> list[Statistics]:
         # Statistics of each system's segments, int64 [segments, columns]; blocks come in order.
-        rows: list[list[Statistics]] = [[] for _ in range(self._systems)]
+        rows: list[list[Statistics]] = []
         for piece in _cut(block, self._first):
-            owner = self._first // _SEGMENTS % len(self._parts)
-            number, part = next(self._parts[owner], (-1, _Part([])))
+            what = f"statistics of segment {self._first + 1:,} and those behind it"
+            owner, part = self._parts.take(self._first // _SEGMENTS, what)
             shapes = [statistics.shape for statistics in part.systems]
-            if number != self._number or shapes != [(len(piece), self._columns)] * self._systems:
-                raise InputError(
-                    f"{self._records[owner].path}: does not have the statistics of segment {self._first + 1:,} and those "
-                    "behind it; run this shard again"
-                )
-            for own, statistics in zip(rows, part.systems, strict=True):
-                own.append(statistics)
-            self._first, self._number = self._first + len(piece), self._number + 1
-        return [np.concatenate(own) for own in rows]
+            if shapes != [(len(piece), self._columns)] * self._systems:
+                raise self._parts.refusal(owner, what)
+            rows.append(part.systems)
+            self._first += len(piece)
+        return [np.concatenate(own) for own in zip(*rows, strict=True)]
 
 
 def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
@@ -198,10 +180,9 @@ def merge(records: Sequence[ShardRecord], corpus: object = None) -> Systems:
             f"{first.path}: the shards of a task metric read several files: put them back, and leave out --text"
         )
     work = _stored_job(first).prepare()
-    if difference(first.manifest.made_of, described(work.made_of())):
+    if difference(first.manifest.made_of, described(asdict(work.made_of()))):
         raise InputError(f"{first.path}: the texts are not what the shards read: a file was changed")
-    rows_of = _StoredRows(records, len(work.metric.columns), len(work.files.names))
-    return score_parallel(work.metric, work.files, work.settings, rows_of=rows_of)
+    return score_parallel(work.metric, work.files, work.settings, rows_of=_StoredRows(records, work))
 
 
 def _stored_job(record: ShardRecord) -> TaskJob:
@@ -214,6 +195,8 @@ def _stored_job(record: ShardRecord) -> TaskJob:
 class _MadeOf:
     metric: str
     options: dict[str, Any]
+    systems: list[str]
+    text: str  # the SHA-256 of those of all files
     reading: Reading
     settings: ComparisonSettings
 

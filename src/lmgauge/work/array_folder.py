@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -56,14 +57,13 @@ class ArrayFolder:
     def __init__(self, folder: Path, *, checking: bool = True) -> None:
         self._folder, self._checking = folder, checking
 
-    def write(self, name: str, array: Array) -> int:
+    def write(self, name: str, array: Array) -> None:
         """Write an array, in the place of one of that name."""
-        # -> by how many bytes the files grew.
         # [2, 3] of uint32: a header of 128 bytes, 24 of data, 8 of the sum.
         array = np.asarray(array, order="C")
         if array.dtype.kind not in "biufc":
             raise ValueError(f"array {name} is of {array.dtype}, not of numbers")
-        path, earlier = self._path(name), self.size(name)
+        path = self._path(name)
         unfinished = path.with_suffix(_UNFINISHED)
         opening = io.BytesIO()
         np.lib.format.write_array_header_1_0(opening, np.lib.format.header_data_from_array_1_0(array))
@@ -81,7 +81,6 @@ class ArrayFolder:
             with suppress(OSError):
                 unfinished.unlink()
             raise unwritten(path, error) from error
-        return len(header) + array.nbytes + _SUM_BYTES - earlier
 
     def read(self, name: str) -> Array:
         """Return an array, read into memory."""
@@ -98,17 +97,11 @@ class ArrayFolder:
                 raise
             raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
 
-    def size(self, name: str) -> int:
-        """Return the size of the file of an array in bytes, 0 if there is none."""
-        with suppress(OSError):
-            return self._path(name).stat().st_size
-        return 0
-
-    def remove(self, name: str) -> int:
-        """Remove an array, if there is one of this name, and return by how many bytes the files shrank."""
-        size = self.size(name)
-        self._path(name).unlink(missing_ok=True)
-        return size
+    def remove(self, name: str) -> None:
+        """Remove an array, if there is one of this name, and those below it."""
+        path = self._path(name)
+        path.unlink(missing_ok=True)
+        shutil.rmtree(path.with_suffix(""), ignore_errors=True)
 
     def total_size(self) -> int:
         """Return the size of all files, in bytes."""
@@ -138,6 +131,7 @@ def _sum_of(name: str, header: bytes, data: memoryview) -> bytes:
 
 def _read_array(file: io.FileIO, path: Path, name: str | None) -> Array:
     # Array of an open file; with a name its bytes must be those that were written, before NumPy looks at them.
+    # Not by `np.fromfile`, which says nothing of a disk that fails.
     whole = np.empty(os.fstat(file.fileno()).st_size, np.uint8)
     rest = whole.data
     while rest.nbytes and (count := file.readinto(rest[:_LARGEST_PIECE])):

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import islice
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 from lmgauge.errors import LmgaugeError
 from lmgauge.threads import StoppedError, be_worker, map_as_done
 from lmgauge.work.countdown import Countdown
-from lmgauge.work.task import Call, TaskError, failure
+from lmgauge.work.stage import Task, failure, sent_failure
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -44,102 +43,63 @@ def run_tasks(
         with RayEngine(ray, workers=workers) as engine:
             yield from engine.results(stage, title, work, settings, tasks)
         return
-    calls = [Call(stage, number, work, settings) for number in range(tasks)]
+    calls = [Task(stage, number, work, settings) for number in range(tasks)]
     if workers is None or min(workers, tasks) < 2:
-        yield from (call() for call in calls)
+        yield from map(_result, calls)
         return
     countdown, found = Countdown(title, tasks), dict[int, R]()
-    with closing(ProcessCrew(workers)) as crew:
-        for number, result in crew.run(calls):
+    with closing(Crew(workers, processes=True)) as crew:
+        for number, result in crew.run(_result, calls):
             found[number] = result
             countdown.step()
     yield from (found[number] for number in range(tasks))
 
 
-class ThreadCrew:
-    """Does tasks in threads of this process. Kernels release the GIL, so that threads do not wait for each other."""
-
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
-
-    def run(self, calls: Iterable[Call[R]]) -> Generator[tuple[int, R]]:
-        """Do tasks, and yield their numbers and results as they are done."""
-
-        # If one fails, or the caller closes the iterator, those at work end when they next ask whether to `go_on`.
-        def _do(call: Call[R]) -> R:
-            try:
-                return call()
-            except StoppedError:
-                raise
-            except Exception as error:
-                raise failure(call, error) from error
-
-        with closing(map_as_done(_do, calls, self._workers)) as done:
-            for call, result in done:
-                yield call.number, result
-
-    def close(self) -> None:
-        """Threads that have nothing to do need not be ended."""
+def _result(task: Task) -> Any:
+    return task.work(task.number, task.settings)
 
 
-@dataclass(frozen=True)
-class _Worker:
-    process: BaseProcess
-    connection: Connection
+class Crew:
+    """Does tasks in threads of this process; or in other processes, for each of which a thread waits."""
 
-    def send(self, task: Call[R]) -> Call[R]:
-        try:
-            self.connection.send(task)
-        except BrokenPipeError:
-            raise self._ended(task) from None
-        return task
+    # Kernels release the GIL, so that threads do not wait for each other; processes are for tasks that hold it. They start
+    # at the first tasks, and stay for more until `close`.
 
-    def answer(self, task: Call[R]) -> R:
-        try:
-            answer = self.connection.recv()
-        except (EOFError, OSError):
-            raise self._ended(task) from None
-        if isinstance(answer, TaskError):
-            raise answer.error()
-        result: R = answer
-        return result
-
-    def _ended(self, task: Call[Any]) -> LmgaugeError:
-        # What to say of a process that ended before it answered.
-        self.process.join(10)
-        code = self.process.exitcode
-        if code is not None and code < 0:
-            how = f"was killed by signal {-code}, perhaps for lack of memory"
-        else:
-            how = f'ended with exit code {code}; a script that trains in processes needs `if __name__ == "__main__":`'
-        return LmgaugeError(f"{task}: its process {how}")
-
-
-class ProcessCrew:
-    """Does tasks that hold the GIL in other processes, which start at the first task and wait for more until `close`."""
-
-    def __init__(self, workers: int) -> None:
-        self._count = workers
+    def __init__(self, workers: int, *, processes: bool = False) -> None:
+        self._count, self._processes = workers, processes
         self._workers: list[_Worker] = []
 
-    def run(self, calls: Iterable[Call[R]]) -> Generator[tuple[int, R]]:
+    def run(self, do: Callable[[Task], R], tasks: Iterable[Task]) -> Generator[tuple[int, R]]:
         """Do tasks, and yield their numbers and results as they are done."""
-        # If one fails, or the caller closes the iterator before its end, the processes are ended.
-        rest = iter(calls)
-        at_work: dict[Connection, tuple[_Worker, Call[R]]] = {}
+        # If one fails, or the caller closes the iterator, threads at work end when they next ask whether to go on, and
+        # processes are ended.
+        failures, free = list[LmgaugeError](), list(self._workers)
+
+        def _placed() -> Iterator[tuple[Task, _Worker | None]]:
+            for task in tasks:
+                if self._processes and not free:
+                    worker = _start()  # first: `close` may come meanwhile
+                    self._workers.append(worker)
+                    free.append(worker)
+                yield task, free.pop() if self._processes else None
+
+        def _do(placed: tuple[Task, _Worker | None]) -> R:
+            task, worker = placed
+            try:
+                if failures:  # of a process that was started meanwhile nobody would end the work
+                    raise StoppedError
+                result = do(task) if worker is None else worker.result(do, task)
+            except Exception as error:
+                failures.append(failure(task, error))
+                self.close()
+                raise failures[0] from error  # of the other processes it is not told how they ended
+            if worker is not None:
+                free.append(worker)
+            return result
+
         try:
-            for number, task in enumerate(islice(rest, self._count)):
-                if number == len(self._workers):
-                    self._workers.append(_start())
-                worker = self._workers[number]
-                at_work[worker.connection] = worker, worker.send(task)
-            while at_work:
-                ready = wait(list(at_work))
-                for connection in [each for each in at_work if each in ready]:
-                    worker, task = at_work.pop(connection)
-                    result = worker.answer(task)
-                    for following in islice(rest, 1):
-                        at_work[worker.connection] = worker, worker.send(following)
+            with closing(map_as_done(_do, _placed(), self._count)) as done:
+                for (task, _), result in done:
                     yield task.number, result
         except BaseException:
             self.close()
@@ -147,30 +107,52 @@ class ProcessCrew:
 
     def close(self) -> None:
         """End the processes, whatever they are at; they have some seconds to remove what is half-written."""
-        for worker in self._workers:
+        workers, self._workers = self._workers, []
+        for worker in workers:
             worker.process.terminate()
         end = time.monotonic() + _GRACE_SECONDS
-        for worker in self._workers:
+        for worker in workers:
             worker.process.join(max(0.0, end - time.monotonic()))
             worker.process.kill()
             worker.process.join()
-            worker.connection.close()
-        self._workers = []
+
+
+@dataclass(frozen=True)
+class _Worker:
+    process: BaseProcess
+    connection: Connection
+
+    def result(self, do: Callable[[Task], R], task: Task) -> R:
+        try:
+            self.connection.send((do, task))
+            answer = self.connection.recv()
+        except (EOFError, OSError):
+            self.process.join(10)
+            code = self.process.exitcode
+            if code is not None and code < 0:
+                how = f"was killed by signal {-code}, perhaps for lack of memory"
+            else:
+                how = f'ended with exit code {code}; a script that trains in processes needs `if __name__ == "__main__":`'
+            raise LmgaugeError(f"{task}: its process {how}") from None
+        if isinstance(answer, LmgaugeError):
+            raise answer
+        result: R = answer
+        return result
 
 
 def _start() -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True, name="lmgauge")
-    with _interrupts_held():
+    with interrupts_held():
         process.start()
     theirs.close()
     return _Worker(process, ours)
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    # Hold Ctrl-C back in the block; a process started there never gets it: the one that started it ends it.
+def interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back in the block; a process started there never gets it: the one that started it ends it."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -185,19 +167,19 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _work(connection: Connection) -> None:
-    # Do tasks until there are no more; end with the process that started this one, even if that was killed.
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Do tasks until there are no more.
+    end_with_parent()
     signal.signal(signal.SIGTERM, _leave)
     be_worker()
     while True:
         try:
-            task = connection.recv()
+            do, task = connection.recv()
         except (EOFError, OSError):
             return
         try:
-            result = task()
+            result = do(task)
         except Exception as error:
-            connection.send(TaskError.of(task, error))
+            connection.send(sent_failure(task, error))
             raise SystemExit(1) from error
         connection.send(result)
 
@@ -207,8 +189,13 @@ def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit(1)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Let this process end with the one that started it, even if that is killed."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+
+    def _wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=_wait, daemon=True).start()

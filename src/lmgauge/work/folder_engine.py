@@ -1,35 +1,80 @@
 """The engine for one machine: arrays lie in files of a folder, and tasks run in threads or processes, a few at a time."""
 
+# The folder says what work it is (`manifest`) and what of it is done, a line each, so that a run that was killed, or for
+# which the disk was too small, can be resumed; one run at a time goes on with it. Where the machine itself fails, files that
+# it had not written yet may be missing or too short, which reading them notices.
+
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict
+import zlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any
 
-from lmgauge.files import OutputError
+from lmgauge.errors import UsageError
+from lmgauge.files import OutputError, locking, read_regular
+from lmgauge.json_text import from_json, to_json
 from lmgauge.memory import size_in_words
 from lmgauge.threads import thread_count
-from lmgauge.work.array_folder import ArrayFolder, DiskFullError
-from lmgauge.work.countdown import Countdown
-from lmgauge.work.executor import ProcessCrew, ThreadCrew
-from lmgauge.work.manifest import decode_facts
-from lmgauge.work.stage import Array, Stage
-from lmgauge.work.task import Call, Task, do_task
-from lmgauge.work.work_record import ARRAYS, WorkRecord
+from lmgauge.work.array_folder import ArrayFolder, DiskFullError, unwritten
+from lmgauge.work.executor import Crew
+from lmgauge.work.manifest import Manifest, described, read_manifest, refuse_other, write_manifest
+from lmgauge.work.stage import Array, Engine, Stage, make_arrays
 
-T = TypeVar("T")
+ARRAYS = "arrays"
+_WORK, _FINISHED, _LOCK = "work.json", "finished.log", "lock"
+_OURS = {ARRAYS, _WORK, _FINISHED, _LOCK}
 
 
-class FolderEngine:
+class Notes(dict[tuple[str, int | None], Any]):
+    """What is done by stage and task, and what came of it, which JSON can hold: a line of a file each, with its sum."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        super().__init__(self._stored())
+
+    def _stored(self) -> Iterator[tuple[tuple[str, int | None], Any]]:
+        # A line that a killed run began to write, or that was changed, says nothing.
+        with suppress(FileNotFoundError):
+            text = read_regular(self._path)
+            whole = text.rfind(b"\n") + 1
+            if whole < len(text):
+                os.truncate(self._path, whole)
+            for line in text[:whole].splitlines():
+                if line[:9] == _sum_of(line[9:]):
+                    stage, task, value = from_json(line[9:])
+                    yield (stage, task), value
+
+    def __setitem__(self, key: tuple[str, int | None], value: Any) -> None:
+        line = to_json([*key, value], indent=None).encode()
+        try:
+            with open(self._path, "ab") as file:
+                file.write(_sum_of(line) + line + b"\n")
+        except OSError as error:
+            raise unwritten(self._path, error) from error
+        super().__setitem__(key, value)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._path.unlink(missing_ok=True)
+        super().clear()
+
+
+def _sum_of(line: bytes) -> bytes:
+    return b"%08x " % zlib.crc32(line)
+
+
+class FolderEngine(Engine):
     """Runs stages whose arrays are files: memory holds only what the tasks at work read and make."""
 
-    # What is done is noted, so that a run that was killed, or for which the disk was too small, can be resumed. Leaving the
-    # block leaves the folder as it is; `remove` removes it when the work has come to its end.
+    # Leaving the block leaves the folder as it is; `remove` removes it when the work has come to its end.
     # workers: how many tasks run at a time, in threads.
+
+    notes: Notes
 
     def __init__(
         self,
@@ -40,79 +85,80 @@ class FolderEngine:
         processes: bool = False,
         resume: bool = False,
     ) -> None:
-        self.workers = thread_count(workers)
-        self._record = WorkRecord(Path(folder), work, resume=resume)
+        self.workers, self.place = thread_count(workers), Path(folder)
         # Sums are looked at only in a resumed run: what this run wrote it can trust, and sums cost time.
-        self._arrays = ArrayFolder(self._record.folder / ARRAYS, checking=resume)
-        self._arrays.remove_unfinished()
-        self._bytes = self.peak_bytes = self._arrays.total_size()
-        self._crew = (ProcessCrew if processes else ThreadCrew)(self.workers)
+        self._arrays = ArrayFolder(self.place / ARRAYS, checking=resume)
+        with ExitStack() as stack:
+            try:
+                self._open(stack, work, resume=resume)
+            except OSError as error:
+                if isinstance(error, OutputError):
+                    raise
+                raise unwritten(self.place, error) from error
+            self._arrays.remove_unfinished()
+            self._stack = stack.pop_all()
+        self._crew = Crew(self.workers, processes=processes)
 
-    def __enter__(self) -> Self:
-        return self
+    def _open(self, stack: ExitStack, work: Mapping[str, Any], *, resume: bool) -> None:
+        # Begin the work in the folder, or go on with it.
+        self.place.mkdir(parents=True, exist_ok=True)
+        names = {path.name for path in self.place.iterdir() if not path.name.startswith(f".{_WORK}.")}  # of a killed run
+        if self._earlier() is None and names - _OURS:
+            raise UsageError(f"{self.place}: holds other files; name a folder that is empty or does not exist yet")
+        stack.enter_context(locking(self.place / _LOCK, f"{self.place}: another run is using this folder"))
+        earlier, self.notes = self._earlier(), Notes(self.place / _FINISHED)
+        if resume and earlier is not None:
+            refuse_other(self.place, earlier.made_of, described(work))
+            return
+        if earlier is not None and self.notes:
+            stages = sum(task is None for _, task in self.notes)
+            done = f"stages done: {stages}, tasks done: {len(self.notes) - stages}"
+            raise UsageError(
+                f"{self.place}: holds the unfinished work of an earlier run ({done}); "
+                "continue it with --resume (resume=True), or remove the folder to start again"
+            )
+        self._clear()
+        write_manifest(self.place / _WORK, "stages", work)
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def _earlier(self) -> Manifest | None:
+        return read_manifest(self.place / _WORK) if (self.place / _WORK).exists() else None
+
+    def _clear(self) -> None:
+        self.notes.clear()  # first: nothing is done of which the arrays may be gone
+        shutil.rmtree(self.place / ARRAYS, ignore_errors=True)
 
     def close(self) -> None:
         """End the workers, and let other runs use the folder, which stays as it is."""
         self._crew.close()
-        self._record.close()
+        self._stack.close()
 
     def remove(self) -> None:
-        """Remove the arrays, and what is noted of the work."""
-        self._record.remove()
-        self._bytes = 0
+        """Remove what is there of the work, and the folder, if nothing else is in it."""
+        self._clear()
+        for name in (_WORK, _LOCK):
+            (self.place / name).unlink(missing_ok=True)
+        with suppress(OSError):  # somebody put a file of their own there
+            self.place.rmdir()
 
     def write(self, name: str, array: Array) -> None:
         """Hold an array that the program itself made."""
         with self._explained():
-            self._grow(self._arrays.write(name, array))
+            self._arrays.write(name, array)
 
     def read(self, name: str) -> Array:
         """Return an array, read into memory."""
         return self._arrays.read(name)
 
     def drop(self, names: Sequence[str]) -> None:
-        """Remove arrays; names that are not there do not matter."""
+        """Remove arrays, and those below them."""
         for name in names:
-            self._bytes -= self._arrays.remove(name)
+            self._arrays.remove(name)
 
-    def run(self, stage: Stage) -> None:
-        """Run the tasks of a stage that no earlier run did; then drop what no later stage reads."""
-        # Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
-        if self.is_finished(stage.name):
-            return
-        rest = [number for number in range(stage.tasks) if not self._record.is_done(stage.name, number)]
-        countdown = Countdown(stage.title or stage.name, stage.tasks, stage.tasks - len(rest))
-        calls = (Call(stage.name, number, do_task, (Task.of(stage, number), self._arrays)) for number in rest)
-        with self._explained(), closing(self._crew.run(calls)) as done:
-            for number, growth in done:
-                self._grow(growth)
-                # After its arrays are whole, so that a note is never about something that is missing. A task that was not
-                # noted runs again, and replaces what it had made.
-                self._record.note(stage.name, number)
-                countdown.step()
-        self.drop(stage.drops)
-        with self._explained():
-            self._record.note(stage.name)
-
-    def is_finished(self, name: str) -> bool:
-        """Return True if an earlier run did the stage of this name, or what `once` made."""
-        return self._record.is_done(name)
-
-    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
-        """Return what the program itself makes under this name, in this run or an earlier one."""
-        if self.is_finished(name):
-            return decode_facts(self._record.value(name), kind, self._record.folder)
-        made = make()
-        with self._explained():
-            self._record.note(name, value=asdict(cast(Any, made)))
-        return made
-
-    def _grow(self, growth: int) -> None:
-        self._bytes += growth
-        self.peak_bytes = max(self.peak_bytes, self._bytes)
+    def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
+        do = partial(make_arrays, read=self._arrays.read, write=self._arrays.write)
+        with closing(self._crew.run(do, map(stage.task, numbers))) as done:
+            for number, _ in done:
+                yield number
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -123,9 +169,8 @@ class FolderEngine:
             self._arrays.remove_unfinished()
             if not isinstance(error, DiskFullError):
                 raise
-            folder = self._record.folder
-            there, free = map(size_in_words, (self._arrays.total_size(), shutil.disk_usage(folder).free))
+            there, free = map(size_in_words, (self._arrays.total_size(), shutil.disk_usage(self.place).free))
             raise OutputError(
-                f"{folder}: the disk is full: {there} of temporary files are there, {free} are free; "
+                f"{self.place}: the disk is full: {there} of temporary files are there, {free} are free; "
                 "free some space, then continue with --resume (resume=True)"
             ) from error

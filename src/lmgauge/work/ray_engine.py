@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.threads import be_worker, thread_count
-from lmgauge.work.countdown import Countdown
 from lmgauge.work.ray_connection import LOCAL, ray_at, refuse_unanswered
-from lmgauge.work.stage import Array, Read, Stage
-from lmgauge.work.task import Task, TaskError, made_arrays
+from lmgauge.work.stage import Array, Engine, Read, Stage, Task, below, made_arrays, sent_failure
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 _RETRIES = 5
 _SECONDS_BETWEEN_LOOKS = 5.0
-_GROUP = 1000
-"""Names that a task gets in one argument: Ray runs a task again only if its arguments have less than 100 KB each."""
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Runs stages as tasks of Ray, which does again what is lost with a process or a machine."""
 
     # An array is what a task returned; if the machine that holds it dies, the tasks that made it run once more. So what the
@@ -37,12 +33,7 @@ class RayEngine:
         self.workers = int(self._ray.cluster_resources().get("CPU", 1))
         self._arrays: dict[str, Any] = {}
         self._sources: list[Any] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+        self.notes = {}
 
     def close(self) -> None:
         """Let go of all arrays, and of Ray."""
@@ -73,8 +64,8 @@ class RayEngine:
             self._wait([reference], what)
             return self._ray.get(reference)
         except exceptions.RayTaskError as error:
-            if isinstance(error.cause, TaskError):
-                raise error.cause.error() from None
+            if isinstance(error.cause, LmgaugeError):
+                raise error.cause from None
             raise LmgaugeError(f"{what}: {type(error.cause).__name__}: {error.cause}") from error
         except exceptions.RayError as error:
             reason = next(iter(str(error).splitlines()), "")
@@ -92,16 +83,15 @@ class RayEngine:
                 raise LmgaugeError(f"{what}: the head of the cluster was lost: {error}") from error
 
     def drop(self, names: Sequence[str]) -> None:
-        """Forget arrays; names that are not there do not matter."""
+        """Forget arrays, and those below them."""
         for name in names:
-            self._arrays.pop(name, None)
+            for each in below(name, self._arrays):
+                del self._arrays[each]
 
-    def run(self, stage: Stage) -> None:
-        """Run all tasks of a stage; then drop what no later stage reads."""
-        # Whoever listens to progress hears how many tasks are done, and about how many seconds the others will take.
-        countdown = Countdown(stage.title or stage.name, stage.tasks)
-        common = self._source((stage.name, stage.work, stage.settings))
-        tasks = {self._submit(task, common): task for task in (Task.of(stage, number) for number in range(stage.tasks))}
+    def _do(self, stage: Stage, numbers: Sequence[int]) -> Generator[int]:
+        # Once for all tasks: Ray runs a task again only if its arguments have less than 100 KB each.
+        common = self._source(stage)
+        tasks = {self._submit(task, common): task for task in map(stage.task, numbers)}
         waiting, retries = list(tasks), _RETRIES
         try:
             while waiting:
@@ -111,7 +101,7 @@ class RayEngine:
                     try:
                         self._get(receipt, str(task))
                     except LmgaugeError as error:
-                        # Ray's own: its process outlived its machine by a moment. What the task raises is a TaskError.
+                        # Ray's own: its process outlived its machine by a moment. What a task raises has no cause.
                         if not (retries and isinstance(getattr(error.__cause__, "cause", None), OSError)):
                             raise
                         retries -= 1
@@ -120,16 +110,13 @@ class RayEngine:
                         tasks[again] = task
                         waiting.append(again)
                     else:
-                        countdown.step()
+                        yield task.number
         except BaseException:
             for receipt in waiting:
                 self._ray.cancel(receipt, force=True)
             raise
-        self.drop(stage.drops)
 
     def _submit(self, task: Task, common: Any) -> Any:
-        names = [*task.needs, *task.makes]
-        groups = [names[i : i + _GROUP] for i in range(0, len(names), _GROUP)]
         # Two at least: Ray takes an iterator as the one value of a task that returns one.
         count = max(2, len(task.makes) + 1)
         options = {"num_cpus": 1, "num_returns": count, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
@@ -137,13 +124,9 @@ class RayEngine:
         # A task gets its arrays as arguments, and does not ask for them: on a machine with one core, a task that waited for
         # a lost array kept the core from the task that makes it again.
         arrays = [self._arrays[name] for name in task.needs]
-        references = remote.remote(common, task.number, len(arrays), *arrays, *groups)
+        references = remote.remote(common, task.number, *arrays)
         self._arrays.update(zip(task.makes, references, strict=False))
         return references[-1]
-
-    def once(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
-        """Return what `make` does: there is no earlier run."""
-        return make()
 
     def results(self, stage: str, title: str, work: Callable[[int, S], T], settings: S, tasks: int) -> Iterator[T]:
         """Run tasks, and yield what each returns, in order, when all are done."""
@@ -160,19 +143,18 @@ def _result(read: Read, number: int, settings: tuple[Callable[[int, S], T], S]) 
     yield work(number, own)
 
 
-def _do(common: tuple[str, Any, Any], number: int, needs: int, *rest: Any) -> Iterator[Any]:
+def _do(stage: Stage, number: int, *arrays: Array) -> Iterator[Any]:
     # Do a task in a process of Ray: yield what it makes, and a receipt at the end.
     be_worker()
-    names = [name for group in rest[needs:] for name in group]
-    arrays: dict[str, Array] = dict(zip(names, rest[:needs], strict=False))
-    stage, work, settings = common
-    task = Task(stage, number, work, settings, names[:needs], names[needs:])
+    task = stage.task(number)
+    own = dict(zip(task.needs, arrays, strict=True))
+    del arrays
     try:
-        for array in made_arrays(task, arrays.__getitem__):
+        for array in made_arrays(task, own.__getitem__):
             yield array
             del array
     except Exception as error:
-        raise TaskError.of(task, error) from None
+        raise sent_failure(task, error) from None
     if not task.makes:
         yield None
     yield True

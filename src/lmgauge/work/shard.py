@@ -106,8 +106,7 @@ class Sharing:
 
 def _number(environment: Mapping[str, str], name: str) -> int:
     text = environment.get(name)
-    if text is None:
-        raise UsageError(f"--shard slurm: {name} is not set; give --shard i/n")
-    if re.fullmatch(r"[0-9]{1,9}", text) is None:
-        raise UsageError(f"--shard slurm: {name} is {text!r}, not a whole number; give --shard i/n")
+    if text is None or re.fullmatch(r"[0-9]{1,9}", text) is None:
+        what = "is not set" if text is None else f"is {text!r}, not a whole number"
+        raise UsageError(f"--shard slurm: {name} {what}; give --shard i/n")
     return int(text)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -19,10 +18,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from multiprocessing import get_context, parent_process
-from os import _exit
+from multiprocessing import get_context
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +29,7 @@ from lmgauge.errors import LmgaugeError, UsageError
 from lmgauge.models.network.engine import Engine, Job
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.threads import OfProcess, map_beside
+from lmgauge.work.executor import end_with_parent, interrupts_held
 
 if TYPE_CHECKING:
     from lmgauge.models.network.model import NetworkModel
@@ -205,18 +204,14 @@ def _explained() -> Iterator[None]:
 
 @contextmanager
 def _started_in_silence() -> Iterator[None]:
-    # This process hears Ctrl-C and ends them. They need nothing of the main module, so it is hidden: a script needs no `if
-    # __name__ == "__main__"`.
+    # They need nothing of the main module, so it is hidden: a script needs no `if __name__ == "__main__"`.
     main = sys.modules["__main__"]
-    hears = threading.current_thread() is threading.main_thread()
-    before: Any = signal.signal(signal.SIGINT, signal.SIG_IGN) if hears else None
     sys.modules["__main__"] = ModuleType("__main__")
     try:
-        yield
+        with interrupts_held():
+            yield
     finally:
         sys.modules["__main__"] = main
-        if hears:
-            signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
 # -- in a worker --------------------------------------------------------------------------------------------------------
@@ -224,18 +219,11 @@ _engines: list[Engine] = []
 
 
 def _load(load: Load, options: ScoringOptions) -> str:
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     model = load(options)
     _engines.append(model.engine)
     return model.label
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-    _exit(1)
 
 
 def _score(jobs: Sequence[Job], threads: int) -> Scores:

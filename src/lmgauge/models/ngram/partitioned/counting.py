@@ -41,11 +41,6 @@ class Counting:
 def counting_stages(work: Counting) -> Iterator[Stage]:
     """Yield the stages from the tokens of the text, `ids/{c}`, to counts and requests."""
     shape = work.shape
-    streams = [
-        name
-        for chunk in range(shape.chunks if shape.linked else 0)
-        for name in shape.names("rows/{p}/{c}", c=[chunk]) + shape.names("new/{p}/{c}", c=[chunk])
-    ]
     yield Stage(
         "count",
         shape.partitions,
@@ -66,7 +61,7 @@ def counting_stages(work: Counting) -> Iterator[Stage]:
             shape,
             needs=lambda c: [f"ids/{c}", *shape.names("rows/{p}/{c}", c=[c]), *shape.names("new/{p}/{c}", c=[c])],
             makes=lambda c: [f"fresh/{c}", *shape.names("requests/{k}/{p}/{c}", k=shape.inner, c=[c])],
-            drops=streams,
+            drops=["rows", "new"],
             title="asking for suffixes",
         )
 
@@ -107,7 +102,7 @@ def dealing_stage(shape: Shape, k: int, values: str, dealt: str, *, back: bool =
         (shape, k, f"{values}/{source}", back),
         needs=lambda c: [f"ids/{c}", f"fresh/{c}", *shape.names(f"{values}/{source}/{{p}}/{{c}}", c=[c])],
         makes=lambda c: shape.names(f"{dealt}/{target}/{{p}}/{{c}}", c=[c]),
-        drops=shape.names(f"{values}/{source}/{{p}}/{{c}}"),
+        drops=[f"{values}/{source}"],
         title=f"dealing to {target}-grams",
     )
 

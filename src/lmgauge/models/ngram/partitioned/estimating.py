@@ -117,7 +117,7 @@ def _adjusting_stage(work: _Adjusting) -> Stage:
             *(f"{column}/{k}/{p}" for k in shape.orders for column in ("adjusted", "dropped")),
             *(f"{column}/{p}" for column in ("histogram", "entries", "preceding")),
         ],
-        drops=shape.names("counts/{k}/{p}", k=shape.orders),
+        drops=["counts"],
         title="adjusting counts",
     )
 
@@ -228,8 +228,7 @@ def _estimating_stage(order: _Order) -> Stage:
             names += shape.names("requests/{k}/{p}/{c}", k=[k - 1], p=[p])
         return names
 
-    drops = shape.names("adjusted/{k}/{p}", k=[k]) + shape.names("lower/{k}/{p}/{c}", k=[k])
-    drops += shape.names("lower_totals/{k}/{p}/{c}", k=[k - 1])
+    drops = [f"adjusted/{k}", f"lower/{k}", f"lower_totals/{k - 1}"]
     title = f"estimating {k}-grams"
     return Stage(f"estimate-{k}", shape.partitions, _estimate, order, needs=_needs, makes=_makes, drops=drops, title=title)
 

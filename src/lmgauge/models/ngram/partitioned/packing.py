@@ -22,7 +22,7 @@ are done there are only the lines, 16, and 12 at the highest order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -221,24 +221,19 @@ def _array(engine: Engine, order: PackedOrder) -> ArrayInPieces:
     return ArrayInPieces(np.dtype(np.uint32), (order.lines, 16), lambda: order.pieces(engine))
 
 
-def _columns(*names: str) -> Callable[[int, int], list[str]]:
-    return lambda k, p: [f"{name}/{k}/{p}" for name in names]
-
-
 def _staging(cut: _Cut) -> Stage:
     k, buckets = cut.k, range(cut.buckets)
-    own = _columns("parents", "words", "probabilities", "dropped", *([] if cut.last else ["weights"]))
-
-    def _sent_back(p: int) -> list[str]:
-        return [f"buckets/{k - 1}/{p}", *(f"slots/{k - 1}/{p}/{b}" for b in range(cut.below))] if cut.below else []
+    own = ["parents", "words", "probabilities", "dropped", *([] if cut.last else ["weights"])]
 
     def _needs(p: int) -> list[str]:
-        return own(k, p) + _sent_back(p) + ([] if cut.last else _columns("parents", "dropped")(k + 1, p))
+        names = [f"{name}/{k}/{p}" for name in own]
+        names += [f"buckets/{k - 1}/{p}", *(f"slots/{k - 1}/{p}/{b}" for b in range(cut.below))] if cut.below else []
+        return names + ([] if cut.last else [f"parents/{k + 1}/{p}", f"dropped/{k + 1}/{p}"])
 
     def _makes(p: int) -> list[str]:
         return [f"staged/{k}/{b}/{p}" for b in buckets] + ([] if cut.last else [f"buckets/{k}/{p}"])
 
-    drops = [name for p in range(cut.partitions) for name in own(k, p) + _sent_back(p)]
+    drops = [*(f"{name}/{k}" for name in own), f"buckets/{k - 1}", f"slots/{k - 1}"]
     return Stage(f"stage-{k}", cut.partitions, _stage, cut, _needs, _makes, drops, f"dealing {k}-grams to buckets")
 
 
@@ -295,8 +290,8 @@ def _placing(cut: _Cut) -> Stage:
     def _makes(b: int) -> list[str]:
         return [*cut.placed(b), *cut.slots(b)]
 
-    drops = [name for b in range(cut.buckets) for name in cut.staged(b)]
-    return Stage(f"place-{cut.k}", cut.buckets, _place, cut, _needs, _makes, drops, f"placing {cut.k}-grams")
+    title = f"placing {cut.k}-grams"
+    return Stage(f"place-{cut.k}", cut.buckets, _place, cut, _needs, _makes, [f"staged/{cut.k}"], title)
 
 
 def _place(read: Read, b: int, cut: _Cut) -> Iterator[Array]:

@@ -73,9 +73,6 @@ class _Order:
     def in_chunks(self, name: str, p: int) -> list[str]:
         return self.shape.names(f"{name}/{{k}}/{{p}}/{{c}}", k=[self.k], p=[p])
 
-    def everywhere(self, *patterns: str) -> list[str]:
-        return [name for pattern in patterns for name in self.shape.names(pattern, k=[self.k])]
-
 
 @dataclass(frozen=True)
 class _Rows:
@@ -185,7 +182,7 @@ def _losing(order: _Order) -> Stage:
         names = [f"large/{k}/{p}"] + ([f"in_chunks/{k}/{p}"] if k > 2 else [])
         return names if order.is_last else [*names, f"chances/{k}/{p}", *order.in_chunks("answers_before", p)]
 
-    drops = order.everywhere("lower_before/{k}/{p}/{c}") + shape.names("chances/{k}/{p}", k=[k - 1])
+    drops = [f"lower_before/{k}", f"chances/{k - 1}"]
     return Stage(f"lose-{k}", shape.partitions, _lose, order, _needs, _makes, drops, f"pruning: losses of order {k}")
 
 
@@ -229,8 +226,7 @@ def _choosing(order: _Order) -> Stage:
         names = [f"chosen/{k}/{p}", f"pruned/{k}/{p}"] + ([] if order.is_last else [f"old_weights/{k}/{p}"])
         return names + (order.in_chunks("needed", p) if k > 2 else [])
 
-    columns = [f"{column}/{{k}}/{{p}}" for column in ("probabilities", "dropped", "large", "weights", "in_chunks")]
-    drops = order.everywhere(*columns, "needs/{k}/{p}/{c}")
+    drops = [f"{name}/{k}" for name in ("probabilities", "dropped", "large", "weights", "in_chunks", "needs")]
     return Stage(f"choose-{k}", shape.partitions, _choose, order, _needs, _makes, drops, f"pruning: choosing of order {k}")
 
 
@@ -274,7 +270,7 @@ def _reweighing(order: _Order) -> Stage:
         names = [f"probabilities/{k}/{p}", f"dropped/{k}/{p}"] + ([f"weights/{k - 1}/{p}"] if k > 2 else [])
         return names + ([] if order.is_last else order.in_chunks("answers_after", p))
 
-    drops = order.everywhere("chosen/{k}/{p}", "lower_after/{k}/{p}/{c}") + shape.names("old_weights/{k}/{p}", k=[k - 1])
+    drops = [f"chosen/{k}", f"lower_after/{k}", f"old_weights/{k - 1}"]
     return Stage(f"reweigh-{k}", shape.partitions, _reweigh, order, _needs, _makes, drops, f"pruning: weights of order {k}")
 
 

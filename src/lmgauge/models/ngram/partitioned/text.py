@@ -82,7 +82,7 @@ def _renumbering(chunks: int) -> Stage:
         None,
         needs=lambda c: [f"text/{c}", "new_ids"],
         makes=lambda c: [f"ids/{c}"],
-        drops=[*(f"text/{c}" for c in range(chunks)), "new_ids"],
+        drops=["text", "new_ids"],
     )
 
 

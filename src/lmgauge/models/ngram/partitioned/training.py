@@ -175,5 +175,3 @@ def _open_engine(limits: MemoryLimits, output: Path, work: dict[str, Any]) -> It
                 engine.remove()
             raise
         engine.remove()
-    with suppress(OSError):  # it has a name of ours, and a killed run may have made it
-        folder.rmdir()

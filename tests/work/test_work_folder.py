@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import OutputError
-from lmgauge.work.work_record import ARRAYS, WorkRecord
+from lmgauge.work.folder_engine import ARRAYS, FolderEngine
 
 WORK = {"order": 5, "text": ["a.txt", 3]}
 
@@ -19,27 +18,26 @@ WORK = {"order": 5, "text": ["a.txt", 3]}
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder where a run did two tasks and a stage, and was killed while it noted another."""
-    with closing(WorkRecord(tmp_path / "work", WORK, resume=False)) as record:
-        record.note("count", 0)
-        record.note("count", 1)
-        record.note("count")
-        (record.folder / ARRAYS).mkdir()
-        with (record.folder / "finished.log").open("ab") as file:
+    with opened(tmp_path / "work", resume=False) as engine:
+        for task in (0, 1, None):
+            engine.notes["count", task] = None
+        (tmp_path / "work" / ARRAYS).mkdir()
+        with (tmp_path / "work" / "finished.log").open("ab") as file:
             file.write(b'00000000 ["route", 0')
-    return record.folder
+    return tmp_path / "work"
 
 
-def opened(folder: Path, work: dict[str, Any] = WORK, *, resume: bool = True) -> Any:
-    return closing(WorkRecord(folder, work, resume=resume))
+def opened(folder: Path, work: dict[str, Any] = WORK, *, resume: bool = True) -> FolderEngine:
+    return FolderEngine(folder, work, resume=resume)
 
 
 def test_what_is_noted_is_there_for_the_next_run(folder: Path) -> None:
-    with opened(folder) as record:
-        assert [record.is_done("count", task) for task in (0, 1, 2, None)] == [True, True, False, True]
-        assert not record.is_done("route", 0)
-        record.note("route", 0)
-    with opened(folder) as record:
-        assert record.is_done("route", 0)
+    with opened(folder) as engine:
+        assert [("count", task) in engine.notes for task in (0, 1, 2, None)] == [True, True, False, True]
+        assert ("route", 0) not in engine.notes
+        engine.notes["route", 0] = None
+    with opened(folder) as engine:
+        assert ("route", 0) in engine.notes
 
 
 def test_other_work_is_refused(folder: Path) -> None:
@@ -56,21 +54,21 @@ def test_unfinished_work_is_not_lost_by_mistake(folder: Path) -> None:
 
 def test_work_of_which_nothing_is_done_is_begun_again(tmp_path: Path) -> None:
     for order in (1, 2, 3):
-        with opened(tmp_path / "work", {"order": order}, resume=False) as record:
-            assert not (record.folder / ARRAYS).exists()
-            (record.folder / ARRAYS).mkdir()
+        with opened(tmp_path / "work", {"order": order}, resume=False) as engine:
+            assert not (engine.place / ARRAYS).exists()
+            (engine.place / ARRAYS).mkdir()
 
 
 def test_with_nothing_to_resume_a_run_begins(tmp_path: Path) -> None:
-    with opened(tmp_path / "new" / "work") as record:
-        assert not record.is_done("count")
+    with opened(tmp_path / "new" / "work") as engine:
+        assert not engine.is_finished("count")
 
 
 def test_one_run_at_a_time(folder: Path) -> None:
     with opened(folder), pytest.raises(UsageError, match="another run is using this folder"):
         opened(folder)
-    with opened(folder) as record:
-        assert record.is_done("count")
+    with opened(folder) as engine:
+        assert engine.is_finished("count")
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
@@ -91,29 +89,29 @@ def test_a_description_that_is_not_ours_is_refused(tmp_path: Path, text: bytes) 
 
 
 def test_what_came_of_a_stage_is_there_for_the_next_run(folder: Path) -> None:
-    with opened(folder) as record:
-        record.note("plan", value={"partitions": 3, "ä": [1, None]})
-    with opened(folder) as record:
-        assert record.value("plan") == {"partitions": 3, "ä": [1, None]}
-        assert record.value("count") is None
+    with opened(folder) as engine:
+        engine.notes["plan", None] = {"partitions": 3, "ä": [1, None]}
+    with opened(folder) as engine:
+        assert engine.notes["plan", None] == {"partitions": 3, "ä": [1, None]}
+        assert engine.notes["count", None] is None
 
 
 @pytest.mark.parametrize("text", [b"\xff\n", b"[]\n", b'["a", null, 3]\n', b'00000000 ["a", null, 3]\n', b"3\n", b"\n"])
 def test_notes_that_are_damaged_say_nothing(folder: Path, text: bytes) -> None:
     notes = (folder / "finished.log").read_bytes()
     (folder / "finished.log").write_bytes(text + notes.replace(b'["count", 1', b'["count", 2'))
-    with opened(folder) as record:
-        assert record.is_done("count", 0)
-        assert record.is_done("count")
-        assert not any(record.is_done(*note) for note in (("a", None), ("count", 1), ("count", 2)))
+    with opened(folder) as engine:
+        assert ("count", 0) in engine.notes
+        assert engine.is_finished("count")
+        assert not any(note in engine.notes for note in (("a", None), ("count", 1), ("count", 2)))
 
 
-def test_removing_leaves_nothing_but_what_was_there(folder: Path, tmp_path: Path) -> None:
-    with opened(folder) as record:
-        record.remove()
+def test_removing_leaves_nothing_but_files_of_others(folder: Path, tmp_path: Path) -> None:
+    with opened(folder) as engine:
+        engine.remove()
     assert not folder.exists()
-    (tmp_path / "empty").mkdir()
-    with opened(tmp_path / "empty") as record:
-        record.note("count")
-        record.remove()
-    assert list((tmp_path / "empty").iterdir()) == []
+    with opened(tmp_path / "shared") as engine:
+        engine.notes["count", None] = None
+        (tmp_path / "shared" / "thesis.tex").touch()
+        engine.remove()
+    assert [path.name for path in (tmp_path / "shared").iterdir()] == ["thesis.tex"]

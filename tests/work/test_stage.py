@@ -10,8 +10,7 @@ import pytest
 from tests.work.memory_engine import MemoryEngine
 
 from lmgauge.errors import InputError, LmgaugeError
-from lmgauge.work.stage import Array, Read, Stage
-from lmgauge.work.task import Task, failure, made_arrays
+from lmgauge.work.stage import Array, Read, Stage, Task, failure, made_arrays
 
 
 def two(read: Read, number: int, settings: None) -> Iterator[Array]:
@@ -39,7 +38,7 @@ def test_a_task_reads_what_its_stage_says() -> None:
 
 def test_a_task_does_not_replace_what_it_reads() -> None:
     with pytest.raises(ValueError, match="stage two makes a, which it reads"):
-        Task.of(replace(STAGE, makes=lambda i: ["a"]), 0)
+        replace(STAGE, makes=lambda i: ["a"]).task(0)
 
 
 def test_arrays_are_not_held_while_the_next_one_is_made() -> None:
@@ -64,7 +63,7 @@ def test_arrays_are_not_held_while_the_next_one_is_made() -> None:
 
 
 def test_errors_for_the_user_stay_and_others_name_the_stage() -> None:
-    task = Task.of(STAGE, 0)
+    task = STAGE.task(0)
     error = InputError("train.txt:3: not UTF-8")
     assert failure(task, error) is error
     other = failure(task, ZeroDivisionError("division by zero"))
