@@ -100,7 +100,7 @@ def test_the_models_are_chosen_by_a_field(model: lmgauge.NgramModel, files: list
     percentiles = lmgauge.learn_percentiles({"en": model}, files, by="lang")
     assert percentiles.sample.group == "lang"
     assert percentiles.signatures["lm"].startswith("doc|by:lang|en:")
-    assert (percentiles.groups["de"].models["lm"].scored, percentiles.groups["en"].models["lm"].scored) == (0, 300)
+    assert (percentiles.groups["de"].models["lm"]["scored"], percentiles.groups["en"].models["lm"]["scored"]) == (0, 300)
     assert "no perplexity by lm" in str(percentiles)
 
 

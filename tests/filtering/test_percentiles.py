@@ -59,13 +59,13 @@ def test_small_and_unknown_groups_have_those_of_all() -> None:
     percentiles = Percentiles.learn(sample, {"m": "model:m"})
     assert [percentiles.value("m", name, 50) for name in ("a", "b", "unknown", None)] == [50.0, 100.0, 100.0, 100.0]
     assert [percentiles.has_own("m", name) for name in ("a", "b", "unknown", None)] == [True, False, False, False]
-    assert (percentiles.groups["b"].documents, percentiles.groups["b"].models["m"].scored) == (99, 99)
+    assert (percentiles.groups["b"].documents, percentiles.groups["b"].models["m"]["scored"]) == (99, 99)
     assert (percentiles.overall.documents, percentiles.overall.sampled) == (200, 200)
 
 
 def test_documents_without_a_score_are_counted_and_left_out() -> None:
     percentiles = learn(np.array([math.nan, 5.0, math.inf, math.nan]))
-    assert (percentiles.overall.sampled, percentiles.overall.models["m"].scored) == (4, 2)
+    assert (percentiles.overall.sampled, percentiles.overall.models["m"]["scored"]) == (4, 2)
     assert [percentiles.value("m", None, percent) for percent in (50, 51)] == [5.0, math.inf]
 
 

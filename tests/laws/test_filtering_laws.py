@@ -14,7 +14,7 @@ from tests.reference import filtering as slow
 
 from lmgauge.decoding import decode
 from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.histogram import PerplexityHistogram, StoredHistogram
+from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_file import PERCENTS
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
@@ -193,7 +193,7 @@ def test_histograms_of_parts_add_up(rows: list[Row], cut: int) -> None:
         return own
 
     whole, first, second = histogram(rows), histogram(rows[:cut]), histogram(rows[cut:])
-    second.merge(PerplexityHistogram.of_stored(decode(first.to_dict(), StoredHistogram, "x", "a histogram", "again")))
+    second.merge(decode(first.to_dict(), PerplexityHistogram, "x", "a histogram", "again"))
     assert second.to_dict() == whole.to_dict()
     for name in (None, *whole.groups):
         own = [row for row in rows if name in (None, row[0])]

@@ -156,7 +156,7 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     """Documents that were filtered, with names and texts that try to drive a terminal."""
     names = tuple([HOSTILE, LONG, *(f"m{i}" for i in range(models))][:models])
     group_names = [HOSTILE, LONG, *(f"g{i}" for i in range(groups))][:groups]
-    tally = Tally(list(names))
+    tally = Tally.of_nothing(names)
     groups_of_all = Groups.of([*group_names, None] * 4)
     size = len(groups_of_all)
     perplexity = np.repeat(np.geomspace(2.0, 1e6, size)[:, None], models, axis=1)

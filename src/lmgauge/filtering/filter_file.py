@@ -44,7 +44,7 @@ def filter_file(
 ) -> Tally:
     """Filter a file: its outputs appear when it is complete, and not before."""
     reader = reader_of(job.source, plan.fields(scores_added=True))
-    tally = Tally(plan.names)
+    tally = Tally.of_nothing(plan.names)
 
     def judged(block: RawBlock) -> tuple[JudgedRecords, int]:
         records = reader.parse(block)

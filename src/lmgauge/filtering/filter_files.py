@@ -16,7 +16,7 @@ from lmgauge.filtering.filter_file import filter_file, refuse_nothing
 from lmgauge.filtering.options import FilterWork
 from lmgauge.filtering.plan import RECORDS, FileJob, FilterPlan, PlanSummary, jobs_of
 from lmgauge.filtering.results import FilteredDocuments
-from lmgauge.filtering.tally import StoredTally, Tally
+from lmgauge.filtering.tally import Tally
 from lmgauge.places import exists, file_state, make_folder, open_reading
 from lmgauge.progress import say_progress
 from lmgauge.readable import first_few
@@ -154,7 +154,7 @@ def read_folder(folder: str) -> FilteredDocuments:
     files = decode_facts(work.made_of.get("files"), dict[str, str], place)
     records = {name: joined(folder, RECORDS, "files", record) for name, record in files.items()}
     remembered = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
-    done = {name: Tally.of_stored(own[1].tally) for name, own in remembered.items() if own is not None}
+    done = {name: own[1].tally for name, own in remembered.items() if own is not None}
     if missing := [name for name in files if name not in done]:
         raise UsageError(
             f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
@@ -170,7 +170,7 @@ def is_output_folder(folder: str) -> bool:
 @dataclass
 class _Done:
     outputs: dict[str, int | None]  # bytes of each
-    tally: StoredTally
+    tally: Tally
 
 
 def _remembered(record: str) -> tuple[Manifest, _Done] | None:
@@ -187,7 +187,7 @@ def finished(job: FileJob) -> Tally | None:
     stored, done = remembered
     complete = all(map(exists, job.outputs.values())) and done.outputs == _sizes(job)
     same = complete and not difference(stored.made_of, described(source_state(job)))
-    return Tally.of_stored(done.tally) if same else None
+    return done.tally if same else None
 
 
 def remember(job: FileJob, before: Mapping[str, Any], tally: Mapping[str, Any] | None) -> None:

@@ -14,28 +14,32 @@ holds the percentile of all documents that were sampled from with a probability 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lmgauge.decoding import decode
 from lmgauge.errors import InputError, UsageError
+from lmgauge.files import local_path, writing
 from lmgauge.filtering.options import BY
 from lmgauge.filtering.percentile_file import (
+    FORMAT,
+    FORMAT_VERSION,
+    NAMES,
     PERCENTS,
-    PLACES,
+    Columns,
     GroupPercentiles,
-    ModelPercentiles,
-    as_dict,
+    StoredPercentiles,
     check_percent,
-    parse,
-    read,
-    write,
+    percent_name,
 )
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
+from lmgauge.json_text import to_json
 from lmgauge.numerics.proportions import binomial_quantiles
 from lmgauge.readable import first_few
 from lmgauge.shown import Shown
@@ -47,7 +51,12 @@ LEAST_DOCUMENTS = 100
 
 LEVEL = 0.95
 
-_TENTHS = np.array([round(10 * percent) for percent in PERCENTS])
+_LARGEST = 2**28
+"""Bytes of the largest file that is read: a thousand groups and a dozen models take less."""
+_INNER_LIST = re.compile(r"\[\n\s*([^][]*?)\n\s*\]")
+"""A list of plain values in indented JSON: a line end outside of a string stands nowhere else."""
+_LINE_END = re.compile(r"\n\s*")
+_TENTHS = [round(10 * percent) for percent in PERCENTS]
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,7 +130,7 @@ class Percentiles(Shown):
             raise ValueError(f"{len(signatures)} signatures for a sample of {sample.models} models")
         overall = _percentiles(sample.overall(), signatures, 1)
         for name, model in overall.models.items():
-            if not model.scored:
+            if not model["scored"]:
                 raise InputError(f"model {name!r} gave no document a perplexity: there is nothing to learn percentiles from")
         groups = {name: _percentiles(group, signatures, least) for name, group in sample.groups()}
         return cls(dict(signatures), dict(settings or {}), sample.settings, least, overall, groups, sample.bad_records)
@@ -136,7 +145,13 @@ class Percentiles(Shown):
         Raises:
             InputError: it cannot be read, or is not such a file; the message says where.
         """
-        return cls(**parse(read(path), os.fspath(path)), source=os.fspath(path))
+        name = os.fspath(path)
+        try:
+            with local_path(path).open("rb") as file:
+                raw = file.read(_LARGEST + 1)
+        except OSError as error:
+            raise InputError(f"{name!r}: cannot be read: {error.strerror or error}") from error
+        return replace(cls.from_json(raw, name), source=name)
 
     @classmethod
     def from_json(cls, raw: bytes, where: str) -> Percentiles:
@@ -149,7 +164,11 @@ class Percentiles(Shown):
         Raises:
             InputError: they are not such a file.
         """
-        return cls(**parse(raw, where))
+        if len(raw) > _LARGEST:
+            raise InputError(f"{where!r}: larger than {_LARGEST >> 20} MiB: not a file of percentiles")
+        own = decode(raw, StoredPercentiles, repr(where), "a file of percentiles", "make one with 'lmgauge percentiles'")
+        sample = SampleSettings(own.sample, own.seed, own.group)
+        return cls(own.models, own.settings, sample, own.least, own.overall, own.groups, own.bad_records, own.lmgauge)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the percentiles as JSON that people can read; a file that is there is replaced at once or not at all.
@@ -160,7 +179,10 @@ class Percentiles(Shown):
         Raises:
             OutputError: it cannot be written.
         """
-        return write(self.to_dict(), path)
+        text = _INNER_LIST.sub(lambda match: f"[{_LINE_END.sub(' ', match[1])}]", to_json(self.to_dict()))
+        with writing(path) as file:
+            file.write(text.encode("utf-8") + b"\n")
+        return Path(path)
 
     @property
     def percents(self) -> tuple[float, ...]:
@@ -181,22 +203,25 @@ class Percentiles(Shown):
             model: name.
             group: name; None for documents without a group.
         """
-        return group is not None and group in self.groups and bool(self.groups[group].models[model].values)
+        return group is not None and group in self.groups and len(self.groups[group].models[model]) > 1
 
-    def of(self, model: str, group: str | None) -> ModelPercentiles:
+    def of(self, model: str, group: str | None) -> Columns:
         """Return the percentiles that count for a group: its own, or those of all documents.
 
         Args:
             model: name.
             group: name; None for documents without a group, and for all of them.
 
+        Returns:
+            Documents with a perplexity (`scored`), and by its name (`p50`) each percentile and the ends of its interval.
+
         Raises:
             UsageError: there is no such model.
         """
         if model not in self.overall.models:
             raise UsageError(f"{self._name} has percentiles of {first_few([*self.overall.models])}, not of model {model!r}")
-        own = self.groups.get(group) if group is not None else None
-        return own.models[model] if own is not None and own.models[model].values else self.overall.models[model]
+        own = self.groups[group] if group is not None and self.has_own(model, group) else self.overall
+        return own.models[model]
 
     def value(self, model: str, group: str | None, percent: float) -> float:
         """Return the perplexity at a percentile.
@@ -209,7 +234,8 @@ class Percentiles(Shown):
         Raises:
             UsageError: there is no such model, or no such percentile.
         """
-        return self.of(model, group).values[PLACES[check_percent(percent)]]
+        value: float = self.of(model, group)[percent_name(check_percent(percent))][0]
+        return value
 
     def interval(self, model: str, group: str | None, percent: float) -> tuple[float | None, float | None]:
         """Return the ends of a percentile's 95 % interval; None where the sample does not bound it.
@@ -222,8 +248,8 @@ class Percentiles(Shown):
         Raises:
             UsageError: there is no such model, or no such percentile.
         """
-        own, place = self.of(model, group), PLACES[check_percent(percent)]
-        return own.low[place], own.high[place]
+        _, low, high = self.of(model, group)[percent_name(check_percent(percent))]
+        return low, high
 
     def check(
         self, signatures: Mapping[str, str], settings: Mapping[str, str] | None = None, group: str | None = None
@@ -256,7 +282,21 @@ class Percentiles(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as in the file."""
-        return as_dict(self)
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "lmgauge": self.version,
+            "models": dict(self.signatures),
+            "settings": dict(self.settings),
+            "group": self.sample.group,
+            "sample": self.sample.size,
+            "seed": self.sample.seed,
+            "least": self.least,
+            "bad_records": self.bad_records,
+            "columns": ["perplexity", "low", "high"],
+            "overall": dict(vars(self.overall)),
+            "groups": {name: dict(vars(group)) for name, group in self.groups.items()},
+        }
 
     @property
     def _name(self) -> str:
@@ -274,19 +314,16 @@ def _percentiles(sample: GroupSample, models: Mapping[str, str], least: int) -> 
     return GroupPercentiles(sample.documents, len(sample.values), columns)
 
 
-def _of_column(column: Floats, least: int, whole: bool) -> ModelPercentiles:
-    ordered = np.sort(column[~np.isnan(column)])
+def _of_column(column: Floats, least: int, whole: bool) -> Columns:
+    ordered = np.sort(column[~np.isnan(column)]).tolist()
     count = len(ordered)
-    if count < max(1, least):
-        return ModelPercentiles(count, (), (), ())
-    ranks = np.maximum(1, -(-count * _TENTHS // 1000))
-    values = tuple(ordered[ranks - 1].tolist())
-    if whole:
-        return ModelPercentiles(count, values, values, values)
-    places = [_interval_ranks(count, int(tenths)) for tenths in _TENTHS]
-    low = tuple(float(ordered[first - 1]) if first >= 1 else None for first, _ in places)
-    high = tuple(float(ordered[last - 1]) if last <= count else None for _, last in places)
-    return ModelPercentiles(count, values, low, high)
+    columns: Columns = {"scored": count}
+    for name, tenths in zip(NAMES, _TENTHS, strict=True) if count >= max(1, least) else ():
+        value = ordered[max(1, -(-count * tenths // 1000)) - 1]
+        first, last = _interval_ranks(count, tenths)
+        low, high = ordered[first - 1] if first >= 1 else None, ordered[last - 1] if last <= count else None
+        columns[name] = [value, value, value] if whole else [value, low, high]
+    return columns
 
 
 @lru_cache(maxsize=4096)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.plan import PlanSummary
 from lmgauge.filtering.rules import BUCKETS, REASONS, PerplexityLimits
-from lmgauge.filtering.tally import STAYS, CorpusTotals, Example, Tally
+from lmgauge.filtering.tally import STAYS, CorpusTotals, Example, GroupCounts, Tally
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
 
@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NESTED = ("limits", "groups", "examples", "scored", "stays", "totals", "stay_totals")
-
-
-@dataclass(frozen=True)
-class GroupCounts:
-    """Documents of a group, and those of them that stay."""
-
-    name: str  # of the group; empty for documents without one
-    documents: int
-    bytes: int
-    stay_documents: int
-    stay_bytes: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,48 +91,33 @@ class FilteredDocuments(Shown):
             output: where the documents are.
             before: how many files were complete before.
         """
-        total = Tally(list(summary.models))
+        total = Tally.of_nothing(summary.models)
         for tally in tallies:
             total.merge(tally)
-        documents = sum(total.reasons.values())
-        groups = [GroupCounts(name, **counts) for name, counts in sorted(total.groups.items())]
+        as_counted = ("records", "bytes", "first_problems", "stand_in", "scored", "stays", "totals", "stay_totals")
+        groups = tuple(total.groups[name] for name in sorted(total.groups))
         return cls(
             output=output,
             files=len(tallies),
             files_before=before,
-            records=total.records,
-            documents=documents,
-            bytes=total.bytes,
-            stay_documents=total.reasons[STAYS],
+            documents=sum(total.reasons.values()),
+            stay_documents=total.reasons.get(STAYS, 0),
             stay_bytes=sum(group.stay_bytes for group in groups),
-            reasons={reason: total.reasons[reason] for reason in REASONS if total.reasons[reason] and reason != STAYS},
-            problems=dict(total.problems.most_common()),
-            first_problems=total.first_problems,
-            groups=tuple(groups),
-            buckets={bucket: total.buckets[bucket] for bucket in BUCKETS if total.buckets},
-            stand_in=total.stand_in,
+            reasons={reason: total.reasons[reason] for reason in REASONS[1:] if reason in total.reasons},
+            problems=dict(sorted(total.problems.items(), key=lambda one: -one[1])),
+            groups=groups,
+            buckets={bucket: total.buckets.get(bucket, 0) for bucket in BUCKETS if total.buckets},
             examples={reason: total.examples[reason] for reason in REASONS if total.examples.get(reason)},
-            scored=total.scored,
-            stays=total.stays,
-            totals=total.totals,
-            stay_totals=total.stay_totals,
+            **{name: getattr(total, name) for name in as_counted},
             **vars(summary),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values; examples with their texts, histograms as pairs of bin and count."""
-        plain = {name: value for name, value in vars(self).items() if name not in _NESTED}
-        return plain | {
-            "limits": [dict(vars(limits)) for limits in self.limits],
-            "groups": [dict(vars(group)) for group in self.groups],
-            "examples": {reason: [dict(vars(one)) for one in examples] for reason, examples in self.examples.items()},
-            "scored": self.scored.to_dict(),
-            "stays": self.stays.to_dict(),
-            **{
-                what: {name: own.to_dict() for name, own in getattr(self, what).items()}
-                for what in ("totals", "stay_totals")
-            },
-        }
+        own = asdict(self) | {name: getattr(self, name).to_dict() for name in ("scored", "stays")}
+        for sums in ("totals", "stay_totals"):
+            own[sums] = {name: one.to_dict() for name, one in getattr(self, sums).items()}
+        return own | {name: own.pop(name) for name in _NESTED}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row per group.
@@ -151,7 +125,7 @@ class FilteredDocuments(Shown):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        return data_frame(dict(vars(group)) for group in self.groups)
+        return data_frame(asdict(group) for group in self.groups)
 
     def _in_brief(self) -> str:
         counts = f"{self.documents:,} documents scored, {self.bytes:,} bytes"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 
-REASONS = (
+Reason = Literal[
     "stays",
     "too short",
     "too long",
@@ -34,12 +34,12 @@ REASONS = (
     "no percentiles",
     "percentile below",
     "percentile above",
-)
+]
+REASONS: tuple[Reason, ...] = get_args(Reason)
 """What the codes of reasons mean, in the order in which the rules apply: a document has the first reason that fits."""
-
-BUCKETS = ("head", "middle", "tail")
+Bucket = Literal["head", "middle", "tail"]
+BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
 """What the codes of buckets mean: of low, medium and high perplexity."""
-
 NO_BUCKET = 255
 """Code of a document without a bucket: it has no perplexity, or no buckets were asked for."""
 
@@ -132,7 +132,7 @@ class PercentileEnds:
 
 def _tests(
     rules: FilterRules, figures: DocumentFigures, columns: list[int], bounds: _Bounds
-) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+) -> Iterator[tuple[Reason, NDArray[np.bool_]]]:
     # Reasons in their order, each with the documents that it fits: a NaN is neither above nor below.
     perplexity, tokens, unseen = (array[:, columns] for array in (figures.perplexity, figures.tokens, figures.unseen))
     if rules.min_bytes is not None:
