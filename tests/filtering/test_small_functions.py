@@ -6,7 +6,7 @@ from lmgauge.filtering import document_scores, percentile_file
 
 
 def test_document_scores() -> None:
-    assert document_scores.DocumentSums.nothing(2).totals.events.tolist() == [0, 0]
+    assert document_scores.DocumentSums.nothing(2).events.tolist() == [0, 0]
 
 
 def test_percentile_file() -> None:

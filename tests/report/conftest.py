@@ -33,7 +33,6 @@ from lmgauge.filtering.tally import Example, Tally
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts
-from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import (
     alignments,
@@ -164,8 +163,8 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     figures = DocumentFigures(names, np.full(size, 50), perplexity, np.full((size, models), 9), np.zeros((size, models)))
     judgement = judge(FilterRules(max_perplexity=100, min_bytes=10), figures)
     tally.count(figures, judgement, groups_of_all, np.ones(size, bool))
-    totals = SegmentTotals(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
-    scores = DocumentScores(figures.bytes, {name: DocumentSums(totals) for name in names}, {})
+    totals = DocumentSums(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
+    scores = DocumentScores(figures.bytes, dict.fromkeys(names, totals), {})
     tally.add_totals(scores, np.ones(size, bool), judgement.reasons == 0)
     tally.count_problem("no text", f"{HOSTILE}: {LONG}")
     for key, reason in enumerate(("stays", "perplexity above")):

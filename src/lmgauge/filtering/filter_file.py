@@ -100,7 +100,7 @@ def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
         tuple(names),
         scores.bytes,
         np.stack([own.perplexity() for own in sums], axis=1),
-        np.stack([own.totals.events for own in sums], axis=1),
+        np.stack([own.events for own in sums], axis=1),
         np.stack([own.unseen_share() for own in sums], axis=1),
     )
 
@@ -110,10 +110,9 @@ def _judged(plan: FilterPlan, records: Records, documents: Documents) -> JudgedR
     figures = figures_of(plan.names, scores)
     judgement = judge(plan.rules, figures, groups, plan.percentiles)
     column = plan.bucket_column
-    buckets = [BUCKETS[code] if code < len(BUCKETS) else None for code in judgement.buckets.tolist()] if column else []
     usable = np.ones(len(records), bool)
     usable[list(scores.problems)] = False
-    scored = ScoredRecords(records, scores, {column: buckets} if column else {})
+    scored = ScoredRecords(records, scores, {column: judgement.bucket_names()} if column else {})
     return JudgedRecords(scored, documents, scores, figures, groups, judgement, usable)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,17 +31,14 @@ class Groups:
         return cls((), np.full(documents, -1, np.int64))
 
     @classmethod
-    def of(cls, values: pa.Array | pa.ChunkedArray | Iterable[object]) -> Groups:
-        """Return the groups that a field of the documents gives."""
-        # Text is its own name; numbers and truth values are named as JSON writes them. A document without a value, or with
-        # one that cannot name a group (a list, an object, text of more than 200 characters), is in no group.
-        names = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else _strings(values)
-        if not (pa.types.is_string(names.type) or pa.types.is_large_string(names.type)):
-            names = pa.array(map(_name, names.to_pylist()), pa.string())
-        if isinstance(names, pa.ChunkedArray):
-            names = names.combine_chunks()
-        too_long = pc.greater(pc.utf8_length(names), LONGEST_NAME)
-        encoded = pc.if_else(too_long, pa.scalar(None, names.type), names).dictionary_encode()
+    def of(cls, labels: Sequence[str | None]) -> Groups:
+        """Return the groups that the labels of documents name, as `documents.label_of` makes them of a field."""
+        # Text of more than 200 characters names no group.
+        try:
+            names = pa.array(labels, pa.string())
+        except UnicodeEncodeError:  # JSON may hold half a character (a lone surrogate)
+            names = pa.array([label and label.encode("utf-8", "replace").decode() for label in labels], pa.string())
+        encoded = pc.if_else(pc.greater(pc.utf8_length(names), LONGEST_NAME), None, names).dictionary_encode()
         codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
         return cls(tuple(encoded.dictionary.to_pylist()), codes)
 
@@ -68,20 +64,3 @@ class Groups:
         """Return the groups of some of the documents."""
         # mask: bool [documents].
         return Groups(self.names, self.codes[mask])
-
-
-def _strings(values: Iterable[object]) -> pa.Array:
-    # Values as strings; quickly where all of them are, as they nearly always are.
-    if isinstance(values, list):
-        with suppress(pa.ArrowException, UnicodeEncodeError):
-            return pa.array(values, pa.string())
-    return pa.array(map(_name, values), pa.string())
-
-
-def _name(value: object) -> str | None:
-    # What a value is called as a group; None if it is not one.
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")  # JSON may hold half a character (a lone surrogate)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, (int, float)) else None

@@ -14,7 +14,7 @@ import numpy as np
 from lmgauge.choices import BadRecordPolicy
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.document_scores import NO_MODEL, REFUSED, DocumentScores, DocumentSums, column_names
+from lmgauge.filtering.document_scores import FIGURES, NO_MODEL, REFUSED, DocumentScores, DocumentSums
 from lmgauge.filtering.documents import Documents, labels_of, split_lines
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.models.network.options import ScoringOptions
@@ -130,7 +130,7 @@ class Scorer:
     @property
     def column_names(self) -> list[str]:
         """The names of the columns that scores are put into."""
-        return column_names(self.names)
+        return [f"{name}_{figure}" for name in self.names for figure in FIGURES]
 
     @property
     def signatures(self) -> dict[str, str]:

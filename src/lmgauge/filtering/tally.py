@@ -170,7 +170,7 @@ class Tally:
         """Add the bytes, events and nats of the documents of a batch."""
         # usable: bool [records], those that could be scored; stay: bool [records], of them those that stay.
         for sums, chosen in ((self.totals, usable), (self.stay_totals, stay)):
-            _add(sums, {name: CorpusTotals.of(own.totals, scores.bytes, chosen) for name, own in scores.sums.items()})
+            _add(sums, {name: CorpusTotals.of(own, scores.bytes, chosen) for name, own in scores.sums.items()})
 
     def draw(self, reason: Reason, examples: list[Example]) -> None:
         """Take examples of what becomes of documents; those with the lowest keys stay."""
