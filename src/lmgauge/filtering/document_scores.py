@@ -53,13 +53,7 @@ class DocumentSums(SegmentTotals):
 
 
 class DocumentColumns(ABC):
-    """Figures of the documents of a batch, as the columns that tables and records get.
-
-    Attributes:
-        problems: what is wrong with those that were not scored, by number: a short reason, and what it is in particular.
-    """
-
-    problems: Mapping[int, tuple[str, str]]
+    """Figures of the documents of a batch, as the columns that tables and records get."""
 
     @abstractmethod
     def columns(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -82,28 +83,32 @@ def write_selected(
         own = Corpus.from_files(**(pool.settings | {"paths": [job.source.path]})).with_records(_fields(pool, job).taken)
         path = job.outputs[""]
         say_progress(f"writing {path}")
-
-        def scored(block: Segments, first: int = first) -> tuple[ScoredRecords, NDArray[np.intp]]:
-            return _scored(block, chosen[first + block.first : first + block.first + len(block)], first, models)
-
+        scored = partial(_scored, models, first, chosen[first:])
         with writer_of(path, job.form, job.source) as writer:
             for records, rows in map_in_order(scored, own, thread_count(threads)):
                 writer.write(records, rows)
-        first += own.report.segments
+            first += own.report.segments
+            if job is jobs[-1] and first < len(chosen):
+                raise _changed(job.source.name)
         written.append(path)
     return written
 
 
 def _scored(
-    block: Segments, chosen: NDArray[np.bool_], first: int, models: SelectionModels
+    models: SelectionModels, first: int, chosen: NDArray[np.bool_], block: Segments
 ) -> tuple[ScoredRecords, NDArray[np.intp]]:
     # The records of a block with the cross-entropies of those that are chosen, and which these are.
-    if block.records is None or len(chosen) < len(block):
-        raise InputError(f"{block.source}: it changed while documents were selected from it: select again")
+    # first: number in the pool of the first document of the file; chosen: bool [documents from there on].
+    own = chosen[block.first : block.first + len(block)]
+    if block.records is None or len(own) < len(block):
+        raise _changed(block.source)
     records, rows = block.records
     in_domain, pool = np.full((2, len(records)), np.nan)
-    if chosen.any():
-        numbers = np.flatnonzero(chosen) + block.first + first
-        entropies = models.score_block(block.where(chosen), numbers)
-        in_domain[rows[chosen]], pool[rows[chosen]] = entropies.in_domain, entropies.pool
-    return ScoredRecords(records, EntropyColumns(in_domain, pool)), rows[chosen]
+    if own.any():
+        entropies = models.score_block(block.where(own), np.flatnonzero(own) + block.first + first)
+        in_domain[rows[own]], pool[rows[own]] = entropies.in_domain, entropies.pool
+    return ScoredRecords(records, EntropyColumns(in_domain, pool)), rows[own]
+
+
+def _changed(name: str) -> InputError:
+    return InputError(f"{name}: it changed while documents were selected from it: select again")

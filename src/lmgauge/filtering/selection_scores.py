@@ -13,8 +13,8 @@ are scored by the model of the second one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,16 +49,10 @@ COLUMNS = ("in_domain_bits_per_token", "pool_bits_per_token", "cross_entropy_dif
 
 @dataclass(frozen=True)
 class EntropyColumns(DocumentColumns):
-    """The cross-entropies of documents, in bits per token; NaN for one without tokens, and for one that is not scored.
+    """The cross-entropies of documents, in bits per token; NaN for one without tokens, and for one that is not scored."""
 
-    Attributes:
-        in_domain, pool: float64 [documents], under I and under N.
-        problems: none; selected records have none.
-    """
-
-    in_domain: Floats
-    pool: Floats
-    problems: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    in_domain: Floats  # float64 [documents], under I
+    pool: Floats  # float64 [documents], under N
 
     @property
     def difference(self) -> Floats:
@@ -92,16 +86,22 @@ class SelectionModels:
         return EntropyColumns(in_domain, first)
 
 
-def document_bytes(pool: Corpus) -> Sizes:
-    """Return the bytes of each document without its terminator, uint32 [documents]; the pool is read once."""
-    sizes = [np.zeros(0, np.uint32)]
+def read_pool(pool: Corpus, texts: Collection[bytes] = ()) -> tuple[Sizes, Chosen]:
+    """Return the bytes of each document without its terminator, and which are one of some texts; the pool is read once."""
+    # -> uint32 [documents]; bool [documents].
+    lengths = np.array(sorted({len(text) for text in texts}), np.uint32)
+    parts = [(np.zeros(0, np.uint32), np.zeros(0, bool))]
     for block in pool:
-        sizes.append((block.ends - block.starts).astype(np.uint32))  # a line or record has at most 1 GB
+        sizes = (block.ends - block.starts).astype(np.uint32)  # a line or record has at most 1 GB
+        copies = np.isin(sizes, lengths)
+        for i in np.flatnonzero(copies).tolist():
+            copies[i] = block.text(i) in texts
+        parts.append((sizes, copies))
         say_progress(f"reading {pool.report.bytes / 1e6:,.0f} MB of the pool")
-    sizes_of_all = np.concatenate(sizes)
-    if np.count_nonzero(sizes_of_all) < 2:
+    all_sizes, all_copies = map(np.concatenate, zip(*parts, strict=True))
+    if np.count_nonzero(all_sizes) < 2:
         raise InputError("the pool has fewer than two documents with text: there is nothing to select from")
-    return sizes_of_all
+    return all_sizes, all_copies
 
 
 def draw_samples(sizes: Sizes, seed: int, wanted: int) -> NDArray[np.uint8]:
