@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lmgauge.filtering.documents import label_of, labels_of
-from lmgauge.filtering.groups import MOST_GROUPS, OTHERS, Groups
+from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, Groups, label_of, labels_of
 
 
 def names(groups: Groups) -> list[str | None]:

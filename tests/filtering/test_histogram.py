@@ -9,7 +9,7 @@ import pytest
 
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
 
 

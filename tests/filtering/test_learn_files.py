@@ -10,8 +10,8 @@ import pytest
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering import learn_files
-from lmgauge.filtering.learn_files import sample_file
+from lmgauge.filtering import filter_files
+from lmgauge.filtering.filter_files import sample_file
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
 from lmgauge.filtering.plan import FilterPlan
@@ -80,15 +80,15 @@ def test_only_documents_that_may_be_sampled_are_scored(
 ) -> None:
     path = tmp_path / "many.txt"
     path.write_text("a b\n" * 30_000, encoding="utf-8")
-    monkeypatch.setattr("lmgauge.filtering.learn_files.BLOCK_BYTES", 4_000)
+    monkeypatch.setattr("lmgauge.filtering.filter_files.BLOCK_BYTES", 4_000)
     scored = []
-    score = learn_files.score_records
+    score = filter_files.score_records
 
     def counting(plan: FilterPlan, records: object, wanted: object) -> object:
         scored.append(int(wanted.sum()))  # type: ignore[attr-defined]
         return score(plan, records, wanted)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(learn_files, "score_records", counting)
+    monkeypatch.setattr(filter_files, "score_records", counting)
     monkeypatch.setattr("lmgauge.filtering.percentile_sample._PENDING", 500)
     plan = FilterPlan(lmgauge.Scorer({"m": model}))
     sample = sample_file(plan, find_sources(path, None)[0], PercentileSample(1, SampleSettings(size=200)), threads=1)

@@ -9,7 +9,7 @@ import pytest
 
 import lmgauge
 from lmgauge.decoding import decode
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
 from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge, limits_of

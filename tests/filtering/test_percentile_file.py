@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
 

@@ -7,7 +7,7 @@ import pytest
 
 from lmgauge.errors import UsageError
 from lmgauge.filtering import percentile_sample
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 
 

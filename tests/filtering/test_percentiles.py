@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering.groups import Groups
-from lmgauge.filtering.percentile_file import PERCENTS, check_percent
+from lmgauge.filtering.documents import Groups
+from lmgauge.filtering.options import PERCENTS, check_percent
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
 

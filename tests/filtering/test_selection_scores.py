@@ -7,6 +7,7 @@ import pytest
 from tests.reference import selection as slow
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.selection_scores import (
     SelectionModels,
     draw_samples,
@@ -14,7 +15,6 @@ from lmgauge.filtering.selection_scores import (
     read_pool,
     train_models,
 )
-from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.text.documents import Corpus
 from lmgauge.text.split import random_keys
 

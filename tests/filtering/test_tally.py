@@ -12,11 +12,11 @@ from tests.filtering.filtered import small_model
 import lmgauge
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError
+from lmgauge.filtering.documents import MOST_GROUPS, OTHERS
 from lmgauge.filtering.filter_file import filter_file
-from lmgauge.filtering.groups import MOST_GROUPS, OTHERS
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.plan import FilterPlan, RecordOptions, jobs_of
-from lmgauge.filtering.tally import EXAMPLES, Tally, example_text
+from lmgauge.filtering.results import EXAMPLES, Tally, example_text
 from lmgauge.json_text import to_json
 from lmgauge.records.sources import find_sources
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.reference import filtering as slow
 
 from lmgauge.decoding import decode
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
-from lmgauge.filtering.options import FilterRules
-from lmgauge.filtering.percentile_file import PERCENTS
+from lmgauge.filtering.options import PERCENTS, FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.rules import BUCKETS, NO_BUCKET, REASONS, DocumentFigures, judge

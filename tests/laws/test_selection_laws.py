@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lmgauge.evaluation.tally import SegmentSums
+from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.selection_results import SelectionCut, choose_cut
 from lmgauge.filtering.selection_scores import (
     first_share,
@@ -21,7 +22,6 @@ from lmgauge.filtering.selection_scores import (
     train_models,
 )
 from lmgauge.filtering.selection_search import Scored, compared
-from lmgauge.filtering.selection_settings import SelectionSettings
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.text.documents import Corpus
 

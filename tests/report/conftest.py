@@ -22,14 +22,14 @@ from lmgauge.evaluation.ladder import Ladder
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.plan import PlanSummary
+from lmgauge.filtering.results import Example, Tally
 from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge
 from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
 from lmgauge.filtering.selection_search import SelectionExample
-from lmgauge.filtering.tally import Example, Tally
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
 from lmgauge.models.scored_text import ScoredTexts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import lmgauge
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.report import blocks as doc
 from lmgauge.report.percentiles import blocks

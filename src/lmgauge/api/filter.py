@@ -69,7 +69,7 @@ def learn_percentiles(
         2.466
     """
     from lmgauge.files import refuse_replacing
-    from lmgauge.filtering.learn_files import learn_files
+    from lmgauge.filtering.filter_files import learn_files
     from lmgauge.filtering.percentile_sample import SampleSettings
     from lmgauge.filtering.plan import FilterPlan
     from lmgauge.records.sources import find_sources

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.files import naming
 from lmgauge.filtering.document_scores import DocumentScores
-from lmgauge.filtering.documents import Documents, label_of
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Documents, Groups, label_of
 from lmgauge.filtering.plan import FileJob, FilterPlan, keys_of
+from lmgauge.filtering.results import EXAMPLES, Example, Tally, example_text
 from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, Judgement, judge
-from lmgauge.filtering.tally import EXAMPLES, Example, Tally, example_text
 from lmgauge.json_text import to_json
 from lmgauge.records.compression import writing_packed
 from lmgauge.records.formats import reader_of, writer_of

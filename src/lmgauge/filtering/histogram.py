@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge.decoding import Meta, Whole
 from lmgauge.errors import InputError
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED, SAMPLE_SIZE
 from lmgauge.errors import UsageError
-from lmgauge.filtering.groups import MOST_GROUPS, Groups
+from lmgauge.filtering.documents import MOST_GROUPS, Groups
 from lmgauge.numerics.mixing import GOLDEN, mixed
 
 Floats = NDArray[np.float64]

@@ -13,31 +13,22 @@ holds the percentile of all documents that were sampled from with a probability 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from lmgauge.decoding import decode
+from lmgauge.decoding import Meta, Perplexity, Whole, decode
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import local_path, writing
-from lmgauge.filtering.options import BY
-from lmgauge.filtering.percentile_file import (
-    FORMAT,
-    FORMAT_VERSION,
-    NAMES,
-    PERCENTS,
-    Columns,
-    GroupPercentiles,
-    StoredPercentiles,
-    check_percent,
-    percent_name,
-)
+from lmgauge.filtering.documents import MOST_GROUPS
+from lmgauge.filtering.options import BY, PERCENTS, check_percent, percent_name
 from lmgauge.filtering.percentile_sample import Floats, GroupSample, PercentileSample, SampleSettings
 from lmgauge.json_text import to_json
 from lmgauge.numerics.proportions import binomial_quantiles
@@ -45,6 +36,18 @@ from lmgauge.readable import first_few
 from lmgauge.shown import Shown
 from lmgauge.signature import Signature
 from lmgauge.version import __version__
+
+FORMAT, FORMAT_VERSION = "lmgauge percentiles", 1
+NAMES = tuple(map(percent_name, PERCENTS))
+_TENTHS = [round(10 * percent) for percent in PERCENTS]
+if TYPE_CHECKING:
+    Columns = dict[str, Any]
+else:
+    Columns = dict[str, Whole | Annotated[list[Perplexity | None], Meta(min_length=3, max_length=3)]]
+    """Documents of a sample that have a perplexity (`scored`), and by its name each percentile with the ends of its 95 %
+    interval, None where the sample does not bound it; no percentile where too few documents have a perplexity.
+    """
+
 
 LEAST_DOCUMENTS = 100
 """Scored documents in the sample from which on a group has percentiles of its own."""
@@ -56,7 +59,54 @@ _LARGEST = 2**28
 _INNER_LIST = re.compile(r"\[\n\s*([^][]*?)\n\s*\]")
 """A list of plain values in indented JSON: a line end outside of a string stands nowhere else."""
 _LINE_END = re.compile(r"\n\s*")
-_TENTHS = [round(10 * percent) for percent in PERCENTS]
+
+
+@dataclass(frozen=True)
+class GroupPercentiles:
+    """Percentiles of the documents of one group."""
+
+    documents: Whole  # documents of the group that there were
+    sampled: Whole
+    models: dict[str, Columns]  # by the models' names
+
+    def __post_init__(self) -> None:
+        for name, columns in self.models.items():
+            if not {"scored"} <= columns.keys() <= {"scored", *NAMES} or len(columns) not in (1, len(NAMES) + 1):
+                raise ValueError(f"model {name!r} does not have each percentile once")
+            if not (len(columns) > 1) <= columns["scored"] <= self.sampled <= self.documents:
+                raise ValueError("there are more documents in the sample, or with a perplexity, than documents")
+            before = 0.0
+            for row in [columns[percent] for percent in NAMES[: len(columns) - 1]]:
+                value, low, high = row if isinstance(row, list) else [None] * 3
+                if value is None or not max(before, low or 0) <= value <= (math.inf if high is None else high):
+                    raise ValueError(f"a percentile of model {name!r} is not inside its interval or below the one before")
+                before = value
+
+
+@dataclass
+class _Stored:
+    """What stands in a file of percentiles."""
+
+    format: Literal["lmgauge percentiles"]
+    format_version: Literal[1]
+    lmgauge: str
+    models: dict[str, str]
+    settings: dict[str, str]
+    sample: Annotated[int, Meta(ge=1)] | None
+    seed: int
+    group: str | None
+    least: Whole
+    bad_records: Whole
+    overall: GroupPercentiles
+    groups: Annotated[dict[str, GroupPercentiles], Meta(max_length=MOST_GROUPS)]
+
+    def __post_init__(self) -> None:
+        SampleSettings(self.sample, self.seed, self.group)
+        if any(group.models.keys() != self.models.keys() for group in (self.overall, *self.groups.values())):
+            raise ValueError("a group does not have the percentiles of each model")
+        if not self.models or any(len(columns) == 1 for columns in self.overall.models.values()):
+            raise ValueError("no model has percentiles of all documents")
+        "".join([*self.models, *self.models.values(), *self.groups]).encode()  # which a lone surrogate has no bytes for
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,7 +168,7 @@ class Percentiles(Shown):
 
         Example:
             >>> import numpy as np
-            >>> from lmgauge.filtering.groups import Groups
+            >>> from lmgauge.filtering.documents import Groups
             >>> from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
             >>> sample, keys, groups = PercentileSample(1), document_keys("a", 0, 100, seed=1), Groups.none(100)
             >>> mask = sample.wanted(keys, groups)
@@ -166,7 +216,7 @@ class Percentiles(Shown):
         """
         if len(raw) > _LARGEST:
             raise InputError(f"{where!r}: larger than {_LARGEST >> 20} MiB: not a file of percentiles")
-        own = decode(raw, StoredPercentiles, repr(where), "a file of percentiles", "make one with 'lmgauge percentiles'")
+        own = decode(raw, _Stored, repr(where), "a file of percentiles", "make one with 'lmgauge percentiles'")
         sample = SampleSettings(own.sample, own.seed, own.group)
         return cls(own.models, own.settings, sample, own.least, own.overall, own.groups, own.bad_records, own.lmgauge)
 

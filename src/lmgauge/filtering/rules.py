@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.decoding import Perplexity
-from lmgauge.filtering.groups import Groups
+from lmgauge.filtering.documents import Groups
 
 if TYPE_CHECKING:
     from lmgauge.filtering.options import FilterRules

@@ -16,8 +16,9 @@ from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.plan import FileJob
-from lmgauge.filtering.selection_files import write_selected
+from lmgauge.filtering.results import example_text
 from lmgauge.filtering.selection_results import (
     DifferenceHistogram,
     MeasuredModel,
@@ -39,9 +40,8 @@ from lmgauge.filtering.selection_scores import (
     random_order,
     read_pool,
     train_models,
+    write_selected,
 )
-from lmgauge.filtering.selection_settings import SelectionSettings
-from lmgauge.filtering.tally import example_text
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.partitioned.limits import TrainingResources
 from lmgauge.models.ngram.training import train_or_within

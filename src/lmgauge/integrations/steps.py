@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmgauge.api.inputs import PATHS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
-from lmgauge.filtering.documents import labels_of
+from lmgauge.filtering.documents import Groups, labels_of
 from lmgauge.filtering.filter_file import figures_of
-from lmgauge.filtering.groups import Groups
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.plan import FilterPlan

@@ -13,9 +13,8 @@ from lmgauge.signature import Signature
 
 if TYPE_CHECKING:
     from lmgauge.filtering.histogram import PerplexityBins
-    from lmgauge.filtering.results import FilteredDocuments
+    from lmgauge.filtering.results import Example, FilteredDocuments, GroupCounts
     from lmgauge.filtering.rules import PerplexityLimits
-    from lmgauge.filtering.tally import Example, GroupCounts
 
 _MOST_ROWS = 40
 _MOST_CHARTS = 4
