@@ -23,12 +23,13 @@ from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.filtering.document_scores import DocumentScores, DocumentSums
 from lmgauge.filtering.documents import Groups
+from lmgauge.filtering.histogram import Bins
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.plan import PlanSummary
 from lmgauge.filtering.results import Example, Tally
 from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge
-from lmgauge.filtering.selection_results import DifferenceHistogram, MeasuredModel, Selection, SelectionCut
+from lmgauge.filtering.selection_results import MeasuredModel, Selection, SelectionCut
 from lmgauge.filtering.selection_search import SelectionExample
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.ngram.pruning import PrunedModel
@@ -162,10 +163,9 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     perplexity[-1] = np.inf
     figures = DocumentFigures(names, np.full(size, 50), perplexity, np.full((size, models), 9), np.zeros((size, models)))
     judgement = judge(FilterRules(max_perplexity=100, min_bytes=10), figures)
-    tally.count(figures, judgement, groups_of_all, np.ones(size, bool))
     totals = DocumentSums(-9 * np.log(np.minimum(perplexity[:, 0], 1e9)), *(np.full(size, n) for n in (9, 0, 1, 1)))
     scores = DocumentScores(figures.bytes, dict.fromkeys(names, totals), {})
-    tally.add_totals(scores, np.ones(size, bool), judgement.reasons == 0)
+    tally.count(scores, perplexity, judgement, groups_of_all)
     tally.count_problem("no text", f"{HOSTILE}: {LONG}")
     for key, reason in enumerate(("stays", "perplexity above")):
         texts = (HOSTILE, LONG, "", "\u05d0\u202e\u05d1 <script>alert(1)</script>", "x" * 400)
@@ -173,7 +173,7 @@ def filtered(groups: int = 2, models: int = 1) -> lmgauge.results.FilteredDocume
     limits = tuple(PerplexityLimits(name, group, 2.0, None, (9.0,)) for name in names for group in (*group_names, None))
     tally.stand_in = 4
     signatures = dict.fromkeys(names, "doc|v:1")
-    summary = PlanSummary(names, signatures, (HOSTILE, LONG), limits, HOSTILE)
+    summary = PlanSummary(names, signatures, (HOSTILE, LONG), limits, HOSTILE, None)
     return lmgauge.results.FilteredDocuments.of(summary, [tally], HOSTILE, before=1)
 
 
@@ -252,7 +252,7 @@ def selection() -> Selection:
     return Selection(
         chosen=cuts[1], cuts=cuts, tolerance=0.0, documents=4001, bytes=24_691_357, without_words=1, in_domain_bytes=900,
         in_domain_perplexity=250.0, held_out_events=5000, oov_rate=0.05, vocabulary=400, independence=HOSTILE,
-        outputs=(HOSTILE, LONG), histogram=DifferenceHistogram((-2.0, 0.0, 2.0), (3000, 1000)),
+        outputs=(HOSTILE, LONG), histogram=Bins((-2.0, 0.0, 2.0), (3000, 1000)),
         examples={"most alike": (SelectionExample(HOSTILE, -1.5, HOSTILE), SelectionExample(LONG, 0.25, LONG))},
         notes=(HOSTILE, LONG),
         signature="select|v:1",

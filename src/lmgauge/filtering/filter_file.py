@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import IO, NamedTuple
@@ -57,10 +58,9 @@ def filter_file(
         for batch, size in map_in_order(judged, reader.blocks(BLOCK_BYTES), thread_count(threads)):
             with naming(job.rejects or ""):
                 _put_aside(plan, reader, batch, tally, rejects)
-            tally.count(batch.figures, batch.judgement, batch.groups, batch.usable)
+            tally.count(batch.scores, batch.figures.perplexity, batch.judgement, batch.groups)
             _draw_examples(plan, job, batch, tally)
             stay = batch.usable & (batch.judgement.reasons == 0)
-            tally.add_totals(batch.scores, batch.usable, stay)
             for bucket, writer in writers.items():
                 own = stay & (batch.judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
                 tally.written_bytes += writer.write(batch.scored, np.flatnonzero(own))
@@ -109,10 +109,8 @@ def _judged(plan: FilterPlan, records: Records, documents: Documents) -> JudgedR
     figures = figures_of(plan.names, scores)
     judgement = judge(plan.rules, figures, groups, plan.percentiles)
     column = plan.bucket_column
-    usable = np.ones(len(records), bool)
-    usable[list(scores.problems)] = False
     scored = ScoredRecords(records, scores, {column: judgement.bucket_names()} if column else {})
-    return JudgedRecords(scored, documents, scores, figures, groups, judgement, usable)
+    return JudgedRecords(scored, documents, scores, figures, groups, judgement, ~scores.missing())
 
 
 def _put_aside(
@@ -148,6 +146,7 @@ def _raw(record: bytes | None) -> dict[str, str | None]:
 
 def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:
     records, documents = batch.scored.records, batch.documents
+    perplexity = batch.figures.perplexity.tolist()
     keys = keys_of(records, job.source.label, plan.seed)
     segment_of = np.full(len(records), -1)
     segment_of[documents.rows] = np.arange(len(documents.rows))
@@ -159,15 +158,8 @@ def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: 
                 int(keys[row]),
                 records.identifier(row),
                 example_text(documents.segments.text(int(segment_of[row]))),
-                {
-                    name: _figure(value)
-                    for name, value in zip(plan.names, batch.figures.perplexity[row].tolist(), strict=True)
-                },
+                {name: None if math.isnan(one) else one for name, one in zip(plan.names, perplexity[row], strict=True)},
             )
             for row in lowest.tolist()
         ]
         tally.draw(REASONS[code], drawn)
-
-
-def _figure(value: float) -> float | None:
-    return None if np.isnan(value) else value

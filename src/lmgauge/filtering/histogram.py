@@ -34,13 +34,13 @@ _EDGES: Floats = np.array([np.ldexp(eighth, octave) for octave in range(2 * _OCT
 
 
 @dataclass(frozen=True)
-class PerplexityBins:
+class Bins:
     """A histogram to draw."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
-    infinite: int  # documents with an impossible event, which are in no bin
-    unscored: int  # documents without a perplexity, which are in no bin
+    infinite: int = 0  # documents with an impossible event, which are in no bin
+    unscored: int = 0  # documents without a perplexity, which are in no bin
 
 
 @dataclass
@@ -98,7 +98,7 @@ class PerplexityHistogram:
         own = list(self._counts.values()) if group is None else [self._counts[group]]
         return np.sum([counts[column] for counts in own], axis=0) if own else np.zeros(_BINS + 2, np.int64)
 
-    def bins(self, model: str, group: str | None = None, extent: tuple[int, int] | None = None) -> PerplexityBins:
+    def bins(self, model: str, group: str | None = None, extent: tuple[int, int] | None = None) -> Bins:
         """Return a histogram of at most 60 bins, whose width is an eighth of a bit per token times a power of two."""
         # extent: first and last bin that others need, from `extent`, so that several histograms have the same bins.
         counts = self.counts(model, group)
@@ -110,7 +110,7 @@ class PerplexityHistogram:
         end = min((last + 1) * width, _BINS)
         joined = np.add.reduceat(counts[:end], range(first * width, end, width))
         edges = tuple(_EDGES[first * width : (last + 2) * width : width].tolist())
-        return PerplexityBins(edges, tuple(joined.tolist()), int(counts[_BINS]), int(counts[_BINS + 1]))
+        return Bins(edges, tuple(joined.tolist()), int(counts[_BINS]), int(counts[_BINS + 1]))
 
     def extent(self, model: str, group: str | None = None) -> tuple[int, int] | None:
         """Return the first and the last bin that has documents, in eighths of a bit per token; None where none has."""

@@ -37,9 +37,9 @@ class PlanSummary:
     models: tuple[str, ...]  # the names of the models, as columns begin
     signatures: Mapping[str, str]
     rules: tuple[str, ...]  # what stays, in words
-    limits: tuple[PerplexityLimits, ...] = ()  # of the perplexities of what stays
-    group_field: str | None = None  # the field of the groups; None without groups
-    by: str | None = None  # the field that chooses the model; None where every model scores all documents
+    limits: tuple[PerplexityLimits, ...]  # of the perplexities of what stays
+    group_field: str | None  # the field of the groups; None without groups
+    by: str | None  # the field that chooses the model; None where every model scores all documents
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
 from lmgauge.filtering.plan import PlanSummary
-from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, DocumentFigures, Judgement, PerplexityLimits, Reason
+from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Floats, Judgement, Reason
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import exact_costs, exact_to_nats
 from lmgauge.numerics.units import nats_to_bits
@@ -25,7 +25,7 @@ from lmgauge.shown import Shown
 if TYPE_CHECKING:
     import pandas as pd
 
-_NESTED = ("limits", "groups", "examples", "scored", "stays", "totals", "stay_totals")
+_LAST = ("rules", "group_field", "by", "signatures", "models", "limits", "groups", "examples")
 K = TypeVar("K", bound=str)
 STAYS = REASONS[0]
 EXAMPLES = 5
@@ -154,12 +154,15 @@ class Tally:
         _add(self.problems, {reason: 1})
         self.first_problems.setdefault(reason, place)
 
-    def count(self, figures: DocumentFigures, judgement: Judgement, groups: Groups, usable: NDArray[np.bool_]) -> None:
+    def count(self, scores: DocumentScores, perplexity: Floats, judgement: Judgement, groups: Groups) -> None:
         """Count the documents of a batch."""
-        # usable: bool [records], those that could be scored.
+        # perplexity: float64 [documents, models]; NaN where there is none.
+        usable = ~scores.missing()
+        for sums, chosen in ((self.totals, usable), (self.stay_totals, usable & (judgement.reasons == 0))):
+            _add(sums, {name: CorpusTotals.of(own, scores.bytes, chosen) for name, own in scores.sums.items()})
         reasons = judgement.reasons[usable]
         stay = reasons == 0
-        sizes, perplexity, own = figures.bytes[usable], figures.perplexity[usable], groups.where(usable).limited(self.groups)
+        sizes, perplexity, own = scores.bytes[usable], perplexity[usable], groups.where(usable).limited(self.groups)
         self.records += len(usable)
         self.bytes += int(sizes.sum())
         self.stand_in += int(np.count_nonzero(judgement.stand_in & usable))
@@ -172,12 +175,6 @@ class Tally:
         for name, *counts in zip(names, *(np.bincount(cells, weight, len(names)) for weight in weights), strict=True):
             if counts[0]:
                 _add(self.groups, {name: GroupCounts(name, *map(int, counts))})
-
-    def add_totals(self, scores: DocumentScores, usable: NDArray[np.bool_], stay: NDArray[np.bool_]) -> None:
-        """Add the bytes, events and nats of the documents of a batch."""
-        # usable: bool [records], those that could be scored; stay: bool [records], of them those that stay.
-        for sums, chosen in ((self.totals, usable), (self.stay_totals, stay)):
-            _add(sums, {name: CorpusTotals.of(own, scores.bytes, chosen) for name, own in scores.sums.items()})
 
     def draw(self, reason: Reason, examples: list[Example]) -> None:
         """Take examples of what becomes of documents; those with the lowest keys stay."""
@@ -224,7 +221,7 @@ def example_text(text: bytes) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class FilteredDocuments(Shown):
+class FilteredDocuments(PlanSummary, Shown):
     """What became of the documents of some files.
 
     Attributes:
@@ -273,12 +270,6 @@ class FilteredDocuments(Shown):
     groups: tuple[GroupCounts, ...]
     buckets: Mapping[str, int]
     stand_in: int
-    rules: tuple[str, ...]
-    limits: tuple[PerplexityLimits, ...]
-    group_field: str | None
-    by: str | None
-    signatures: Mapping[str, str]
-    models: tuple[str, ...]
     examples: Mapping[str, Sequence[Example]]
     scored: PerplexityHistogram
     stays: PerplexityHistogram
@@ -318,10 +309,11 @@ class FilteredDocuments(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values; examples with their texts, histograms as pairs of bin and count."""
-        own = asdict(self) | {name: getattr(self, name).to_dict() for name in ("scored", "stays")}
+        nested: dict[str, Any] = {"scored": self.scored.to_dict(), "stays": self.stays.to_dict()}
         for sums in ("totals", "stay_totals"):
-            own[sums] = {name: one.to_dict() for name, one in getattr(self, sums).items()}
-        return own | {name: own.pop(name) for name in _NESTED}
+            nested[sums] = {name: one.to_dict() for name, one in getattr(self, sums).items()}
+        own = asdict(self) | nested
+        return own | {name: own.pop(name) for name in (*_LAST, *nested)}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row per group.

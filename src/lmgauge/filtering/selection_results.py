@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.filtering.histogram import Bins
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_list import data_frame
 from lmgauge.shown import Shown
@@ -64,15 +65,6 @@ def _measured(prefix: str, model: MeasuredModel | None, ratio: str) -> dict[str,
 
 
 @dataclass(frozen=True)
-class DifferenceHistogram:
-    """How the documents of the pool differ from the in-domain text."""
-
-    # of the bins, bits per token, rising, one more than bins; the outermost bins also have what lies outside
-    edges: tuple[float, ...]
-    documents: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class SelectionExample:
     """A document of the pool."""
 
@@ -98,7 +90,7 @@ class Selection(Shown):
         vocabulary: words that all models know.
         independence: what the intervals take as independent, in words.
         outputs: the files written, empty if none.
-        histogram: of the differences.
+        histogram: of the differences, in bits per token; the outermost bins also have what lies outside.
         examples: documents of the pool by where they stand in the order: the most and the least alike, and those on both
             sides of where the selection ends.
         notes: what a reader must know.
@@ -126,7 +118,7 @@ class Selection(Shown):
     vocabulary: int
     independence: str = ""
     outputs: tuple[str, ...] = ()
-    histogram: DifferenceHistogram | None = field(default=None, repr=False)
+    histogram: Bins | None = field(default=None, repr=False)
     examples: Mapping[str, tuple[SelectionExample, ...]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
     signature: str = ""

@@ -16,11 +16,11 @@ from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.filtering.histogram import Bins
 from lmgauge.filtering.options import SelectionSettings
 from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.results import example_text
 from lmgauge.filtering.selection_results import (
-    DifferenceHistogram,
     MeasuredModel,
     Selection,
     SelectionCut,
@@ -294,12 +294,12 @@ def _choose(pool: MeasuredPool, cuts: Sequence[SelectionCut], settings: Selectio
     return chosen, pool.cut(chosen)
 
 
-def _histogram(differences: Floats) -> DifferenceHistogram:
+def _histogram(differences: Floats) -> Bins:
     known = differences[~np.isnan(differences)]
     low, high = np.percentile(known, (_OUTERMOST, 100 - _OUTERMOST), overwrite_input=True).tolist()
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
     counts, _ = np.histogram(np.clip(known, edges[0], edges[-1], out=known), edges)
-    return DifferenceHistogram(tuple(edges.tolist()), tuple(counts.tolist()))
+    return Bins(tuple(edges.tolist()), tuple(counts.tolist()))
 
 
 def _signature(settings: SelectionSettings, models: SelectionModels, goal: Target, pool: Corpus) -> str:
