@@ -11,6 +11,7 @@ import pytest
 import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering import filter_files
+from lmgauge.filtering.documents import Documents
 from lmgauge.filtering.filter_files import sample_file
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
@@ -84,9 +85,9 @@ def test_only_documents_that_may_be_sampled_are_scored(
     scored = []
     score = filter_files.score_records
 
-    def counting(plan: FilterPlan, records: object, wanted: object) -> object:
-        scored.append(int(wanted.sum()))  # type: ignore[attr-defined]
-        return score(plan, records, wanted)  # type: ignore[arg-type]
+    def counting(plan: FilterPlan, documents: Documents) -> object:
+        scored.append(len(documents.rows))
+        return score(plan, documents)
 
     monkeypatch.setattr(filter_files, "score_records", counting)
     monkeypatch.setattr("lmgauge.filtering.percentile_sample._PENDING", 500)

@@ -16,7 +16,7 @@ from lmgauge.filtering.percentiles import Percentiles
 
 def learn(values: np.ndarray, size: int | None = None, seed: int = 1, label: str = "x") -> Percentiles:
     sample, groups = PercentileSample(1, SampleSettings(size, seed)), Groups.none(len(values))
-    keys = document_keys(label, 0, len(values), seed)
+    keys = document_keys(label, np.arange(1, len(values) + 1), seed)
     mask = sample.wanted(keys, groups)
     sample.add(keys[mask], groups.where(mask), values[mask][:, None])
     return Percentiles.learn(sample, {"m": "model:m|order:3"}, {"field": "text"})
@@ -54,7 +54,7 @@ def test_a_sample_does_not_bound_the_extremes() -> None:
 
 def test_small_and_unknown_groups_have_those_of_all() -> None:
     sample, groups = PercentileSample(1, SampleSettings(group="lang")), Groups.of(["a"] * 100 + ["b"] * 99 + [None])
-    keys = document_keys("x", 0, 200, 1)
+    keys = document_keys("x", np.arange(1, 201), 1)
     sample.add(keys, groups, np.arange(1.0, 201.0)[sample.wanted(keys, groups)][:, None])
     percentiles = Percentiles.learn(sample, {"m": "model:m"})
     assert [percentiles.value("m", name, 50) for name in ("a", "b", "unknown", None)] == [50.0, 100.0, 100.0, 100.0]

@@ -43,7 +43,7 @@ def contents(sample: PercentileSample) -> object:
 
 @given(documents, settings, st.data())
 def test_no_order_batch_or_part_changes_the_sample(rows: list[Row], how: SampleSettings, data: st.DataObject) -> None:
-    keys = document_keys("a.jsonl", 0, len(rows), how.seed).tolist()
+    keys = document_keys("a.jsonl", np.arange(1, len(rows) + 1), how.seed).tolist()
     whole = PercentileSample(2, how)
     add(whole, keys, rows)
     order = data.draw(st.permutations(range(len(rows))))
@@ -65,7 +65,7 @@ def test_no_order_batch_or_part_changes_the_sample(rows: list[Row], how: SampleS
 
 @given(documents, settings)
 def test_the_sample_of_a_group_has_its_smallest_keys(rows: list[Row], how: SampleSettings) -> None:
-    keys = document_keys("a.jsonl", 0, len(rows), how.seed).tolist()
+    keys = document_keys("a.jsonl", np.arange(1, len(rows) + 1), how.seed).tolist()
     sample = PercentileSample(2, how)
     add(sample, keys, rows)
     by_key = [row for _, row in sorted(zip(keys, rows, strict=True), key=lambda pair: pair[0])]

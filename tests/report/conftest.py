@@ -183,7 +183,7 @@ def learned_percentiles() -> lmgauge.results.Percentiles:
     sample = PercentileSample(2, SampleSettings(40, 1, HOSTILE))
     values = np.arange(1.0, 901.0).reshape(450, 2)
     values[::40, 0], values[::50, 1] = np.inf, np.nan
-    keys = document_keys("x", 0, 450, 1)
+    keys = document_keys("x", np.arange(1, 451), 1)
     mask = sample.wanted(keys, groups)
     sample.add(keys[mask], groups.where(mask), values[mask])
     sample.bad_records = 3

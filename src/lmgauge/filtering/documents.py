@@ -199,7 +199,7 @@ class Groups:
         places = [codes.setdefault(names.get(name, name), len(codes)) for name in self.names]
         return Groups(tuple(codes), np.array([*places, -1], np.int64)[self.codes])
 
-    def where(self, mask: NDArray[np.bool_]) -> Groups:
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Groups:
         """Return the groups of some of the documents."""
-        # mask: bool [documents].
-        return Groups(self.names, self.codes[mask])
+        # chosen: bool [documents], or their numbers.
+        return Groups(self.names, self.codes[chosen])

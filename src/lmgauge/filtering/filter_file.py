@@ -15,7 +15,8 @@ from lmgauge.errors import InputError
 from lmgauge.files import naming
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Documents, Groups, label_of
-from lmgauge.filtering.plan import FileJob, FilterPlan, keys_of
+from lmgauge.filtering.percentile_sample import document_keys
+from lmgauge.filtering.plan import FileJob, FilterPlan
 from lmgauge.filtering.results import EXAMPLES, Example, Tally, example_text
 from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, Judgement, judge
 from lmgauge.json_text import to_json
@@ -77,11 +78,8 @@ def refuse_nothing(tally: Tally) -> None:
         raise InputError(f"none of {tally.records:,} records can be used; the first: {first}")
 
 
-def score_records(plan: FilterPlan, documents: Documents, wanted: NDArray[np.bool_] | None = None) -> DocumentScores:
+def score_records(plan: FilterPlan, documents: Documents) -> DocumentScores:
     """Return the nats, tokens and unseen words of each record under each model."""
-    # wanted: bool [records], those to score; all if None.
-    if wanted is not None:
-        documents = documents.only(wanted[documents.rows])
     by = plan.options.by
     return plan.scorer.score_documents(documents, None if by is None else documents.labels(by))
 
@@ -147,7 +145,7 @@ def _raw(record: bytes | None) -> dict[str, str | None]:
 def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:
     records, documents = batch.scored.records, batch.documents
     perplexity = batch.figures.perplexity.tolist()
-    keys = keys_of(records, job.source.label, plan.seed)
+    keys = document_keys(job.source.label, records.numbers, plan.seed)
     segment_of = np.full(len(records), -1)
     segment_of[documents.rows] = np.arange(len(documents.rows))
     for code in np.unique(batch.judgement.reasons[batch.usable]).tolist():

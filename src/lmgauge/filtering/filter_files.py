@@ -11,16 +11,14 @@ from dataclasses import asdict, dataclass
 from threading import Lock
 from typing import Any
 
-import numpy as np
-
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import refuse_replacing, writing
 from lmgauge.filtering.documents import Documents, Groups
 from lmgauge.filtering.filter_file import figures_of, filter_file, groups_of, refuse_nothing, score_records
 from lmgauge.filtering.options import FilterWork
-from lmgauge.filtering.percentile_sample import Floats, Keys, PercentileSample, SampleSettings
+from lmgauge.filtering.percentile_sample import Floats, Keys, PercentileSample, SampleSettings, document_keys
 from lmgauge.filtering.percentiles import LEAST_DOCUMENTS, Percentiles
-from lmgauge.filtering.plan import RECORDS, FileJob, FilterPlan, PlanSummary, column_signatures, jobs_of, keys_of
+from lmgauge.filtering.plan import RECORDS, FileJob, FilterPlan, PlanSummary, column_signatures, jobs_of
 from lmgauge.filtering.results import FilteredDocuments, Tally
 from lmgauge.places import exists, file_state, make_folder, open_reading
 from lmgauge.progress import say_progress
@@ -249,18 +247,15 @@ def sample_file(
         # Documents that may be in the sample, with perplexities; what is wrong with records, bad ones, and bytes read.
         records = reader.parse(block)
         documents = Documents.of_records(records)
-        usable = np.zeros(len(records), bool)
-        usable[documents.rows] = True
-        keys, groups = keys_of(records, source.label, seed), groups_of(plan, documents)
-        wanted = np.zeros(len(records), bool)
+        rows, bad = documents.rows, len(records) - len(documents.rows)
+        keys, groups = document_keys(source.label, records.numbers[rows], seed), groups_of(plan, documents).where(rows)
         with lock:  # which documents are wanted depends on what came before, and what is sampled in the end does not
-            wanted[usable] = sample.wanted(keys[usable], groups.where(usable))
-        scores = score_records(plan, documents, wanted)
+            wanted = sample.wanted(keys, groups)
+        scores = score_records(plan, documents.only(wanted))
         problems = {**documents.problems, **scores.problems}
         said = [f"{records.identifier(row)}: {problems[row][1]}" for row in sorted(problems)]
-        bad = len(records) - int(np.count_nonzero(usable))
-        perplexity = figures_of(plan.names, scores).perplexity
-        return keys[wanted], groups.where(wanted), perplexity[wanted], said, bad, block.size
+        perplexity = figures_of(plan.names, scores).perplexity[rows[wanted]]
+        return keys[wanted], groups.where(wanted), perplexity, said, bad, block.size
 
     total = 0
     blocks = reader.blocks(BLOCK_BYTES)

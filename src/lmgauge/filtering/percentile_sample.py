@@ -31,13 +31,13 @@ _LAST_KEY = np.uint64(2**64 - 1)
 _PENDING = 1_024  # documents that may wait until those are left out that have no place any more
 
 
-def document_keys(label: str, first: int, count: int, seed: int) -> Keys:
-    """Return the keys, 64-bit hashes, of consecutive documents of a file."""
-    # -> uint64 [count].
+def document_keys(label: str, numbers: Ints, seed: int) -> Keys:
+    """Return the keys, 64-bit hashes, of documents of a file, whatever batch they come in."""
+    # numbers: int64 [documents], of each in the file, from 1.
+    # -> uint64 [documents].
     digest = hashlib.blake2b(label.encode("utf-8", "surrogateescape"), digest_size=16, key=seed.to_bytes(8, "little"))
     start, pattern = np.frombuffer(digest.digest(), "<u8").astype(np.uint64)
-    numbers = np.arange(first + 1, first + count + 1, dtype=np.uint64)
-    return mixed(mixed(numbers * GOLDEN + start) ^ pattern)
+    return mixed(mixed(numbers.astype(np.uint64) * GOLDEN + start) ^ pattern)
 
 
 @dataclass(frozen=True)

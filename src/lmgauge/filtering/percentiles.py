@@ -170,7 +170,7 @@ class Percentiles(Shown):
             >>> import numpy as np
             >>> from lmgauge.filtering.documents import Groups
             >>> from lmgauge.filtering.percentile_sample import PercentileSample, document_keys
-            >>> sample, keys, groups = PercentileSample(1), document_keys("a", 0, 100, seed=1), Groups.none(100)
+            >>> sample, keys, groups = PercentileSample(1), document_keys("a", np.arange(100), 1), Groups.none(100)
             >>> mask = sample.wanted(keys, groups)
             >>> sample.add(keys, groups, np.arange(1.0, 101.0)[:, None])
             >>> Percentiles.learn(sample, {"en": "model:en"}).value("en", None, 10)

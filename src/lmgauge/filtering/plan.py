@@ -12,14 +12,13 @@ from typing import Any
 from lmgauge.choices import Format
 from lmgauge.errors import UsageError
 from lmgauge.filtering.options import FilterRules, RecordOptions
-from lmgauge.filtering.percentile_sample import document_keys
 from lmgauge.filtering.percentiles import Percentiles
 from lmgauge.filtering.rules import BUCKETS, PerplexityLimits, limits_of
 from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.places import exists, is_remote
 from lmgauge.records.formats import format_of, split_compression
-from lmgauge.records.records import Fields, Records
+from lmgauge.records.records import Fields
 from lmgauge.records.sources import STDIN, Source
 from lmgauge.remote.addresses import joined
 from lmgauge.signature import Signature
@@ -134,15 +133,6 @@ def column_signatures(scorer: Scorer) -> dict[str, str]:
         return scorer.signatures
     parts = {"by": scorer.settings.by, **scorer.signatures}
     return {CHOSEN: str(Signature(parts, head="doc"))}
-
-
-def keys_of(records: Records, label: str, seed: int) -> Any:
-    """Return the keys by which records are sampled, uint64 [records], whatever batch they come in."""
-    # records: of a file, in order.
-    if not len(records):
-        return document_keys(label, 0, 0, seed)
-    first, last = int(records.numbers[0]), int(records.numbers[-1])
-    return document_keys(label, first - 1, last - first + 1, seed)[records.numbers - first]
 
 
 # -- where the records of files go: one file, or a folder with a file for each that is read -----------------------------

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,16 +100,11 @@ class Scorer:
         self._scoring, self.threads = scoring or ScoringOptions(), threads
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_loaded"}
+        return {name: value for name, value in vars(self).items() if name != "models"}
 
-    @property
+    @cached_property
     def models(self) -> dict[str, LanguageModel]:
         """The models by name, or with `by` by the value that chooses them; loaded on first use."""
-        if "_loaded" not in vars(self):
-            self._loaded = self._load()
-        return self._loaded
-
-    def _load(self) -> dict[str, LanguageModel]:
         named = list(self._models.values())
         opened = [
             model_at(one, _of_name(self._scoring, name)) if isinstance(one, (str, os.PathLike)) else one

@@ -35,7 +35,7 @@ from lmgauge.models.segment_totals import SumsBlocks
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.progress import say_progress
 from lmgauge.records.formats import reader_of, writer_of
-from lmgauge.records.records import BLOCK_BYTES, Fields, ScoredRecords, name_taken
+from lmgauge.records.records import BLOCK_BYTES, Fields, ScoredRecords
 from lmgauge.records.sources import STDIN
 from lmgauge.remote.addresses import is_remote
 from lmgauge.text.documents import Corpus
@@ -236,9 +236,6 @@ def plan_outputs(pool: Corpus, output: str, read: Sequence[str] = ()) -> list[Fi
         reader = reader_of(job.source, _fields(pool, job))
         with closing(iter(reader.blocks(BLOCK_BYTES))) as blocks:  # type: ignore[type-var]  # they are generators
             for block in islice(blocks, 1):
-                taken = sorted(set(COLUMNS).intersection(getattr(block.content, "column_names", ())))
-                if taken:
-                    raise name_taken(job.source.name, taken[0])
                 reader.parse(block)
     return jobs
 

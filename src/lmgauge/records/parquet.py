@@ -78,6 +78,8 @@ class Reader(RecordReader):
 
     def parse(self, block: RawBlock) -> Records:
         table: pa.Table = block.content
+        if taken := self.fields.taken.intersection(table.column_names):
+            raise name_taken(self.source.name, min(taken))
         name, numbers = self.fields.text, np.arange(block.first, block.first + len(table))
         texts = Strings.of_column(one_array(table[name]), lists=self.fields.lists)
         if texts is None:
@@ -164,8 +166,6 @@ class Writer(RecordWriter):
             name: pa.array(list(values), pa.string()) for name, values in scored.labels.items()
         }
         for name, array in columns.items():
-            if name in table.column_names:
-                raise name_taken(scored.records.source, name)
             table = table.append_column(name, array)
         chosen = _chosen(table, rows)
         self._waiting.append(chosen)
