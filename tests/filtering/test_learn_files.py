@@ -136,7 +136,7 @@ def test_a_filter_keeps_by_them(model: lmgauge.NgramModel, files: list[Path], tm
     stay = sum(low_high[row["lang"]][0] < row["m_perplexity"] <= low_high[row["lang"]][1] for row in rows)
     assert (filtered.stay_documents, filtered.documents, scored.documents) == (stay, 900, 900)
     assert filtered.stand_in == 300  # documents without a language
-    with pytest.raises(UsageError, match=r"p\.json was learned by group 'lang', and here documents are not grouped"):
+    with pytest.raises(UsageError, match=r"p\.json was learned with group 'lang', and here it is not set"):
         lmgauge.filter_documents({"m": model}, files, tmp_path / "other/", percentiles=tmp_path / "p.json", keep="p10..")
 
 

@@ -80,12 +80,12 @@ def test_nothing_to_learn_from_is_refused() -> None:
     ("signatures", "settings", "group", "message"),
     [
         ({"m": "model:m|order:5"}, {"field": "text"}, None, "another model 'm': order was '3', and here it is '5'"),
-        ({"m": "model:m"}, {"field": "text"}, None, "order was '3', and here it is not there"),
+        ({"m": "model:m"}, {"field": "text"}, None, "order was '3', and here it is not set"),
         ({"n": "model:m|order:3"}, {"field": "text"}, None, "has percentiles of 'm', not of model 'n'"),
         ({"m": "model:m|order:3"}, {"field": "body"}, None, "learned with field 'text', and here it is 'body'"),
-        ({"m": "model:m|order:3"}, {}, None, "learned with field 'text', and here it is 'not set'"),
-        ({"m": "model:m|order:3"}, {"field": "text", "lines": "yes"}, None, "lines 'not set', and here it is 'yes'"),
-        ({"m": "model:m|order:3"}, {"field": "text"}, "lang", "learned not grouped, and here documents are by group 'lang'"),
+        ({"m": "model:m|order:3"}, {}, None, "learned with field 'text', and here it is not set"),
+        ({"m": "model:m|order:3"}, {"field": "text", "lines": "yes"}, None, "lines not set, and here it is 'yes'"),
+        ({"m": "model:m|order:3"}, {"field": "text"}, "lang", "learned with group not set, and here it is 'lang'"),
     ],
     ids=str,
 )

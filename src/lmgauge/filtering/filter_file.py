@@ -26,6 +26,7 @@ from lmgauge.records.records import BLOCK_BYTES, RawBlock, RecordReader, Records
 from lmgauge.threads import map_in_order, thread_count
 
 Progress = Callable[[int], None]
+_SEED = 1  # of the examples that are drawn
 
 
 class JudgedRecords(NamedTuple):
@@ -145,7 +146,7 @@ def _raw(record: bytes | None) -> dict[str, str | None]:
 def _draw_examples(plan: FilterPlan, job: FileJob, batch: JudgedRecords, tally: Tally) -> None:
     records, documents = batch.scored.records, batch.documents
     perplexity = batch.figures.perplexity.tolist()
-    keys = document_keys(job.source.label, records.numbers, plan.seed)
+    keys = document_keys(job.source.label, records.numbers, _SEED)
     segment_of = np.full(len(records), -1)
     segment_of[documents.rows] = np.arange(len(documents.rows))
     for code in np.unique(batch.judgement.reasons[batch.usable]).tolist():

@@ -319,16 +319,15 @@ class Percentiles(Shown):
             if name not in self.signatures:
                 learned = first_few([*self.signatures])
                 raise UsageError(f"{self._name} has percentiles of {learned}, not of model {name!r}; {again}")
-            if what := _difference(self.signatures[name], line):
-                raise UsageError(f"{self._name} was learned with another model {name!r}: {what}; {again}")
-        current = settings or {}
-        for name in {**self.settings, **current}:
-            learned, now = self.settings.get(name, "not set"), current.get(name, "not set")
-            if learned != now:
-                raise UsageError(f"{self._name} was learned with {name} {learned!r}, and here it is {now!r}; {again}")
-        if group != self.sample.group:
-            before = _grouped(self.sample.group)
-            raise UsageError(f"{self._name} was learned {before}, and here documents are {_grouped(group)}; {again}")
+            for key, (before, after) in Signature.parse(self.signatures[name]).differences(Signature.parse(line)).items():
+                if key != "v":
+                    what = f"{key} was {_said(before)}, and here it is {_said(after)}"
+                    raise UsageError(f"{self._name} was learned with another model {name!r}: {what}; {again}")
+        then, now = {**self.settings, "group": self.sample.group}, {**(settings or {}), "group": group}
+        for name in {**then, **now}:
+            if then.get(name) != now.get(name):
+                what = f"{name} {_said(then.get(name))}, and here it is {_said(now.get(name))}"
+                raise UsageError(f"{self._name} was learned with {what}; {again}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as in the file."""
@@ -385,18 +384,5 @@ def _interval_ranks(count: int, tenths: int) -> tuple[int, int]:
     return first, last + 1
 
 
-def _difference(learned: str, now: str) -> str:
-    # What differs between two models' signatures; empty if only the version of lmgauge does.
-    parts = Signature.parse(learned).differences(Signature.parse(now))
-    for key, (before, after) in parts.items():
-        if key != "v":
-            return f"{key} was {_said(before)}, and here it is {_said(after)}"
-    return ""
-
-
 def _said(value: str | None) -> str:
-    return "not there" if value is None else repr(value)
-
-
-def _grouped(group: str | None) -> str:
-    return "not grouped" if group is None else f"by group {group!r}"
+    return "not set" if value is None else repr(value)

@@ -49,7 +49,6 @@ class FilterPlan:
     options: RecordOptions = field(default_factory=RecordOptions)
     rules: FilterRules = field(default_factory=FilterRules)
     percentiles: Percentiles | None = None  # those that the rules refer to
-    seed: int = 1
 
     @classmethod
     def of(
@@ -104,14 +103,12 @@ class FilterPlan:
 
     def described(self) -> dict[str, Any]:
         """Return all that the output depends on, as plain values."""
-        percentiles = None if self.percentiles is None else self.percentiles.to_dict()
         return {
             "models": self.scorer.signatures,
             "fingerprints": {name: model.fingerprint for name, model in self.scorer.models.items()},
             "options": dict(vars(self.options)),
             "rules": dict(vars(self.rules)),
-            "percentiles": percentiles,
-            "seed": self.seed,
+            "percentiles": self.percentiles and self.percentiles.to_dict(),
         }
 
 
