@@ -10,12 +10,11 @@ import pytest
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
-from lmgauge.filtering import filter_files
 from lmgauge.filtering.documents import Documents
+from lmgauge.filtering.filter_file import FilterPlan
 from lmgauge.filtering.filter_files import sample_file
 from lmgauge.filtering.options import RecordOptions
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings
-from lmgauge.filtering.plan import FilterPlan
 from lmgauge.records.sources import find_sources
 
 WORDS = ["a", "b", "a b", "b a a", "c", "a a b b a", "b b b"]
@@ -83,13 +82,13 @@ def test_only_documents_that_may_be_sampled_are_scored(
     path.write_text("a b\n" * 30_000, encoding="utf-8")
     monkeypatch.setattr("lmgauge.filtering.filter_files.BLOCK_BYTES", 4_000)
     scored = []
-    score = filter_files.score_records
+    score = FilterPlan.score
 
     def counting(plan: FilterPlan, documents: Documents) -> object:
         scored.append(len(documents.rows))
         return score(plan, documents)
 
-    monkeypatch.setattr(filter_files, "score_records", counting)
+    monkeypatch.setattr(FilterPlan, "score", counting)
     monkeypatch.setattr("lmgauge.filtering.percentile_sample._PENDING", 500)
     plan = FilterPlan(lmgauge.Scorer({"m": model}))
     sample = sample_file(plan, find_sources(path, None)[0], PercentileSample(1, SampleSettings(size=200)), threads=1)

@@ -13,9 +13,9 @@ import lmgauge
 from lmgauge.decoding import decode
 from lmgauge.errors import InputError
 from lmgauge.filtering.documents import MOST_GROUPS, OTHERS
-from lmgauge.filtering.filter_file import filter_file
-from lmgauge.filtering.options import FilterRules
-from lmgauge.filtering.plan import FilterPlan, RecordOptions, jobs_of
+from lmgauge.filtering.filter_file import FilterPlan, filter_file
+from lmgauge.filtering.filter_files import jobs_of
+from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.results import EXAMPLES, Tally, example_text
 from lmgauge.json_text import to_json
 from lmgauge.records.sources import find_sources

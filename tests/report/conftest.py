@@ -26,8 +26,7 @@ from lmgauge.filtering.documents import Groups
 from lmgauge.filtering.histogram import Bins
 from lmgauge.filtering.options import FilterRules
 from lmgauge.filtering.percentile_sample import PercentileSample, SampleSettings, document_keys
-from lmgauge.filtering.plan import PlanSummary
-from lmgauge.filtering.results import Example, Tally
+from lmgauge.filtering.results import Example, PlanSummary, Tally
 from lmgauge.filtering.rules import DocumentFigures, PerplexityLimits, judge
 from lmgauge.filtering.selection_results import MeasuredModel, Selection, SelectionCut
 from lmgauge.filtering.selection_search import SelectionExample

@@ -1,32 +1,138 @@
-"""One file of records: read, scored, judged, and what stays written in the form it had."""
+"""What is to be done to files of records, decided once, and one file: read, scored, judged, and what stays written."""
 
 from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import IO, NamedTuple
+from dataclasses import dataclass, field
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import Format
 from lmgauge.errors import InputError
 from lmgauge.files import naming
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Documents, Groups, label_of
+from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentile_sample import document_keys
-from lmgauge.filtering.plan import FileJob, FilterPlan
-from lmgauge.filtering.results import EXAMPLES, Example, Tally, example_text
-from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, Judgement, judge
+from lmgauge.filtering.percentiles import Percentiles
+from lmgauge.filtering.results import EXAMPLES, Example, PlanSummary, Tally, example_text
+from lmgauge.filtering.rules import BUCKETS, REASONS, DocumentFigures, Judgement, judge, limits_of
+from lmgauge.filtering.scorer import CHOSEN, Model, Scorer
 from lmgauge.json_text import to_json
+from lmgauge.models.network.options import ScoringOptions
 from lmgauge.records.compression import writing_packed
 from lmgauge.records.formats import reader_of, writer_of
-from lmgauge.records.records import BLOCK_BYTES, RawBlock, RecordReader, Records, ScoredRecords
+from lmgauge.records.records import BLOCK_BYTES, Fields, RawBlock, RecordReader, Records, ScoredRecords
+from lmgauge.records.sources import Source
+from lmgauge.signature import Signature
 from lmgauge.threads import map_in_order, thread_count
 
 Progress = Callable[[int], None]
 _SEED = 1  # of the examples that are drawn
+
+
+@dataclass(frozen=True)
+class FilterPlan:
+    """What becomes of the records of files."""
+
+    scorer: Scorer
+    options: RecordOptions = field(default_factory=RecordOptions)
+    rules: FilterRules = field(default_factory=FilterRules)
+    percentiles: Percentiles | None = None  # those that the rules refer to
+
+    @classmethod
+    def of(
+        cls,
+        model: Model | Mapping[str, Model],
+        options: RecordOptions,
+        scoring: ScoringOptions,
+        rules: FilterRules | None = None,
+        percentiles: Percentiles | None = None,
+    ) -> FilterPlan:
+        """Return the plan for models as people name them; each block is scored by one thread."""
+        scorer = Scorer(model, field=options.field, lines=options.lines, by=options.by, scoring=scoring, threads=1)
+        return cls(scorer, options, rules or FilterRules(), percentiles)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the models, as the rules know them."""
+        return self.scorer.names
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """Return the signatures of models by the names of their columns; where a field chooses, of all together."""
+        own = self.scorer.signatures
+        return own if self.options.by is None else {CHOSEN: str(Signature({"by": self.options.by, **own}, head="doc"))}
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        """Return the buckets that files are split into; none where they are not."""
+        return () if self.rules.buckets is None else BUCKETS
+
+    @property
+    def bucket_column(self) -> str | None:
+        """Return the name of the column that says in which bucket a document is; None without buckets."""
+        return None if self.rules.buckets is None else f"{self.rules.counting(self.names)[0]}_bucket"
+
+    def fields(self, *, scores_added: bool = False) -> Fields:
+        """Return which fields of a record are read."""
+        # scores_added: True if records get the members of scores, whose names they must not have then.
+        others = (self.options.by, self.options.group_field, self.options.id)
+        taken = frozenset(name for name in (*self.scorer.column_names, self.bucket_column) if name is not None)
+        named = tuple(dict.fromkeys(name for name in others if name is not None))
+        return Fields(self.options.field, named, taken if scores_added else frozenset())
+
+    def score(self, documents: Documents) -> DocumentScores:
+        """Return the nats, tokens and unseen words of each record under each model."""
+        by = self.options.by
+        return self.scorer.score_documents(documents, None if by is None else documents.labels(by))
+
+    def groups_of(self, documents: Documents) -> Groups:
+        """Return the group of each record, as codes int64 [records]."""
+        field = self.options.group_field
+        return Groups.none(documents.count) if field is None else Groups.of(documents.labels(field))
+
+    def check(self) -> None:
+        """Refuse what does not fit together, before anything is read."""
+        self.rules.check(self.names, self.percentiles)
+        if self.rules.needs_percentiles:
+            self.options.check_groups()
+        if self.percentiles is not None:
+            self.percentiles.check(self.signatures, self.options.scored_by(), self.options.group_field)
+
+    def summary(self) -> PlanSummary:
+        """Return what a result says of the decisions."""
+        rules = tuple(self.rules.describe(self.names, self.percentiles))
+        limits = limits_of(self.rules, self.names, self.percentiles)
+        fields = self.options.group_field, self.options.by
+        return PlanSummary(tuple(self.names), self.signatures, rules, limits, *fields)
+
+    def described(self) -> dict[str, Any]:
+        """Return all that the output depends on, as plain values."""
+        return {
+            "models": self.scorer.signatures,
+            "fingerprints": {name: model.fingerprint for name, model in self.scorer.models.items()},
+            "options": dict(vars(self.options)),
+            "rules": dict(vars(self.rules)),
+            "percentiles": self.percentiles and self.percentiles.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class FileJob:
+    """A file to filter."""
+
+    source: Source
+    name: str  # of its output, within the folder of all outputs; empty where there is one output
+    outputs: Mapping[str, str]  # path of what stays, by bucket; "" without buckets
+    form: Format
+    rejects: str | None = None
+    record: str | None = None  # path of what is remembered of the file when it is complete; None to remember nothing
 
 
 class JudgedRecords(NamedTuple):
@@ -79,18 +185,6 @@ def refuse_nothing(tally: Tally) -> None:
         raise InputError(f"none of {tally.records:,} records can be used; the first: {first}")
 
 
-def score_records(plan: FilterPlan, documents: Documents) -> DocumentScores:
-    """Return the nats, tokens and unseen words of each record under each model."""
-    by = plan.options.by
-    return plan.scorer.score_documents(documents, None if by is None else documents.labels(by))
-
-
-def groups_of(plan: FilterPlan, documents: Documents) -> Groups:
-    """Return the group of each record, as codes int64 [records]."""
-    field = plan.options.group_field
-    return Groups.none(documents.count) if field is None else Groups.of(documents.labels(field))
-
-
 def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
     """Return what the rules look at: bytes [documents]; perplexity, tokens and share of unseen words [documents, models]."""
     sums = [scores.sums[name] for name in names]
@@ -104,7 +198,7 @@ def figures_of(names: list[str], scores: DocumentScores) -> DocumentFigures:
 
 
 def _judged(plan: FilterPlan, records: Records, documents: Documents) -> JudgedRecords:
-    scores, groups = score_records(plan, documents), groups_of(plan, documents)
+    scores, groups = plan.score(documents), plan.groups_of(documents)
     figures = figures_of(plan.names, scores)
     judgement = judge(plan.rules, figures, groups, plan.percentiles)
     column = plan.bucket_column

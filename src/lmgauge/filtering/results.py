@@ -14,8 +14,7 @@ from lmgauge.decoding import Meta, Perplexity, Whole
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import MOST_GROUPS, OTHERS, Groups
 from lmgauge.filtering.histogram import PerplexityHistogram
-from lmgauge.filtering.plan import PlanSummary
-from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Floats, Judgement, Reason
+from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Floats, Judgement, PerplexityLimits, Reason
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import exact_costs, exact_to_nats
 from lmgauge.numerics.units import nats_to_bits
@@ -218,6 +217,18 @@ def example_text(text: bytes) -> str:
     """Return the first 400 characters of a text, with `…` at the end where it goes on."""
     begin = text[: 4 * _EXAMPLE_CHARACTERS + 4].decode("utf-8", "ignore")
     return begin if len(begin) <= _EXAMPLE_CHARACTERS else f"{begin[:_EXAMPLE_CHARACTERS]}…"
+
+
+@dataclass(frozen=True)
+class PlanSummary:
+    """The decisions, as a result states them."""
+
+    models: tuple[str, ...]  # the names of the models, as columns begin
+    signatures: Mapping[str, str]
+    rules: tuple[str, ...]  # what stays, in words
+    limits: tuple[PerplexityLimits, ...]  # of the perplexities of what stays
+    group_field: str | None  # the field of the groups; None without groups
+    by: str | None  # the field that chooses the model; None where every model scores all documents
 
 
 @dataclass(frozen=True, repr=False)

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing
 from lmgauge.filtering.document_scores import DocumentColumns
+from lmgauge.filtering.filter_file import FileJob
+from lmgauge.filtering.filter_files import jobs_of
 from lmgauge.filtering.options import SelectionSettings
-from lmgauge.filtering.plan import FileJob, jobs_of
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.training import train_ngram
 from lmgauge.models.segment_totals import SumsBlocks

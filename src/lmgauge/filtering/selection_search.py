@@ -16,9 +16,9 @@ from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.filtering.filter_file import FileJob
 from lmgauge.filtering.histogram import Bins
 from lmgauge.filtering.options import SelectionSettings
-from lmgauge.filtering.plan import FileJob
 from lmgauge.filtering.results import example_text
 from lmgauge.filtering.selection_results import (
     MeasuredModel,

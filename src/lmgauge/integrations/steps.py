@@ -11,10 +11,9 @@ from lmgauge.api.inputs import PATHS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.filtering.document_scores import DocumentScores
 from lmgauge.filtering.documents import Groups, labels_of
-from lmgauge.filtering.filter_file import figures_of
+from lmgauge.filtering.filter_file import FilterPlan, figures_of
 from lmgauge.filtering.options import FilterRules, RecordOptions
 from lmgauge.filtering.percentiles import Percentiles
-from lmgauge.filtering.plan import FilterPlan
 from lmgauge.filtering.rules import REASONS, judge
 from lmgauge.filtering.scorer import Model, Scorer
 
