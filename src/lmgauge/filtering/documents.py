@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,6 @@ from lmgauge.records.records import NO_TEXT, Records, Strings
 from lmgauge.records.utf8 import find_problem, utf8, what_is_wrong
 from lmgauge.text.cleaning import Place, clean_record
 from lmgauge.text.segments import Segments, TextReport, is_white_space
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 INVALID = "invalid text"
 _NEWLINE = ord("\n")

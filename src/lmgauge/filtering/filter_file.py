@@ -171,7 +171,7 @@ def filter_file(
             stay = batch.usable & (batch.judgement.reasons == 0)
             for bucket, writer in writers.items():
                 own = stay & (batch.judgement.buckets == BUCKETS.index(bucket)) if bucket else stay
-                tally.written_bytes += writer.write(batch.scored, np.flatnonzero(own))
+                writer.write(batch.scored, np.flatnonzero(own))
             progress(size)
         if job.record is None:
             refuse_nothing(tally)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,7 @@ from lmgauge.filtering.rules import BUCKETS, REASONS, Bucket, Floats, Judgement,
 from lmgauge.models.segment_totals import SegmentTotals
 from lmgauge.numerics.exact import exact_costs, exact_to_nats
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmgauge.result_list import Tabled
 
 _LAST = ("rules", "group_field", "by", "signatures", "models", "limits", "groups", "examples")
 K = TypeVar("K", bound=str)
@@ -123,7 +119,6 @@ class Tally:
 
     records: Whole
     bytes: Whole
-    written_bytes: Whole
     stand_in: Whole
     reasons: dict[Reason, Whole]
     problems: dict[str, Whole]
@@ -146,7 +141,7 @@ class Tally:
         """Return what counts no document yet."""
         histograms = PerplexityHistogram(models), PerplexityHistogram(models)
         totals, stay_totals = (dict.fromkeys(models, CorpusTotals()) for _ in range(2))
-        return cls(0, 0, 0, 0, {}, {}, {}, {}, {}, *histograms, totals, stay_totals, {})
+        return cls(0, 0, 0, {}, {}, {}, {}, {}, *histograms, totals, stay_totals, {})
 
     def count_problem(self, reason: str, place: str) -> None:
         """Count a record that cannot be used."""
@@ -189,7 +184,7 @@ class Tally:
             _add(self.groups, {group: replace(counts, name=group)})
         self.scored.merge(other.scored, names)
         self.stays.merge(other.stays, names)
-        _add(vars(self), {name: getattr(other, name) for name in ("records", "bytes", "written_bytes", "stand_in")})
+        _add(vars(self), {name: getattr(other, name) for name in ("records", "bytes", "stand_in")})
         for what in ("reasons", "problems", "buckets", "totals", "stay_totals"):
             _add(getattr(self, what), getattr(other, what))
         for reason, place in other.first_problems.items():
@@ -219,7 +214,7 @@ def example_text(text: bytes) -> str:
     return begin if len(begin) <= _EXAMPLE_CHARACTERS else f"{begin[:_EXAMPLE_CHARACTERS]}…"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlanSummary:
     """The decisions, as a result states them."""
 
@@ -232,7 +227,7 @@ class PlanSummary:
 
 
 @dataclass(frozen=True, repr=False)
-class FilteredDocuments(PlanSummary, Shown):
+class FilteredDocuments(PlanSummary, Tabled):
     """What became of the documents of some files.
 
     Attributes:
@@ -326,13 +321,9 @@ class FilteredDocuments(PlanSummary, Shown):
         own = asdict(self) | nested
         return own | {name: own.pop(name) for name in (*_LAST, *nested)}
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row per group.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(asdict(group) for group in self.groups)
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group."""
+        return [asdict(group) for group in self.groups]
 
     def _in_brief(self) -> str:
         counts = f"{self.documents:,} documents scored, {self.bytes:,} bytes"

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmgauge.filtering.histogram import Bins
 from lmgauge.numerics.intervals import Interval
-from lmgauge.result_list import data_frame
-from lmgauge.shown import Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmgauge.result_list import Tabled
 
 LEVEL = 0.05
 """Below this p-value, adjusted for the number of shares, a share is significantly worse than the best."""
@@ -74,7 +70,7 @@ class SelectionExample:
 
 
 @dataclass(frozen=True, repr=False)
-class Selection(Shown):
+class Selection(Tabled):
     """Documents selected from a pool for being like a target.
 
     Attributes:
@@ -142,19 +138,15 @@ class Selection(Shown):
             "best_share": None if best is None else best.share,
             "smallest_share_not_worse": None if alike is None else alike.share,
             "tolerance": self.tolerance,
-            "cuts": [cut.to_dict() for cut in self.cuts],
+            "cuts": self.to_rows(),
         }
         others = {name: value for name, value in vars(self).items() if name not in {*first, "histogram"}}
         examples = {where: [dict(vars(one)) for one in examples] for where, examples in self.examples.items()}
         return first | others | {"outputs": list(self.outputs), "notes": list(self.notes), "examples": examples}
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row for each share that was tried.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame([cut.to_dict() for cut in self.cuts])
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each share that was tried."""
+        return [cut.to_dict() for cut in self.cuts]
 
     def _in_brief(self) -> str:
         chosen = self.chosen

@@ -157,8 +157,8 @@ class Writer(RecordWriter):
             raise
         return self._stack.__exit__(*error)
 
-    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> int:
-        """Write rows, and return their bytes in memory; see `RecordWriter`."""
+    def write(self, scored: ScoredRecords, rows: NDArray[np.intp]) -> None:
+        """Write rows; see `RecordWriter`."""
         import pyarrow as pa
 
         table: pa.Table = scored.records.raw
@@ -167,11 +167,9 @@ class Writer(RecordWriter):
         }
         for name, array in columns.items():
             table = table.append_column(name, array)
-        chosen = _chosen(table, rows)
-        self._waiting.append(chosen)
+        self._waiting.append(_chosen(table, rows))
         if sum(part.nbytes for part in self._waiting) >= _TOGETHER or self._writer is None:
             self._flush()
-        return int(chosen.nbytes)
 
     def _flush(self) -> None:
         import pyarrow as pa
