@@ -368,10 +368,10 @@ def _of_column(column: Floats, least: int, whole: bool) -> Columns:
     count = len(ordered)
     columns: Columns = {"scored": count}
     for name, tenths in zip(NAMES, _TENTHS, strict=True) if count >= max(1, least) else ():
-        value = ordered[max(1, -(-count * tenths // 1000)) - 1]
-        first, last = _interval_ranks(count, tenths)
+        rank = max(1, -(-count * tenths // 1000))
+        first, last = (rank, rank) if whole else _interval_ranks(count, tenths)
         low, high = ordered[first - 1] if first >= 1 else None, ordered[last - 1] if last <= count else None
-        columns[name] = [value, value, value] if whole else [value, low, high]
+        columns[name] = [ordered[rank - 1], low, high]
     return columns
 
 

@@ -145,7 +145,7 @@ class Tally:
 
     def count_problem(self, reason: str, place: str) -> None:
         """Count a record that cannot be used."""
-        _add(self.problems, {reason: 1})
+        self.problems[reason] = self.problems.get(reason, 0) + 1
         self.first_problems.setdefault(reason, place)
 
     def count(self, scores: DocumentScores, perplexity: Floats, judgement: Judgement, groups: Groups) -> None:
