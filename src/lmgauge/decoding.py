@@ -53,6 +53,5 @@ def decode(
 
 def _own(kind: type[Any], value: Any) -> Any:
     # A type that is stored as another one names it in `STORED`, and is made of that by `of_stored`.
-    if not hasattr(kind, "STORED"):
-        return kind(value)
-    return kind.of_stored(msgspec.convert(value, kind.STORED, dec_hook=_own))
+    stored = getattr(kind, "STORED", None)
+    return kind.of_stored(msgspec.convert(value, stored, dec_hook=_own)) if stored else kind(value)
