@@ -165,8 +165,7 @@ def read_folder(folder: str) -> FilteredDocuments:
     work = read_manifest(place)
     files = decode_facts(work.made_of.get("files"), dict[str, str], place)
     records = {name: joined(folder, RECORDS, "files", record) for name, record in files.items()}
-    remembered = {name: _remembered(record) if exists(record) else None for name, record in records.items()}
-    done = {name: own[1].tally for name, own in remembered.items() if own is not None}
+    done = {name: own[1].tally for name, record in records.items() if (own := _remembered(record)) is not None}
     if missing := [name for name in files if name not in done]:
         raise UsageError(
             f"{folder}: {len(missing)} of {len(records)} files are not complete: {first_few(missing)}; run all shards first"
@@ -186,14 +185,14 @@ class _Done:
 
 
 def _remembered(record: str) -> tuple[Manifest, _Done] | None:
-    # What is remembered of a file; None while it is worked on.
-    stored = read_manifest(record)
-    return None if stored.facts is None else (stored, decode_facts(stored.facts, _Done, record))
+    # What is remembered of a file; None where nothing is, or while it is worked on.
+    stored = read_manifest(record) if exists(record) else None
+    return None if stored is None or stored.facts is None else (stored, decode_facts(stored.facts, _Done, record))
 
 
 def finished(job: FileJob) -> Tally | None:
     """Return what is remembered of a file, if its outputs are complete and it has not changed since."""
-    remembered = _remembered(job.record) if job.record is not None and exists(job.record) else None
+    remembered = None if job.record is None else _remembered(job.record)
     if remembered is None:
         return None
     stored, done = remembered

@@ -46,15 +46,9 @@ class CorpusTotals:
     def of(cls, totals: SegmentTotals, sizes: NDArray[np.int64], chosen: NDArray[np.bool_]) -> CorpusTotals:
         """Return the sums of some of the documents of a batch."""
         # sizes: int64 [documents], bytes of each text; chosen: bool [documents].
-        return cls(
-            documents=int(np.count_nonzero(chosen)),
-            bytes=int(sizes[chosen].sum()),
-            tokens=int(totals.events[chosen].sum()),
-            impossible=int(totals.zeros[chosen].sum()),
-            unseen=int(totals.unseen[chosen].sum()),
-            ends=int(totals.ends[chosen].sum()),
-            cost=exact_costs(-totals.nats[chosen]),
-        )
+        columns = (chosen, sizes, totals.events, totals.zeros, totals.unseen, totals.ends)
+        documents, size, tokens, impossible, unseen, ends = (int(column[chosen].sum()) for column in columns)
+        return cls(documents, size, tokens, impossible, unseen, ends, exact_costs(-totals.nats[chosen]))
 
     def __add__(self, other: CorpusTotals) -> CorpusTotals:
         return CorpusTotals(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
