@@ -144,3 +144,9 @@ def test_lines_are_another_way_of_reading(model: lmgauge.NgramModel, files: list
     plan = FilterPlan(lmgauge.Scorer({"m": model}, lines=True), RecordOptions(lines=True, group="lang"), percentiles=frozen)
     with pytest.raises(UsageError, match="another model 'm': documents was 'whole', and here it is 'lines'"):
         plan.check()
+
+
+@pytest.mark.parametrize("settings", [{"sample": 0}, {"seed": -1}, {"seed": 2**64}], ids=str)
+def test_samples_out_of_range_are_refused(model: lmgauge.NgramModel, files: list[Path], settings: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match=rf"{next(iter(settings))} must be a whole number, \d or more"):
+        learn(model, files, **settings)

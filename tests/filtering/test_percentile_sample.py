@@ -60,9 +60,3 @@ def test_other_samples_are_not_merged() -> None:
 def test_values_need_a_column_for_each_model() -> None:
     with pytest.raises(ValueError, match="shape"):
         PercentileSample(2).add(document_keys("a", np.arange(1, 2), 1), Groups.none(1), np.ones((1, 1)))
-
-
-@pytest.mark.parametrize("settings", [{"size": 0}, {"seed": -1}, {"seed": 2**64}], ids=str)
-def test_settings_out_of_range_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(UsageError, match=r"at least 1|out of range"):
-        SampleSettings(**settings)

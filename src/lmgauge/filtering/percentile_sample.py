@@ -42,26 +42,11 @@ def document_keys(label: str, numbers: Ints, seed: int) -> Keys:
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """How documents are sampled.
+    """How documents are sampled."""
 
-    Attributes:
-        size: documents of each group in the sample at most; None for all of them.
-        seed: of the keys, 0 to 2**64 - 1.
-        group: name of the field whose values are the groups; None without groups.
-
-    Raises:
-        UsageError: one of them is out of range.
-    """
-
-    size: int | None = SAMPLE_SIZE
-    seed: int = DEFAULT_SEED
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.size is not None and self.size < 1:
-            raise UsageError(f"sample of {self.size} documents: at least 1 is needed")
-        if not 0 <= self.seed < 2**64:
-            raise UsageError(f"seed {self.seed} is out of range: 0 to 2**64 - 1")
+    size: int | None = SAMPLE_SIZE  # documents of each group in the sample at most; None for all of them
+    seed: int = DEFAULT_SEED  # of the keys, 0 to 2**64 - 1
+    group: str | None = None  # name of the field whose values are the groups; None without groups
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,8 @@ class _Stored:
     groups: Annotated[dict[str, GroupPercentiles], Meta(max_length=MOST_GROUPS)]
 
     def __post_init__(self) -> None:
-        SampleSettings(self.sample, self.seed, self.group)
+        if not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed {self.seed} is out of range")
         if any(group.models.keys() != self.models.keys() for group in (self.overall, *self.groups.values())):
             raise ValueError("a group does not have the percentiles of each model")
         if not self.models or any(len(columns) == 1 for columns in self.overall.models.values()):
